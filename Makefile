@@ -1,0 +1,50 @@
+# `make demo` and `make test` set up all they need; a bare machine wants only python3-venv and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 4
+
+.PHONY: help demo test lint format types check bench cron-full crash-full lock clean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+
+$(READY): requirements/dev.txt pyproject.toml
+	@echo "Setting up $(VENV) (once, under a minute) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $(READY)
+
+demo: $(READY) ## a small live application: Ctrl-C and run it again, nothing is lost
+	@$(BIN)/tickwork demo
+
+test: $(READY) ## the whole test suite
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+lint: $(READY) ## ruff, and the format check
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+format: $(READY) ## rewrite files in the house format
+	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+types: $(READY) ## mypy --strict over everything
+	@$(BIN)/mypy
+
+check: lint types test ## all that CI runs
+
+bench: $(READY) ## memory and SQLite against their peers, CPU per task beside wall time
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+cron-full: $(READY) ## the daylight-saving property over every zone and expression
+	@$(BIN)/python -m tests.unit.cron_zones --full
+
+crash-full: $(READY) ## 200 SIGKILLs on one SQLite file
+	@$(BIN)/python -m tests.faults.sqlite_kills --kills 200
+
+lock: $(READY) ## recompile the hashed requirements
+	@$(BIN)/python -m requirements.lock
+
+clean: ## remove the environment and caches
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

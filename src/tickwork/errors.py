@@ -1,0 +1,159 @@
+"""Every error that Tickwork raises.
+
+    TickworkError
+    ├── ConfigError             an option, a cron line, a zone or a URL that cannot be used
+    │   └── CronError           names the field and what is allowed in it
+    ├── PayloadError            a payload that does not fit its handler, or is too large
+    ├── HandlerNotFound         no handler of that type here
+    ├── DuplicateTask           its dedup key is taken (`existing_id`)
+    ├── TaskExists              its id is taken
+    ├── TaskNotFound            no such task, or its retention is over
+    ├── ScheduleNotFound        no such schedule
+    ├── NotCancellable          the task has ended, or runs and `force` was not given
+    ├── RateLimited             try again after `retry_after` seconds
+    ├── LeaseLost               the caller no longer holds the task
+    ├── StoreError              the store refused; trying again will not help
+    │   └── StoreUnavailable    the store cannot be reached now; trying again may help
+    └── ResultError             `result()` has no value to give
+        ├── TaskFailed          it failed for good (`info` has the whole record)
+        ├── TaskCancelled       it was cancelled
+        └── ResultTimeout       it has not ended yet
+
+A handler may raise these to say how its attempt ended; they are not errors:
+
+    Retry(after)                try again after that many seconds
+    Abort(reason)               fail for good now, no more retries
+    Snooze(until)               run me later; this attempt does not count
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+
+class TickworkError(Exception):
+    """The root of the tree: catch it to catch all that Tickwork raises."""
+
+
+class ConfigError(TickworkError, ValueError):
+    """An option, a zone, a URL or a file that cannot be used."""
+
+
+class CronError(ConfigError):
+    """A cron line that cannot be read, or that never comes."""
+
+
+class PayloadError(TickworkError, ValueError):
+    """A payload that does not fit its handler, is not encodable, or is too large."""
+
+
+class HandlerNotFound(TickworkError, LookupError):
+    """No handler of that type is registered in this process."""
+
+
+class DuplicateTask(TickworkError):
+    """Another task holds the dedup key; `existing_id` names it."""
+
+    def __init__(self, dedup_key: str, existing_id: str) -> None:
+        super().__init__(f"dedup key {dedup_key!r} is held by task {existing_id!r}")
+        self.dedup_key = dedup_key
+        self.existing_id = existing_id
+
+
+class TaskExists(TickworkError):
+    """A task of that id was submitted before; it is never overwritten."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"task {task_id!r} exists already; choose another id, or leave it out")
+        self.task_id = task_id
+
+
+class TaskNotFound(TickworkError, LookupError):
+    """No such task: never submitted, deleted, or past its retention."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"no task {task_id!r} (never submitted, deleted, or past its retention)")
+        self.task_id = task_id
+
+
+class ScheduleNotFound(TickworkError, LookupError):
+    """No such schedule."""
+
+    def __init__(self, schedule_id: str) -> None:
+        super().__init__(f"no schedule {schedule_id!r}")
+        self.schedule_id = schedule_id
+
+
+class NotCancellable(TickworkError):
+    """The task has ended, or is running and `force=True` was not given."""
+
+
+class RateLimited(TickworkError):
+    """Too many submissions; `retry_after` says when to come back."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"rate limit reached; retry after {retry_after:.3f} s")
+        self.retry_after = retry_after
+
+
+class LeaseLost(TickworkError):
+    """The caller does not hold the task any more; nothing was changed."""
+
+
+class StoreError(TickworkError):
+    """The store refused the call; sending it again will not help."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached or is busy; sending the same call again is safe and may help."""
+
+
+class ResultError(TickworkError):
+    """`result()` has no value to give."""
+
+    def __init__(self, message: str, info: Any = None) -> None:
+        super().__init__(message)
+        self.info = info
+
+
+class TaskFailed(ResultError):
+    """The task failed for good; `info` is its record."""
+
+
+class TaskCancelled(ResultError):
+    """The task was cancelled; `info` is its record."""
+
+
+class ResultTimeout(ResultError, TimeoutError):
+    """The task did not end in time; it goes on."""
+
+
+class _Verdict(Exception):
+    """What a handler raises to say how its attempt ended."""
+
+
+class Retry(_Verdict):
+    """Try again after `after` seconds (by the task's own strategy if not given); counts as a retry."""
+
+    def __init__(self, after: float | timedelta | None = None, reason: str = "") -> None:
+        super().__init__(reason or "the handler asked for a retry")
+        self.after = after.total_seconds() if isinstance(after, timedelta) else after
+
+
+class Abort(_Verdict):
+    """Fail for good, without any further retry."""
+
+    def __init__(self, reason: str = "aborted by the handler") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Snooze(_Verdict):
+    """Run again at `until` (an aware datetime) or after `until` seconds; the attempt is given back."""
+
+    def __init__(self, until: datetime | float | timedelta) -> None:
+        if isinstance(until, datetime) and until.tzinfo is None:
+            raise ValueError("Snooze(until) needs an aware datetime, such as datetime.now(UTC) + ...")
+        super().__init__(f"snoozed until {until}")
+        self.until = until
