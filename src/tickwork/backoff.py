@@ -1,0 +1,120 @@
+"""How long a failed task waits for its next try: strategies as data, and the function that reads them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Protocol, TypeAlias, assert_never
+
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
+
+from tickwork.errors import ConfigError
+
+Seconds = Annotated[float, Meta(description="seconds")]
+
+# A century: longer waits would overflow the calendar only when the task fails, so they are refused here.
+LONGEST = 100 * 365 * 86_400
+
+
+def _is_wait(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST
+
+
+_WAIT = (_is_wait, f"a number of seconds from 0 to {LONGEST}")
+_FACTOR = (lambda value: _is_wait(value) and value > 0, "a number above 0")
+_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "backoff_rate": _FACTOR,
+    "multiplier": _FACTOR,
+    "jitter": (lambda value: isinstance(value, bool), "true or false"),
+    "max_retries": (lambda value: type(value) is int and value >= 0, "a whole number from 0 on"),
+    "delays": (lambda v: isinstance(v, tuple) and v != () and all(map(_is_wait, v)), "a list of seconds"),
+}
+
+
+class _Strategy(Struct, frozen=True):
+    def __post_init__(self) -> None:
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        for name, value in values.items():
+            holds, wanted = _RULES.get(name, _WAIT)
+            if not holds(value):
+                raise ConfigError(f"{type(self).__name__}.{name}: {value!r} is not {wanted}")
+        if values.get("base", 0) > values.get("max", LONGEST):
+            raise ConfigError(f"{type(self).__name__}: base {values['base']} is above max {values['max']}")
+
+
+class ExponentialBackoff(_Strategy, frozen=True, tag="exponential"):
+    """`base * multiplier ** n` seconds, at most `max`; jitter moves it by up to 25 %, never above `max`."""
+
+    base: Seconds = 1.0
+    max: Seconds = 3600.0
+    multiplier: float = 2.0
+    jitter: bool = True
+
+
+class FixedDelay(_Strategy, frozen=True, tag="fixed"):
+    """The same wait before every retry."""
+
+    seconds: Seconds
+
+
+class LinearBackoff(_Strategy, frozen=True, tag="linear"):
+    """`base + increment * n` seconds, at most `max`."""
+
+    base: Seconds
+    increment: Seconds
+    max: Seconds = 3600.0
+
+
+class CustomRetry(_Strategy, frozen=True, tag="custom"):
+    """The waits of a list, one after the other; past its end the last one repeats."""
+
+    delays: Sequence[Seconds]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.delays, list):
+            force_setattr(self, "delays", tuple(self.delays))  # its owner may go on to change it
+        super().__post_init__()
+
+
+class RetryPolicy(_Strategy, frozen=True, tag="policy"):
+    """How many retries, and their exponential backoff, in three numbers."""
+
+    max_retries: int = 3
+    retry_delay: Seconds = 10.0
+    backoff_rate: float = 2.0
+
+    @property
+    def backoff(self) -> ExponentialBackoff:
+        return ExponentialBackoff(self.retry_delay, max(self.retry_delay, 3600.0), self.backoff_rate)
+
+
+Backoff: TypeAlias = ExponentialBackoff | FixedDelay | LinearBackoff | CustomRetry | RetryPolicy
+
+
+class Random(Protocol):
+    def random(self) -> float: ...
+
+
+def delay(strategy: Backoff, retry: int, rng: Random = random) -> float:
+    """Seconds to wait before a retry; the first retry is number 0."""
+    if retry < 0:
+        raise ValueError(f"retry {retry} is negative; the first retry is number 0")
+    retry = min(retry, LONGEST)  # all that grows has met its maximum by then, and floats stay finite
+    match strategy:
+        case RetryPolicy():
+            return delay(strategy.backoff, retry, rng)
+        case ExponentialBackoff(base=base, max=longest):
+            try:
+                wait = min(base * float(strategy.multiplier) ** retry, longest)
+            except OverflowError:
+                wait = longest if base else 0.0
+            return min(wait * (0.75 + 0.5 * rng.random()), longest) if strategy.jitter else wait
+        case LinearBackoff():
+            return min(strategy.base + strategy.increment * retry, strategy.max)
+        case FixedDelay():
+            return strategy.seconds
+        case CustomRetry():
+            return strategy.delays[min(retry, len(strategy.delays) - 1)]
+        case _:
+            assert_never(strategy)

@@ -1,0 +1,61 @@
+"""The facts that the log holds. A store appends them inside the transition they tell of."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Fact(StrEnum):
+    """What happened, in the past tense. The part before the dot says what `Event.id` names."""
+
+    TASK_SUBMITTED = "task.submitted"
+    TASK_RESOLVED = "task.resolved"  # a dependency ended; detail says which
+    TASK_DUE = "task.due"
+    TASK_HASTENED = "task.hastened"  # run now, by hand
+    TASK_PARKED = "task.parked"  # passed over: no claimer may start its type
+    TASK_CLAIMED = "task.claimed"
+    TASK_SUCCEEDED = "task.succeeded"
+    TASK_RETRYING = "task.retrying"
+    TASK_FAILED = "task.failed"
+    TASK_DIED = "task.died"  # into the dead-letter queue
+    TASK_SNOOZED = "task.snoozed"
+    TASK_RELEASED = "task.released"
+    TASK_LOST = "task.lost"  # its worker vanished; it is ready again
+    TASK_CANCEL_ASKED = "task.cancel_asked"
+    TASK_CANCELLED = "task.cancelled"
+    TASK_RETRIED = "task.retried"  # by hand, from an end
+    TASK_DELETED = "task.deleted"
+    TASK_DROPPED = "task.dropped"  # the dead-letter queue was full
+    WORKER_JOINED = "worker.joined"
+    WORKER_LEFT = "worker.left"
+    WORKER_LOST = "worker.lost"
+    LEADER_ELECTED = "leader.elected"
+    LEADER_RESIGNED = "leader.resigned"
+    SCHEDULE_PUT = "schedule.put"
+    SCHEDULE_FIRED = "schedule.fired"
+    SCHEDULE_SKIPPED = "schedule.skipped"  # the last run had not ended
+    SCHEDULE_MISSED = "schedule.missed"
+    SCHEDULE_STOPPED = "schedule.stopped"  # by itself: its retries were spent
+    SCHEDULE_DROPPED = "schedule.dropped"
+    QUEUE_PAUSED = "queue.paused"
+    QUEUE_RESUMED = "queue.resumed"
+    TYPE_PAUSED = "type.paused"
+    TYPE_RESUMED = "type.resumed"
+    LOG_MISSED = "log.missed"  # told to a slow subscriber: `detail` says how many it missed
+
+
+class Event(Struct, frozen=True, omit_defaults=True):
+    """One fact. `id` is the task's, or that of the worker, leader, schedule, queue or type it is about."""
+
+    seq: int
+    at: int
+    kind: str
+    id: str
+    type: str = ""
+    queue: str = ""
+    worker_id: str = ""
+    attempt: int = 0
+    duration: float = 0.0
+    detail: str = ""

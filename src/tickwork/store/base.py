@@ -1,0 +1,266 @@
+"""The Store contract. The docstrings here are the specification; `memory.py` is its plainest form.
+
+Every method is one atomic step, bounded by a limit and safe to send twice. Guards refuse by return value. The only
+exceptions are `StoreUnavailable` (try again) and `StoreError` (do not). The store's clock decides; no caller's time is
+ever compared. Durations are integer milliseconds here. A store may be called from several event loops.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from tickwork.events import Event
+from tickwork.model import Leader, Lease, Outcome, Record, Schedule, Spec, Status, Worker
+from tickwork.store.hints import Hint
+
+SUBMIT_MAX = 1000
+PAGE_MAX = 1000
+
+
+class Receipt(Struct, frozen=True):
+    """`created` (also when sent again with the same nonce), `exists` (the id is another's), `duplicate` (`other` holds
+    the dedup key) or `orphan` (it depends on `other`, which is not there)."""
+
+    id: str
+    verdict: Literal["created", "exists", "duplicate", "orphan"]
+    other: str = ""
+
+
+class Claim(Struct, frozen=True):
+    """A wish for work: at most `limit` tasks of these queues and types, leased for `lease_ttl`. The same nonce sent
+    again gets the same batch."""
+
+    worker_id: str
+    queues: tuple[str, ...]
+    types: frozenset[str]
+    limit: int
+    lease_ttl: int
+    nonce: str
+
+
+class Grant(Struct, frozen=True):
+    """A task that is now the claimer's to run."""
+
+    spec: Spec
+    lease: Lease
+    attempt: int
+    losses: int
+    submitted_at: int
+
+
+class Claimed(Struct, frozen=True):
+    """`next_due_in` is the time until the next delayed task of any queue, None when there is none."""
+
+    grants: list[Grant]
+    next_due_in: int | None = None
+
+
+class Verdict(Struct, frozen=True):
+    """What became of an outcome: `done`, `already` (this very lease ended it before) or `lost` (refused)."""
+
+    kind: Literal["done", "already", "lost"]
+    status: Status | None = None
+
+
+class Finished(Struct, frozen=True):
+    verdicts: list[Verdict]
+    claimed: Claimed | None = None
+
+
+class Settled(Struct, frozen=True):
+    """An outbox entry: a task that ended and that others wait for, or that a schedule fired."""
+
+    id: str
+    status: Status
+    dependants: tuple[str, ...]
+    schedule_id: str | None = None
+
+
+class Reclaimed(Struct, frozen=True):
+    ids: list[str]
+    lost_workers: list[str]
+
+
+class Query(Struct, frozen=True):
+    """Which tasks to list, newest first."""
+
+    status: Status | None = None
+    type: str | None = None
+    queue: str | None = None
+    tags: dict[str, str] | None = None
+    limit: int = 50
+    cursor: str | None = None
+
+
+class Pause(Struct, frozen=True):
+    kind: Literal["queue", "type"]
+    name: str
+    at: int
+    note: str = ""
+
+
+class Stats(Struct, frozen=True):
+    """Counts by status, ready tasks by (queue, band), and what was dropped from a full dead-letter queue."""
+
+    statuses: dict[Status, int]
+    ready: dict[tuple[str, int], int]
+    parked: dict[tuple[str, str], int]  # (queue, type) passed over, waiting for a worker that may start it
+    workers: int
+    dropped: int
+
+
+class Store(Protocol):
+    """See the module's text. Methods are grouped as in the design: in, time, dispatch, running, out, outbox,
+    operators, schedules, members, log."""
+
+    url: str
+
+    # --- life of the store object
+    async def open(self) -> None:
+        """Open files or connections; safe to call twice. Raises `StoreError` with a clear text when it cannot."""
+
+    async def close(self) -> None: ...
+
+    def sibling(self) -> Store:
+        """A store for use from another thread; may be the same object."""
+
+    def now(self) -> int:
+        """The store's clock, for showing times; never for a decision that a transition should make."""
+
+    def hint(self, topic: str) -> Hint:
+        """Ask to be woken on a topic (`hints.WORK`, `CONTROL`, `EVENTS` or a task id). Use as a context manager."""
+
+    # --- in
+    async def submit(self, specs: list[Spec]) -> list[Receipt]:
+        """Create tasks in order; each gets its own receipt. A later one may depend on an earlier one."""
+
+    async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
+        """`upstream` has ended. False when the task did not wait for it (any more)."""
+
+    # --- time
+    async def promote(self, limit: int) -> Claimed:
+        """Move what is due to the tail of its lane, in order of due time. `grants` is empty."""
+
+    # --- dispatch
+    async def claim(self, want: Claim) -> Claimed:
+        """Promote what is due, then take the first tasks of the strict bands; inside a band the queues in the order
+        given, inside a queue front, side and main lane. A task whose type the claimer may not start (unknown to it,
+        or paused) moves once to the side lane of its type and stays ready."""
+
+    # --- running
+    async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:
+        """Renew. `cancel`: held, but asked to stop. `lost`: not the holder's any more."""
+
+    async def note(self, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
+        """Write progress and log lines; False when the lease is lost."""
+
+    # --- out
+    async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
+        """End runs, each checked against its own lease, and take the next batch in the same step."""
+
+    async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
+        """Take back tasks whose lease ran out, and all of the workers in `gone`, which the caller knows to be dead.
+        Expired leases are left alone for one lease after the store was out of touch (see `pulse` in the design)."""
+
+    # --- outbox
+    async def settled(self, limit: int) -> list[Settled]:
+        """Ended tasks whose dependants or schedule have not been told, oldest first."""
+
+    async def unsettle(self, ids: list[str]) -> None:
+        """They have been told."""
+
+    # --- operators
+    async def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
+        """The status found: a waiting task is cancelled, a running one flagged when `force`, else left. None: no such
+        task."""
+
+    async def run_now(self, task_id: str) -> Status | None:
+        """Make a delayed task ready; answers the status found."""
+
+    async def retry(self, task_id: str) -> Status | None:
+        """From any end back to ready, counters reset; answers the status found."""
+
+    async def delete(self, task_id: str) -> Status | None:
+        """Remove an ended task; answers the status found."""
+
+    async def prune(self, limit: int) -> int:
+        """Remove ended tasks past their retention or their number, expired dedup keys, the log's excess."""
+
+    async def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None: ...
+
+    async def resume(self, kind: Literal["queue", "type"], name: str) -> bool:
+        """False when it was not paused."""
+
+    async def paused(self) -> list[Pause]: ...
+
+    async def get(self, task_id: str) -> Record | None: ...
+
+    async def page(self, query: Query) -> tuple[list[Record], str | None]:
+        """Records newest first, and a cursor when more remain. Looks at no more than `PAGE_MAX` entries a call."""
+
+    async def stats(self) -> Stats: ...
+
+    async def audit(self) -> list[str]:
+        """Everything that is not as it must be: each task in exactly one home, each lease with its task, ..."""
+
+    # --- schedules
+    async def put_schedule(self, schedule: Schedule, if_changed: bool = False) -> Schedule:
+        """Create or replace; created_at and what happened so far are kept. `if_changed`: a definition equal to the
+        stored one changes nothing, so that a restart does not move `next_at`."""
+
+    async def drop_schedule(self, schedule_id: str) -> bool: ...
+
+    async def get_schedule(self, schedule_id: str) -> Schedule | None: ...
+
+    async def schedules(self) -> list[Schedule]: ...
+
+    async def due_schedules(self, limit: int) -> tuple[list[Schedule], int | None]:
+        """Enabled ones whose time has come, and how long until the next one is due."""
+
+    async def advance(
+        self,
+        schedule_id: str,
+        seen: int | None,
+        next_at: int | None,
+        *,
+        fired: str | None = None,
+        fire_at: int | None = None,
+        skipped: str = "",
+        missed: int = 0,
+    ) -> bool:
+        """Compare-and-set of `next_at`: False when it is not `seen` any more. Notes a fire, a skip, missed ticks."""
+
+    async def set_schedule(
+        self,
+        schedule_id: str,
+        *,
+        enabled: bool | None = None,
+        next_at: int | None = None,
+        stopped: str | None = None,
+    ) -> bool:
+        """Pause, resume or stop; a resume gives the next tick. False when there is no such schedule."""
+
+    async def report_run(self, schedule_id: str, task_id: str, status: Status) -> Schedule | None:
+        """The outcome of a schedule's run, for show; answers the schedule."""
+
+    # --- members
+    async def beat(self, worker: Worker) -> Leader | None:
+        """Join or stay; answers who leads."""
+
+    async def leave(self, worker_id: str) -> None: ...
+
+    async def workers(self) -> list[Worker]: ...
+
+    async def campaign(self, node: str, ttl: int) -> Leader:
+        """Take or renew leadership if it is free or one's own; answers who leads. A new holder gets a new term."""
+
+    async def resign(self, node: str, term: int) -> bool: ...
+
+    # --- log
+    async def events(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
+        """Facts after that number, in order, and the number of the last fact that the log has dropped."""
+
+    async def last_event(self) -> int:
+        """The number of the newest fact, 0 for none."""

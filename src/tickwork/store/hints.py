@@ -1,0 +1,101 @@
+"""Wake-ups. A hint says "look again"; losing one costs latency, never a task."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable
+from types import TracebackType
+
+# Task ids are topics too (raised when the task ends); a star cannot occur in an id.
+WORK = "*work"
+CONTROL = "*control"
+EVENTS = "*events"
+
+
+class Hint:
+    """A flag that any thread may raise and one coroutine waits for. Raised while nobody waits, it is kept."""
+
+    def __init__(self, hints: Hints, topic: str) -> None:
+        self._hints = hints
+        self._topic = topic
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._raised = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def set(self) -> None:
+        if self._raised:
+            return
+        self._raised = True
+        if self._thread == threading.get_ident():
+            self._wake()
+        elif not self._loop.is_closed():
+            try:
+                self._loop.call_soon_threadsafe(self._wake)
+            except RuntimeError:  # the loop was closed in between: nobody waits any more
+                return
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self, timeout: float) -> bool:
+        """True when it was raised, False when time ran out. Lowers the flag."""
+        if not self._raised and timeout > 0:
+            self._waiter = self._loop.create_future()
+            timer = self._loop.call_later(timeout, self._wake)
+            try:
+                if not self._raised:  # may have been raised by another thread before `_waiter` was there
+                    await self._waiter
+            finally:
+                timer.cancel()
+                self._waiter = None
+        raised, self._raised = self._raised, False
+        return raised
+
+    def __enter__(self) -> Hint:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._hints.remove(self._topic, self)
+
+
+class Hints:
+    """All who wait on one store object, by topic."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[str, tuple[Hint, ...]] = {}
+
+    def add(self, topic: str) -> Hint:
+        hint = Hint(self, topic)
+        with self._lock:
+            self._waiting[topic] = (*self._waiting.get(topic, ()), hint)
+        return hint
+
+    def remove(self, topic: str, hint: Hint) -> None:
+        with self._lock:
+            left = tuple(other for other in self._waiting.get(topic, ()) if other is not hint)
+            if left:
+                self._waiting[topic] = left
+            else:
+                self._waiting.pop(topic, None)
+
+    def notify(self, topic: str) -> None:
+        for hint in self._waiting.get(topic, ()):
+            hint.set()
+
+    def notify_ended(self, ids: Iterable[str]) -> None:
+        for task_id in ids:
+            if task_id in self._waiting:
+                self.notify(task_id)
+
+    def notify_all(self) -> None:
+        for topic in list(self._waiting):
+            self.notify(topic)
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)

@@ -1,0 +1,245 @@
+"""The parts of the memory store that are not tasks: the log, schedules, members and leadership."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from msgspec.structs import replace
+
+from tickwork.clock import Clock, SystemClock
+from tickwork.events import Event, Fact
+from tickwork.model import Leader, Policy, Record, Schedule, Status, Worker
+from tickwork.store.hints import EVENTS, Hint, Hints
+from tickwork.store.rules import (
+    advance_facts,
+    advanced,
+    changed,
+    elect,
+    hold_until,
+    joined,
+    same_definition,
+    succeed,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="Core")
+
+
+def atomic(
+    method: Callable[Concatenate[S, P], R],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+    """A method that runs whole under the lock, offered as a coroutine that never yields."""
+
+    @wraps(method)
+    async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+class Core:
+    """What the parts share: a lock, a clock, a policy, hints and the log."""
+
+    url = "memory://"
+
+    def __init__(self, policy: Policy | None = None, clock: Clock | None = None) -> None:
+        self.policy = policy or Policy()
+        self.hints = Hints()
+        self._clock = clock or SystemClock()
+        self._clock.on_change(self.hints.notify_all)
+        self._lock = threading.Lock()
+        self._log: list[Event] = []
+        self._log_seq = 0
+        self._log_dropped = 0
+
+    def now(self) -> int:
+        return self._clock.now()
+
+    def hint(self, topic: str) -> Hint:
+        return self.hints.add(topic)
+
+    def _tell(self, event: Event) -> None:
+        self._log.append(event)
+        # Cut in large pieces, so that a full log costs no more than one that grows.
+        if len(self._log) >= 2 * self.policy.events_max:
+            self._log_dropped = self._log[-self.policy.events_max - 1].seq
+            del self._log[: -self.policy.events_max]
+        self.hints.notify(EVENTS)
+
+    def _append(self, now: int, fact: Fact, subject: str, detail: str = "", worker_id: str = "") -> None:
+        if self.policy.events:
+            self._log_seq += 1
+            self._tell(Event(self._log_seq, now, fact, subject, worker_id=worker_id, detail=detail))
+
+    def _append_task(self, now: int, fact: Fact, record: Record, detail: str = "") -> None:
+        if self.policy.events:
+            self._log_seq += 1
+            spec = record.spec
+            self._tell(
+                Event(
+                    self._log_seq, now, fact, spec.id, spec.type, spec.queue,
+                    record.worker_id or "", record.attempt, record.execution_time or 0.0, detail,
+                )
+            )  # fmt: skip
+
+    @atomic
+    def events(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
+        dropped = max(self._log_dropped, self._log_seq - self.policy.events_max, 0)
+        first = self._log[0].seq if self._log else 1
+        found = self._log[max(max(after, dropped) + 1 - first, 0) :]
+        if task_id is not None:
+            found = [event for event in found if event.id == task_id]
+        return found[:limit], dropped
+
+    @atomic
+    def last_event(self) -> int:
+        return self._log_seq
+
+
+class Schedules(Core):
+    def __init__(self, policy: Policy | None = None, clock: Clock | None = None) -> None:
+        super().__init__(policy, clock)
+        self._schedules: dict[str, Schedule] = {}
+
+    @atomic
+    def put_schedule(self, schedule: Schedule, if_changed: bool = False) -> Schedule:
+        now, old = self.now(), self._schedules.get(schedule.id)
+        if old is not None and if_changed and same_definition(old, schedule):
+            return old
+        new = succeed(old, schedule, now)
+        self._schedules[schedule.id] = new
+        self._append(now, Fact.SCHEDULE_PUT, schedule.id, schedule.cron or "")
+        return new
+
+    @atomic
+    def drop_schedule(self, schedule_id: str) -> bool:
+        if self._schedules.pop(schedule_id, None) is None:
+            return False
+        self._append(self.now(), Fact.SCHEDULE_DROPPED, schedule_id)
+        return True
+
+    @atomic
+    def get_schedule(self, schedule_id: str) -> Schedule | None:
+        return self._schedules.get(schedule_id)
+
+    @atomic
+    def schedules(self) -> list[Schedule]:
+        return sorted(self._schedules.values(), key=lambda schedule: schedule.id)
+
+    @atomic
+    def due_schedules(self, limit: int) -> tuple[list[Schedule], int | None]:
+        now = self.now()
+        waiting = [(s.next_at, s.id, s) for s in self._schedules.values() if s.enabled and s.next_at is not None]
+        waiting.sort()
+        due = [schedule for at, _, schedule in waiting if at <= now]
+        later = next((at - now for at, _, _ in waiting if at > now), None)
+        return due[:limit], 0 if len(due) > limit else later
+
+    @atomic
+    def advance(
+        self,
+        schedule_id: str,
+        seen: int | None,
+        next_at: int | None,
+        *,
+        fired: str | None = None,
+        fire_at: int | None = None,
+        skipped: str = "",
+        missed: int = 0,
+    ) -> bool:
+        schedule = self._schedules.get(schedule_id)
+        if schedule is None or schedule.next_at != seen:
+            return False
+        now = self.now()
+        self._schedules[schedule_id] = advanced(schedule, next_at, fired, fire_at)
+        for fact, detail in advance_facts(fired, skipped, missed):
+            self._append(now, fact, schedule_id, detail)
+        return True
+
+    @atomic
+    def set_schedule(
+        self,
+        schedule_id: str,
+        *,
+        enabled: bool | None = None,
+        next_at: int | None = None,
+        stopped: str | None = None,
+    ) -> bool:
+        schedule = self._schedules.get(schedule_id)
+        if schedule is None:
+            return False
+        now = self.now()
+        self._schedules[schedule_id] = changed(schedule, now, enabled, next_at, stopped)
+        self._append(now, Fact.SCHEDULE_STOPPED if stopped else Fact.SCHEDULE_PUT, schedule_id, stopped or "")
+        return True
+
+    @atomic
+    def report_run(self, schedule_id: str, task_id: str, status: Status) -> Schedule | None:
+        schedule = self._schedules.get(schedule_id)
+        if schedule is not None and schedule.last_task_id == task_id:
+            schedule = self._schedules[schedule_id] = replace(schedule, last_status=status.value)
+        return schedule
+
+
+class Members(Schedules):
+    def __init__(self, policy: Policy | None = None, clock: Clock | None = None) -> None:
+        super().__init__(policy, clock)
+        self._workers: dict[str, Worker] = {}
+        self._leader: Leader | None = None
+        self._pulse_at = self.now()
+        self._hold_until = 0
+
+    def _pulse(self, now: int) -> None:
+        self._hold_until = hold_until(self._pulse_at, self._hold_until, now, self.policy)
+        self._pulse_at = now
+
+    @atomic
+    def beat(self, worker: Worker) -> Leader | None:
+        now = self.now()
+        self._pulse(now)
+        self._workers[worker.id], new = joined(worker, self._workers.get(worker.id), now, self.policy)
+        if new:
+            self._append(now, Fact.WORKER_JOINED, worker.id)
+        return self._leader if self._leader is not None and self._leader.until > now else None
+
+    @atomic
+    def leave(self, worker_id: str) -> None:
+        if self._workers.pop(worker_id, None) is not None:
+            self._append(self.now(), Fact.WORKER_LEFT, worker_id)
+
+    def _lose_workers(self, now: int, gone: tuple[str, ...]) -> list[str]:
+        lost = [
+            worker.id
+            for worker in self._workers.values()
+            if worker.lost_at is None and (worker.id in gone or (worker.expires_at <= now and now >= self._hold_until))
+        ]
+        for worker_id in lost:
+            self._workers[worker_id] = replace(self._workers[worker_id], lost_at=now, running=0)
+            self._append(now, Fact.WORKER_LOST, worker_id)
+        return lost
+
+    @atomic
+    def workers(self) -> list[Worker]:
+        return sorted(self._workers.values(), key=lambda worker: worker.id)
+
+    @atomic
+    def campaign(self, node: str, ttl: int) -> Leader:
+        now = self.now()
+        self._leader, new = elect(self._leader, node, ttl, now)
+        if new:
+            self._append(now, Fact.LEADER_ELECTED, node, f"term {self._leader.term}")
+        return self._leader
+
+    @atomic
+    def resign(self, node: str, term: int) -> bool:
+        if self._leader is None or (self._leader.id, self._leader.term) != (node, term):
+            return False
+        now = self.now()
+        self._leader = replace(self._leader, until=now)
+        self._append(now, Fact.LEADER_RESIGNED, node, f"term {term}")
+        return True

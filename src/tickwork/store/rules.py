@@ -1,0 +1,127 @@
+"""Decisions that memory and SQLite share: pure functions over records, schedules and queries."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tickwork.events import Fact
+from tickwork.model import DELAYED, ENDS, Leader, Policy, Record, Schedule, Spec, Status, Worker
+from tickwork.store.base import Grant, Query
+
+PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
+LOST_WORKER_KEPT = 3_600_000  # a lost worker stays visible for an hour
+
+
+def runs(record: Record) -> bool:
+    return record.status is Status.RUNNING
+
+
+def grant(record: Record) -> Grant:
+    return Grant(record.spec, record.lease, record.attempt, record.losses, record.submitted_at)
+
+
+def detail_of(record: Record, fact: Fact) -> str:
+    return record.last_error or "" if fact in (Fact.TASK_RETRYING, Fact.TASK_DIED, Fact.TASK_FAILED) else ""
+
+
+def met(upstream: Record, spec: Spec) -> bool:
+    return upstream.status is Status.SUCCESS or (spec.run_after == "end" and upstream.status.ended)
+
+
+def matches(record: Record, query: Query) -> bool:
+    spec = record.spec
+    return (
+        (query.status is None or record.status is query.status)
+        and (query.type is None or spec.type == query.type)
+        and (query.queue is None or spec.queue == query.queue)
+        and (not query.tags or query.tags.items() <= spec.tags.items())
+    )
+
+
+def unsound(record: Record) -> list[str]:
+    """What a record of its status must have, and does not."""
+    status = record.status
+    checks = {
+        "runs without a lease": status is Status.RUNNING
+        and not (record.lease_until and record.nonce and record.worker_id),
+        "has a lease but does not run": status is not Status.RUNNING and record.lease_until != 0,
+        "waits for a time but has none": status in DELAYED and record.due_at <= 0,
+        "is blocked by nothing": status is Status.BLOCKED and not record.waiting,
+        "waits for others but is not blocked": status is not Status.BLOCKED and bool(record.waiting),
+        "has ended without a time": status in ENDS and record.finished_at is None,
+        "has a negative counter": min(record.attempt, record.losses, record.fence) < 0,
+    }
+    return [problem for problem, wrong in checks.items() if wrong]
+
+
+def same_definition(old: Schedule, new: Schedule) -> bool:
+    """Equal but for what the store itself writes into a schedule."""
+    return succeed(old, new, old.updated_at) == old
+
+
+def succeed(old: Schedule | None, new: Schedule, now: int) -> Schedule:
+    """The new definition with the history of the old one. A spec's nonce is not part of the definition, and the time
+    of the next tick is kept while cron line and zone are the same."""
+    if old is None:
+        return replace(new, created_at=now, updated_at=now)
+    same_time = (old.cron, old.timezone, old.dst) == (new.cron, new.timezone, new.dst)
+    return replace(
+        new,
+        task=replace(new.task, nonce=old.task.nonce),
+        next_at=old.next_at if same_time and old.next_at is not None else new.next_at,
+        created_at=old.created_at,
+        updated_at=now,
+        last_fire_at=old.last_fire_at,
+        last_task_id=old.last_task_id,
+        last_status=old.last_status,
+        stopped=old.stopped,
+        enabled=old.enabled and new.enabled,
+    )
+
+
+def changed(schedule: Schedule, now: int, enabled: bool | None, next_at: int | None, stopped: str | None) -> Schedule:
+    if stopped is not None:
+        schedule = replace(schedule, stopped=stopped)
+    if enabled is not None:
+        schedule = replace(schedule, enabled=enabled)
+    if next_at is not None:
+        schedule = replace(schedule, next_at=next_at)
+    return replace(schedule, updated_at=now)
+
+
+def advance_facts(fired: str | None, skipped: str, missed: int) -> list[tuple[Fact, str]]:
+    facts = [(Fact.SCHEDULE_MISSED, f"{missed} ticks")] if missed else []
+    if skipped:
+        facts.append((Fact.SCHEDULE_SKIPPED, skipped))
+    if fired is not None:
+        facts.append((Fact.SCHEDULE_FIRED, fired))
+    return facts
+
+
+def hold_until(pulse_at: int, held: int, now: int, policy: Policy) -> int:
+    """Until when nobody's lease counts as expired. After a silence long enough for live leases to have run out, or when
+    the clock was set back, that is one lease from now: whoever lives gets the time to say so."""
+    silence = now - pulse_at
+    if silence > policy.lease_ttl - policy.renew_interval or silence < 0:
+        return now + policy.lease_ttl
+    return held
+
+
+def elect(old: Leader | None, node: str, ttl: int, now: int) -> tuple[Leader, bool]:
+    """Who leads after `node` has asked to, and whether a new term began."""
+    if old is None or old.until <= now:
+        return Leader(node, (old.term if old else 0) + 1, now + ttl), True
+    return (replace(old, until=now + ttl) if old.id == node else old), False
+
+
+def joined(worker: Worker, old: Worker | None, now: int, policy: Policy) -> tuple[Worker, bool]:
+    """The member after its beat, and whether it is new (or back)."""
+    started_at = now if old is None else old.started_at
+    member = replace(worker, started_at=started_at, beat_at=now, expires_at=now + policy.lease_ttl, lost_at=None)
+    return member, old is None or old.lost_at is not None
+
+
+def advanced(schedule: Schedule, next_at: int | None, fired: str | None, fire_at: int | None) -> Schedule:
+    if fired is None:
+        return replace(schedule, next_at=next_at)
+    return replace(schedule, next_at=next_at, last_fire_at=fire_at, last_task_id=fired, last_status="")

@@ -1,0 +1,228 @@
+"""The SQLite store: one file, no server, several processes of a host.
+
+Transitions run on the writer's thread (`thread.py`), queries on the reader's; `tasks.py` and `members.py` hold the SQL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Literal
+
+from tickwork.clock import Clock, SystemClock
+from tickwork.events import Event
+from tickwork.model import Leader, Lease, Outcome, Policy, Record, Schedule, Spec, Status, Worker
+from tickwork.store.base import (
+    Claim,
+    Claimed,
+    Finished,
+    Pause,
+    Query,
+    Receipt,
+    Reclaimed,
+    Settled,
+    Stats,
+)
+from tickwork.store.hints import Hint, Hints
+from tickwork.store.sqlite import members, queries
+from tickwork.store.sqlite.members import SchedulesAndMembers
+from tickwork.store.sqlite.rows import Rows
+from tickwork.store.sqlite.session import Reader, Writer
+from tickwork.store.sqlite.tasks import Tasks
+from tickwork.store.sqlite.thread import SqliteThread
+
+
+class SqliteStore:
+    def __init__(
+        self,
+        path: str,
+        namespace: str = "scheduler",
+        policy: Policy | None = None,
+        clock: Clock | None = None,
+        durability: str = "memory",
+    ) -> None:
+        self.path = path
+        self.url = f"sqlite:///{path}"
+        self.policy = policy or Policy()
+        self.hints = Hints()
+        self._clock = clock or SystemClock()
+        self._clock.on_change(self.hints.notify_all)
+        writer = Writer(path, namespace, self.policy, self._clock, self.hints, durability)
+        reader = Reader(path, namespace)
+        self._write = SqliteThread("tickwork-sqlite-writer", writer, path)
+        self._read = SqliteThread("tickwork-sqlite-reader", reader, path)
+        self._tasks = Tasks(writer)
+        self._members = SchedulesAndMembers(writer)
+        self._reader = reader
+        self._rows = Rows(reader)
+        self._opening = threading.Lock()
+        self._open = False
+
+    async def open(self) -> None:
+        # Two loops may open it at the same time; the lock is held across the short start of two threads.
+        await asyncio.to_thread(self._opening.acquire)
+        try:
+            if not self._open:
+                await self._write.start()
+                await self._read.start()
+                self._open = True
+        finally:
+            self._opening.release()
+
+    async def close(self) -> None:
+        self._open = False
+        await self._read.stop()
+        await self._write.stop()
+
+    def sibling(self) -> SqliteStore:
+        return self
+
+    def now(self) -> int:
+        return self._clock.now()
+
+    def hint(self, topic: str) -> Hint:
+        return self.hints.add(topic)
+
+    # --- tasks
+
+    async def submit(self, specs: list[Spec]) -> list[Receipt]:
+        return await self._write.call(lambda: self._tasks.submit(specs))
+
+    async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
+        return await self._write.call(lambda: self._tasks.resolve(task_id, upstream, ok))
+
+    async def promote(self, limit: int) -> Claimed:
+        return await self._write.call(lambda: self._tasks.promote(limit))
+
+    async def claim(self, want: Claim) -> Claimed:
+        return await self._write.call(lambda: self._tasks.claim(want))
+
+    async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:
+        return await self._write.call(lambda: self._tasks.extend(leases, lease_ttl))
+
+    async def note(self, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
+        return await self._write.call(lambda: self._tasks.note(lease, progress, text, lines))
+
+    async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
+        return await self._write.call(lambda: self._tasks.finish(outcomes, then_claim))
+
+    async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
+        return await self._write.call(lambda: self._tasks.reclaim(limit, gone, why))
+
+    async def settled(self, limit: int) -> list[Settled]:
+        return await self._write.call(lambda: self._tasks.settled(limit))
+
+    async def unsettle(self, ids: list[str]) -> None:
+        return await self._write.call(lambda: self._tasks.unsettle(ids))
+
+    async def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
+        return await self._write.call(lambda: self._tasks.cancel(task_id, force, reason))
+
+    async def run_now(self, task_id: str) -> Status | None:
+        return await self._write.call(lambda: self._tasks.run_now(task_id))
+
+    async def retry(self, task_id: str) -> Status | None:
+        return await self._write.call(lambda: self._tasks.retry(task_id))
+
+    async def delete(self, task_id: str) -> Status | None:
+        return await self._write.call(lambda: self._tasks.delete(task_id))
+
+    async def prune(self, limit: int) -> int:
+        return await self._write.call(lambda: self._tasks.prune(limit))
+
+    async def get(self, task_id: str) -> Record | None:
+        return await self._read.call(lambda: self._rows.get(task_id))
+
+    async def page(self, query: Query) -> tuple[list[Record], str | None]:
+        return await self._read.call(lambda: queries.page(self._rows, query))
+
+    async def stats(self) -> Stats:
+        return await self._read.call(lambda: queries.stats(self._reader))
+
+    async def audit(self) -> list[str]:
+        return await self._read.call(lambda: queries.audit(self._reader, self._rows))
+
+    # --- pauses
+
+    async def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None:
+        return await self._write.call(lambda: self._members.pause(kind, name, note))
+
+    async def resume(self, kind: Literal["queue", "type"], name: str) -> bool:
+        return await self._write.call(lambda: self._members.resume(kind, name))
+
+    async def paused(self) -> list[Pause]:
+        return await self._read.call(lambda: queries.pauses(self._reader))
+
+    # --- schedules
+
+    async def put_schedule(self, schedule: Schedule, if_changed: bool = False) -> Schedule:
+        return await self._write.call(lambda: self._members.put_schedule(schedule, if_changed))
+
+    async def drop_schedule(self, schedule_id: str) -> bool:
+        return await self._write.call(lambda: self._members.drop_schedule(schedule_id))
+
+    async def get_schedule(self, schedule_id: str) -> Schedule | None:
+        return await self._read.call(lambda: members.get_schedule(self._reader, schedule_id))
+
+    async def schedules(self) -> list[Schedule]:
+        return await self._read.call(lambda: members.list_schedules(self._reader))
+
+    async def due_schedules(self, limit: int) -> tuple[list[Schedule], int | None]:
+        return await self._read.call(lambda: members.due_schedules(self._reader, self.now(), limit))
+
+    async def advance(
+        self,
+        schedule_id: str,
+        seen: int | None,
+        next_at: int | None,
+        *,
+        fired: str | None = None,
+        fire_at: int | None = None,
+        skipped: str = "",
+        missed: int = 0,
+    ) -> bool:
+        return await self._write.call(
+            lambda: self._members.advance(
+                schedule_id, seen, next_at, fired=fired, fire_at=fire_at, skipped=skipped, missed=missed
+            )
+        )
+
+    async def set_schedule(
+        self,
+        schedule_id: str,
+        *,
+        enabled: bool | None = None,
+        next_at: int | None = None,
+        stopped: str | None = None,
+    ) -> bool:
+        return await self._write.call(
+            lambda: self._members.set_schedule(schedule_id, enabled=enabled, next_at=next_at, stopped=stopped)
+        )
+
+    async def report_run(self, schedule_id: str, task_id: str, status: Status) -> Schedule | None:
+        return await self._write.call(lambda: self._members.report_run(schedule_id, task_id, status))
+
+    # --- members
+
+    async def beat(self, worker: Worker) -> Leader | None:
+        return await self._write.call(lambda: self._members.beat(worker))
+
+    async def leave(self, worker_id: str) -> None:
+        return await self._write.call(lambda: self._members.leave(worker_id))
+
+    async def workers(self) -> list[Worker]:
+        return await self._read.call(lambda: members.list_workers(self._reader))
+
+    async def campaign(self, node: str, ttl: int) -> Leader:
+        return await self._write.call(lambda: self._members.campaign(node, ttl))
+
+    async def resign(self, node: str, term: int) -> bool:
+        return await self._write.call(lambda: self._members.resign(node, term))
+
+    # --- log
+
+    async def events(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
+        return await self._read.call(lambda: queries.events(self._reader, self.policy, after, limit, task_id))
+
+    async def last_event(self) -> int:
+        return await self._read.call(lambda: queries.last_event(self._reader))

@@ -1,0 +1,186 @@
+"""Schedules, members, leadership and pauses over SQLite rows. Runs on the writer's thread, inside its transaction."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from tickwork.events import Fact
+from tickwork.model import Leader, Schedule, Status, Worker
+from tickwork.store.hints import WORK
+from tickwork.store.rules import advance_facts, advanced, changed, elect, joined, same_definition, succeed
+from tickwork.store.sqlite.session import Connection, Writer
+
+_encode = msgspec.msgpack.Encoder().encode
+_schedule = msgspec.msgpack.Decoder(Schedule).decode
+_worker = msgspec.msgpack.Decoder(Worker).decode
+
+
+def get_schedule(connection: Connection, schedule_id: str) -> Schedule | None:
+    row = connection.one("SELECT schedule FROM @schedules WHERE id = ?", (schedule_id,))
+    return None if row is None else _schedule(row[0])
+
+
+def list_schedules(connection: Connection) -> list[Schedule]:
+    return [_schedule(row[0]) for row in connection.all("SELECT schedule FROM @schedules ORDER BY id")]
+
+
+def list_workers(connection: Connection) -> list[Worker]:
+    return [_worker(row[0]) for row in connection.all("SELECT worker FROM @workers ORDER BY id")]
+
+
+def due_schedules(connection: Connection, now: int, limit: int) -> tuple[list[Schedule], int | None]:
+    waiting = "enabled = 1 AND next_at IS NOT NULL"
+    due = connection.all(
+        f"SELECT schedule FROM @schedules WHERE {waiting} AND next_at <= ? ORDER BY next_at, id LIMIT ?",
+        (now, limit + 1),
+    )
+    if len(due) > limit:
+        return [_schedule(row[0]) for row in due[:limit]], 0
+    later = connection.one(
+        f"SELECT next_at FROM @schedules WHERE {waiting} AND next_at > ? ORDER BY next_at LIMIT 1", (now,)
+    )
+    return [_schedule(row[0]) for row in due], None if later is None else later[0] - now
+
+
+def lose_workers(tx: Writer, now: int, gone: tuple[str, ...]) -> list[str]:
+    """Mark workers that are known to be gone, or have not been heard of for a lease."""
+    trusted = now >= tx.state.hold_until
+    lost: list[str] = []
+    for worker_id, expires_at, blob in tx.all(
+        "SELECT id, expires_at, worker FROM @workers WHERE lost_at IS NULL ORDER BY id"
+    ):
+        if worker_id in gone or (trusted and expires_at <= now):
+            worker = replace(_worker(blob), lost_at=now, running=0)
+            tx.run("UPDATE @workers SET lost_at = ?, worker = ? WHERE id = ?", (now, _encode(worker), worker_id))
+            tx.tell(now, Fact.WORKER_LOST, worker_id)
+            lost.append(worker_id)
+    return lost
+
+
+class SchedulesAndMembers:
+    def __init__(self, tx: Writer) -> None:
+        self.tx = tx
+
+    def now(self) -> int:
+        return self.tx.clock.now()
+
+    def _save(self, schedule: Schedule) -> Schedule:
+        self.tx.run(
+            "INSERT OR REPLACE INTO @schedules VALUES (?, ?, ?, ?)",
+            (schedule.id, schedule.next_at, schedule.enabled, _encode(schedule)),
+        )
+        return schedule
+
+    def put_schedule(self, schedule: Schedule, if_changed: bool = False) -> Schedule:
+        now, old = self.now(), get_schedule(self.tx, schedule.id)
+        if old is not None and if_changed and same_definition(old, schedule):
+            return old
+        self.tx.tell(now, Fact.SCHEDULE_PUT, schedule.id, schedule.cron or "")
+        return self._save(succeed(old, schedule, now))
+
+    def drop_schedule(self, schedule_id: str) -> bool:
+        if self.tx.run("DELETE FROM @schedules WHERE id = ?", (schedule_id,)).rowcount == 0:
+            return False
+        self.tx.tell(self.now(), Fact.SCHEDULE_DROPPED, schedule_id)
+        return True
+
+    def advance(
+        self,
+        schedule_id: str,
+        seen: int | None,
+        next_at: int | None,
+        *,
+        fired: str | None = None,
+        fire_at: int | None = None,
+        skipped: str = "",
+        missed: int = 0,
+    ) -> bool:
+        schedule = get_schedule(self.tx, schedule_id)
+        if schedule is None or schedule.next_at != seen:
+            return False
+        now = self.now()
+        self._save(advanced(schedule, next_at, fired, fire_at))
+        for fact, detail in advance_facts(fired, skipped, missed):
+            self.tx.tell(now, fact, schedule_id, detail)
+        return True
+
+    def set_schedule(
+        self,
+        schedule_id: str,
+        *,
+        enabled: bool | None = None,
+        next_at: int | None = None,
+        stopped: str | None = None,
+    ) -> bool:
+        schedule = get_schedule(self.tx, schedule_id)
+        if schedule is None:
+            return False
+        now = self.now()
+        self._save(changed(schedule, now, enabled, next_at, stopped))
+        self.tx.tell(now, Fact.SCHEDULE_STOPPED if stopped else Fact.SCHEDULE_PUT, schedule_id, stopped or "")
+        return True
+
+    def report_run(self, schedule_id: str, task_id: str, status: Status) -> Schedule | None:
+        schedule = get_schedule(self.tx, schedule_id)
+        if schedule is not None and schedule.last_task_id == task_id:
+            schedule = self._save(replace(schedule, last_status=status.value))
+        return schedule
+
+    def beat(self, worker: Worker) -> Leader | None:
+        now = self.now()
+        self.tx.pulse(now)
+        row = self.tx.one("SELECT worker FROM @workers WHERE id = ?", (worker.id,))
+        old = None if row is None else _worker(row[0])
+        worker, new = joined(worker, old, now, self.tx.policy)
+        self.tx.run(
+            "INSERT OR REPLACE INTO @workers VALUES (?, ?, NULL, ?)",
+            (worker.id, worker.expires_at, _encode(worker)),
+        )
+        if new:
+            self.tx.tell(now, Fact.WORKER_JOINED, worker.id)
+        leader = self._leader()
+        return leader if leader is not None and leader.until > now else None
+
+    def leave(self, worker_id: str) -> None:
+        self.tx.run("DELETE FROM @claims WHERE worker_id = ?", (worker_id,))
+        if self.tx.run("DELETE FROM @workers WHERE id = ?", (worker_id,)).rowcount:
+            self.tx.tell(self.now(), Fact.WORKER_LEFT, worker_id)
+
+    def _leader(self) -> Leader | None:
+        row = self.tx.one("SELECT leader, term, leader_until FROM @state")
+        return None if row[0] is None else Leader(*row)
+
+    def campaign(self, node: str, ttl: int) -> Leader:
+        now = self.now()
+        leader, new = elect(self._leader(), node, ttl, now)
+        self._lead(leader)
+        if new:
+            self.tx.tell(now, Fact.LEADER_ELECTED, node, f"term {leader.term}")
+        return leader
+
+    def resign(self, node: str, term: int) -> bool:
+        leader = self._leader()
+        if leader is None or (leader.id, leader.term) != (node, term):
+            return False
+        now = self.now()
+        self._lead(replace(leader, until=now))
+        self.tx.tell(now, Fact.LEADER_RESIGNED, node, f"term {term}")
+        return True
+
+    def _lead(self, leader: Leader) -> None:
+        self.tx.run("UPDATE @state SET leader = ?, term = ?, leader_until = ?", (leader.id, leader.term, leader.until))
+
+    def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None:
+        now = self.now()
+        self.tx.run("INSERT OR REPLACE INTO @pauses VALUES (?, ?, ?, ?)", (kind, name, now, note))
+        self.tx.tell(now, Fact.QUEUE_PAUSED if kind == "queue" else Fact.TYPE_PAUSED, name, note)
+
+    def resume(self, kind: Literal["queue", "type"], name: str) -> bool:
+        if self.tx.run("DELETE FROM @pauses WHERE kind = ? AND name = ?", (kind, name)).rowcount == 0:
+            return False
+        self.tx.tell(self.now(), Fact.QUEUE_RESUMED if kind == "queue" else Fact.TYPE_RESUMED, name)
+        self.tx.notify(WORK)
+        return True

@@ -1,0 +1,112 @@
+"""Records to rows and back. Specs are kept decoded for as long as they are likely to be asked for again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from tickwork.model import Place, Record, Spec, Status
+from tickwork.store.sqlite.session import Connection
+
+CACHE_MAX = 20_000
+
+# In the order of the columns, so that a row is a prefix of constructor arguments.
+CHANGING = (
+    "status", "due_at", "place", "position", "attempt", "losses", "fence", "nonce", "worker_id", "lease_until",
+    "started_at", "finished_at", "cancel", "last_error", "code", "message", "result", "execution_time",
+    "progress", "progress_note", "log",
+)  # fmt: skip
+COLUMNS = ", ".join(("seq", "id", "submitted_at", *CHANGING))
+INSERT = (
+    f"INSERT INTO @tasks (id, nonce0, type, queue, band, schedule_id, submitted_at, {', '.join(CHANGING)}) "
+    f"VALUES ({', '.join('?' * (7 + len(CHANGING)))})"
+)
+UPDATE = f"UPDATE @tasks SET {', '.join(f'{name} = ?' for name in CHANGING)} WHERE seq = ?"
+
+_STATUS = {status.value: status for status in Status}
+_encode = msgspec.msgpack.Encoder().encode
+_decode_spec = msgspec.msgpack.Decoder(Spec).decode
+_decode_log = msgspec.msgpack.Decoder(list[str]).decode
+
+
+class Rows:
+    """Loads and saves records over one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._specs: dict[int, Spec] = {}
+
+    def insert(self, record: Record) -> None:
+        spec = record.spec
+        cursor = self._connection.run(
+            INSERT,
+            (spec.id, spec.nonce, spec.type, spec.queue, int(spec.band), spec.schedule_id,
+             record.submitted_at, *_changing(record)),
+        )  # fmt: skip
+        assert cursor.lastrowid is not None
+        record.seq = cursor.lastrowid
+        self._connection.run("INSERT INTO @specs (seq, spec) VALUES (?, ?)", (record.seq, _encode(spec)))
+        self._remember(record.seq, spec)
+
+    def save(self, records: Iterable[Record]) -> None:
+        self._connection.many(UPDATE, [(*_changing(record), record.seq) for record in records])
+
+    def delete(self, record: Record) -> None:
+        self._connection.run("DELETE FROM @tasks WHERE seq = ?", (record.seq,))
+        self._connection.run("DELETE FROM @specs WHERE seq = ?", (record.seq,))
+        self._specs.pop(record.seq, None)
+
+    def get(self, task_id: str) -> Record | None:
+        found = self.where("id = ?", (task_id,))
+        return found[0] if found else None
+
+    def by_ids(self, ids: list[str]) -> dict[str, Record]:
+        if len(ids) == 1:
+            record = self.get(ids[0])
+            return {} if record is None else {record.id: record}
+        marks = ",".join("?" * len(ids))
+        return {record.id: record for record in self.where(f"id IN ({marks})", ids)}
+
+    def where(self, condition: str, params: Any = ()) -> list[Record]:
+        """Records by a condition, which may end in ORDER BY and LIMIT."""
+        return [
+            self._record(row) for row in self._connection.all(f"SELECT {COLUMNS} FROM @tasks WHERE {condition}", params)
+        ]
+
+    def _record(self, row: Any) -> Record:
+        status = _STATUS[row[3]]
+        return Record(
+            spec=self._spec(row[0]), seq=row[0], submitted_at=row[2], status=status, due_at=row[4],
+            place=Place(row[5]), position=row[6], attempt=row[7], losses=row[8], fence=row[9], nonce=row[10],
+            worker_id=row[11], lease_until=row[12], started_at=row[13], finished_at=row[14], cancel=bool(row[15]),
+            last_error=row[16], code=row[17], message=row[18], result=row[19], execution_time=row[20],
+            progress=row[21], progress_note=row[22], log=_decode_log(row[23]) if row[23] else [],
+            waiting=self._waiting(row[1]) if status is Status.BLOCKED else [],
+        )  # fmt: skip
+
+    def _waiting(self, task_id: str) -> list[str]:
+        return [row[0] for row in self._connection.all("SELECT upstream FROM @waits WHERE dependant = ?", (task_id,))]
+
+    def _spec(self, seq: int) -> Spec:
+        spec = self._specs.get(seq)
+        if spec is None:
+            spec = _decode_spec(self._connection.one("SELECT spec FROM @specs WHERE seq = ?", (seq,))[0])
+            self._remember(seq, spec)
+        return spec
+
+    def _remember(self, seq: int, spec: Spec) -> None:
+        if len(self._specs) >= CACHE_MAX:  # oldest half out: dicts keep their order
+            for old in list(self._specs)[: CACHE_MAX // 2]:
+                del self._specs[old]
+        self._specs[seq] = spec
+
+
+def _changing(record: Record) -> tuple[Any, ...]:
+    return (
+        record.status.value, record.due_at, int(record.place), record.position, record.attempt, record.losses,
+        record.fence, record.nonce, record.worker_id, record.lease_until, record.started_at, record.finished_at,
+        record.cancel, record.last_error, record.code, record.message, record.result, record.execution_time,
+        record.progress, record.progress_note, _encode(record.log) if record.log else None,
+    )  # fmt: skip

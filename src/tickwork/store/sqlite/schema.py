@@ -1,0 +1,127 @@
+"""The tables, and the version they carry. `@name` in any SQL text is the namespace's own table of that name.
+
+`tasks` holds what changes, `specs` what was asked: a transition never rewrites a payload. The homes of the statuses are
+partial indexes over `tasks.status`, so a task cannot be in two of them, or in none.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from tickwork.errors import StoreError
+
+VERSION = 1
+
+TABLES = """
+CREATE TABLE @state (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    position INTEGER NOT NULL DEFAULT 0,
+    dropped INTEGER NOT NULL DEFAULT 0,
+    pulse_at INTEGER NOT NULL,
+    hold_until INTEGER NOT NULL DEFAULT 0,
+    leader TEXT,
+    term INTEGER NOT NULL DEFAULT 0,
+    leader_until INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE @specs (seq INTEGER PRIMARY KEY, spec BLOB NOT NULL);
+CREATE TABLE @tasks (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    nonce0 TEXT NOT NULL,
+    type TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    band INTEGER NOT NULL,
+    schedule_id TEXT,
+    submitted_at INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    due_at INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    losses INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    nonce TEXT NOT NULL,
+    worker_id TEXT,
+    lease_until INTEGER NOT NULL,
+    started_at INTEGER,
+    finished_at INTEGER,
+    cancel INTEGER NOT NULL,
+    last_error TEXT,
+    code INTEGER NOT NULL,
+    message TEXT NOT NULL,
+    result BLOB,
+    execution_time REAL,
+    progress REAL,
+    progress_note TEXT NOT NULL,
+    log BLOB
+);
+CREATE INDEX @by_status ON @tasks (status, seq);
+CREATE INDEX @ready ON @tasks (queue, band, place, position) WHERE status = 'ready' AND place <> 1;
+CREATE INDEX @parked ON @tasks (queue, type, band, position) WHERE status = 'ready' AND place = 1;
+CREATE INDEX @delayed ON @tasks (due_at, seq) WHERE status IN ('pending', 'retrying');
+CREATE INDEX @leases ON @tasks (lease_until) WHERE status = 'running';
+CREATE INDEX @ended ON @tasks (finished_at) WHERE status IN ('success', 'failed', 'dead', 'cancelled');
+CREATE TABLE @waits (
+    dependant TEXT NOT NULL, upstream TEXT NOT NULL, PRIMARY KEY (dependant, upstream)
+) WITHOUT ROWID;
+CREATE INDEX @waits_upstream ON @waits (upstream);
+CREATE TABLE @outbox (n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, status TEXT NOT NULL, schedule_id TEXT);
+CREATE TABLE @dedup (key TEXT PRIMARY KEY, id TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX @dedup_until ON @dedup (until);
+CREATE INDEX @dedup_id ON @dedup (id);
+CREATE TABLE @pauses (
+    kind TEXT NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL, PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+CREATE TABLE @claims (worker_id TEXT PRIMARY KEY, nonce TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE @schedules (id TEXT PRIMARY KEY, next_at INTEGER, enabled INTEGER NOT NULL, schedule BLOB NOT NULL) WITHOUT ROWID;
+CREATE INDEX @schedules_next ON @schedules (next_at) WHERE enabled = 1 AND next_at IS NOT NULL;
+CREATE TABLE @workers (
+    id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, lost_at INTEGER, worker BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE @events (
+    seq INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    worker_id TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    duration REAL NOT NULL,
+    detail TEXT NOT NULL
+);
+"""
+
+
+def qualify(sql: str, namespace: str) -> str:
+    """Replace each `@name` by the namespace's quoted table or index name."""
+    parts = sql.split("@")
+    out = [parts[0]]
+    for part in parts[1:]:
+        length = next((i for i, char in enumerate(part) if not (char.isalnum() or char == "_")), len(part))
+        out.append(f'"{namespace}_{part[:length]}"{part[length:]}')
+    return "".join(out)
+
+
+def prepare(db: sqlite3.Connection, namespace: str, path: str, now: int) -> None:
+    """Create the namespace's tables, or check that they are of our version. Runs in one transaction."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.execute("CREATE TABLE IF NOT EXISTS tickwork_schema (namespace TEXT PRIMARY KEY, version INTEGER NOT NULL)")
+        row = db.execute("SELECT version FROM tickwork_schema WHERE namespace = ?", (namespace,)).fetchone()
+        if row is None:
+            for statement in TABLES.split(";"):
+                if statement.strip():
+                    db.execute(qualify(statement, namespace))
+            db.execute(qualify("INSERT INTO @state (one, pulse_at) VALUES (1, ?)", namespace), (now,))
+            db.execute("INSERT INTO tickwork_schema VALUES (?, ?)", (namespace, VERSION))
+        elif row[0] != VERSION:
+            raise StoreError(
+                f"SQLite file {path}: namespace {namespace!r} has schema version {row[0]}, this Tickwork reads version "
+                f"{VERSION}. Use the Tickwork that wrote it, or another file or namespace."
+            )
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise

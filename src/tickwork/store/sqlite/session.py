@@ -1,0 +1,195 @@
+"""The reader's and the writer's side of a connection: SQL by namespace, and what a transaction carries along."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from tickwork.clock import Clock
+from tickwork.errors import StoreError
+from tickwork.events import Fact
+from tickwork.model import Policy, Record
+from tickwork.store.hints import EVENTS, Hints
+from tickwork.store.rules import hold_until
+from tickwork.store.sqlite.schema import prepare, qualify
+from tickwork.store.sqlite.thread import Session
+
+OLDEST_SQLITE = (3, 35, 0)  # RETURNING
+INSERT_EVENT = (
+    "INSERT INTO @events (at, kind, id, type, queue, worker_id, attempt, duration, detail) VALUES (?,?,?,?,?,?,?,?,?)"
+)
+
+
+class Connection(Session):
+    """A connection that knows its namespace. Lives on one thread."""
+
+    def __init__(self, path: str, namespace: str) -> None:
+        self.path = path
+        self.namespace = namespace
+        self.db: sqlite3.Connection
+        self._texts: dict[str, str] = {}
+
+    def connect(self, mode: str) -> sqlite3.Connection:
+        folder = os.path.dirname(os.path.abspath(self.path))
+        if not os.path.isdir(folder):
+            raise StoreError(f"SQLite file {self.path}: folder {folder} does not exist")
+        if os.path.isdir(self.path):
+            raise StoreError(f"SQLite file {self.path}: this is a folder, not a file")
+        uri = f"file:{quote(os.path.abspath(self.path))}?mode={mode}"
+        self.db = sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None, cached_statements=256)
+        return self.db
+
+    def _text(self, sql: str) -> str:
+        text = self._texts.get(sql)
+        if text is None:
+            text = self._texts[sql] = qualify(sql, self.namespace)
+        return text
+
+    def run(self, sql: str, params: Sequence[Any] = ()) -> sqlite3.Cursor:
+        return self.db.execute(self._text(sql), params)
+
+    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self.db.executemany(self._text(sql), rows)
+
+    def one(self, sql: str, params: Sequence[Any] = ()) -> Any:
+        return self.run(sql, params).fetchone()
+
+    def all(self, sql: str, params: Sequence[Any] = ()) -> list[Any]:
+        return self.run(sql, params).fetchall()
+
+
+class Reader(Connection):
+    """Sees one consistent moment a group; never waits for the writer."""
+
+    def open(self) -> sqlite3.Connection:
+        db = self.connect("ro")
+        db.execute("PRAGMA query_only = 1")
+        return db
+
+    def begin(self) -> None:
+        self.db.execute("BEGIN")
+
+    def commit(self) -> None:
+        self.db.execute("COMMIT")
+
+
+class State:
+    """The one row of `@state`: read when a transaction first needs it, written once before its commit."""
+
+    __slots__ = ("dropped", "hold_until", "position", "pulse_at")
+
+    def __init__(self, position: int, dropped: int, pulse_at: int, hold_until: int) -> None:
+        self.position = position
+        self.dropped = dropped
+        self.pulse_at = pulse_at
+        self.hold_until = hold_until
+
+    def values(self) -> tuple[int, int, int, int]:
+        return self.position, self.dropped, self.pulse_at, self.hold_until
+
+
+class Writer(Connection):
+    """Collects facts, hints and counters while calls run, and lets them out with the commit."""
+
+    def __init__(self, path: str, namespace: str, policy: Policy, clock: Clock, hints: Hints, durability: str) -> None:
+        super().__init__(path, namespace)
+        self.policy = policy
+        self.clock = clock
+        self.hints = hints
+        self._synchronous = "FULL" if durability == "disk" else "NORMAL"
+        self._facts: list[tuple[Any, ...]] = []
+        self._topics: set[str] = set()
+        self._ended: list[str] = []
+        self._state: State | None = None
+        self._state_read: tuple[int, int, int, int] = (0, 0, 0, 0)
+        self._data_version = 0
+
+    def open(self) -> sqlite3.Connection:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Tickwork needs 3.35 or newer")
+        db = self.connect("rwc")
+        mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        if mode != "wal":
+            raise StoreError(
+                f"SQLite file {self.path}: cannot switch to write-ahead logging (the file system, or a read-only file)"
+            )
+        db.execute(f"PRAGMA synchronous = {self._synchronous}")
+        db.execute("PRAGMA temp_store = MEMORY")
+        prepare(db, self.namespace, self.path, self.clock.now())
+        self._data_version = db.execute("PRAGMA data_version").fetchone()[0]
+        return db
+
+    # --- one transaction
+
+    def begin(self) -> None:
+        self._facts, self._topics, self._ended, self._state = [], set(), [], None
+        self.db.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        if self._facts:
+            self.many(INSERT_EVENT, self._facts)
+        if self._state is not None and self._state.values() != self._state_read:
+            self.run(
+                "UPDATE @state SET position = ?, dropped = ?, pulse_at = ?, hold_until = ?",
+                self._state.values(),
+            )
+        self.db.execute("COMMIT")
+        if self.hints:
+            for topic in self._topics:
+                self.hints.notify(topic)
+            self.hints.notify_ended(self._ended)
+            if self._facts:
+                self.hints.notify(EVENTS)
+
+    def mark(self) -> object:
+        return len(self._facts), len(self._ended), None if self._state is None else self._state.values()
+
+    def rewind(self, mark: object) -> None:
+        assert isinstance(mark, tuple)
+        facts, ended, state = mark
+        del self._facts[facts:], self._ended[ended:]
+        self._state = None if state is None else State(*state)
+
+    def idle(self) -> None:
+        """Notice what other processes have committed; one's own commits do not change this number."""
+        if not self.hints:
+            return
+        version = self.db.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._data_version:
+            self._data_version = version
+            self.hints.notify_all()
+
+    # --- what transitions use
+
+    @property
+    def state(self) -> State:
+        if self._state is None:
+            self._state_read = self.one("SELECT position, dropped, pulse_at, hold_until FROM @state")
+            self._state = State(*self._state_read)
+        return self._state
+
+    def notify(self, topic: str) -> None:
+        self._topics.add(topic)
+
+    def ended(self, task_id: str) -> None:
+        self._ended.append(task_id)
+
+    def tell(self, now: int, fact: Fact, subject: str, detail: str = "") -> None:
+        if self.policy.events:
+            self._facts.append((now, fact, subject, "", "", "", 0, 0.0, detail))
+
+    def tell_task(self, now: int, fact: Fact, record: Record, detail: str = "") -> None:
+        if self.policy.events:
+            spec = record.spec
+            self._facts.append(
+                (now, fact, spec.id, spec.type, spec.queue, record.worker_id or "",
+                 record.attempt, record.execution_time or 0.0, detail)
+            )  # fmt: skip
+
+    def pulse(self, now: int) -> None:
+        state = self.state
+        state.hold_until = hold_until(state.pulse_at, state.hold_until, now, self.policy)
+        state.pulse_at = now

@@ -1,0 +1,376 @@
+"""The transitions of a task over SQLite rows. Each method runs on the writer's thread, inside its transaction."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tickwork import transitions
+from tickwork.events import Fact
+from tickwork.model import DELAYED, ENDS, Lease, Outcome, Place, Record, Spec, Status
+from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Verdict
+from tickwork.store.hints import CONTROL, WORK
+from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, detail_of, grant, met
+from tickwork.store.sqlite.members import lose_workers
+from tickwork.store.sqlite.rows import Rows
+from tickwork.store.sqlite.session import Writer
+
+IN_DELAYED = "status IN ('pending', 'retrying')"
+IN_ENDS = "status IN ('success', 'failed', 'dead', 'cancelled')"
+
+
+class Tasks:
+    def __init__(self, tx: Writer) -> None:
+        self.tx = tx
+        self.rows = Rows(tx)
+
+    def now(self) -> int:
+        return self.tx.clock.now()
+
+    # --- going home
+
+    def _place(self, record: Record) -> None:
+        """A ready task gets the next place in its lane; every other home is an index that follows the status."""
+        if record.status is Status.READY:
+            self.tx.state.position += 1
+            record.position = self.tx.state.position
+
+    def _settle(self, record: Record, now: int, fact: Fact, detail: str = "", save: bool = True) -> None:
+        """A changed record goes home; what an end brings with it happens here."""
+        self._place(record)
+        if save:
+            self.rows.save((record,))
+        self.tx.tell_task(now, fact, record, detail)
+        if record.status in ENDS:
+            self._ended(record, now)
+
+    def _ended(self, record: Record, now: int) -> None:
+        if record.spec.schedule_id is not None or self._has_dependants(record.id):
+            self._to_outbox(record)
+        if record.status is Status.CANCELLED:
+            self.tx.run("DELETE FROM @dedup WHERE id = ?", (record.id,))
+            self.tx.run("DELETE FROM @waits WHERE dependant = ?", (record.id,))
+        self.tx.ended(record.id)
+        if record.status is Status.DEAD:
+            self._bound_dead(now)
+
+    def _has_dependants(self, task_id: str) -> bool:
+        return self.tx.one("SELECT 1 FROM @waits WHERE upstream = ?", (task_id,)) is not None
+
+    def _to_outbox(self, record: Record) -> None:
+        self.tx.run(
+            "INSERT OR REPLACE INTO @outbox (id, status, schedule_id) VALUES (?, ?, ?)",
+            (record.id, record.status.value, record.spec.schedule_id),
+        )
+
+    def _bound_dead(self, now: int) -> None:
+        dead = self.tx.one("SELECT count(*) FROM @tasks WHERE status = 'dead'")[0]
+        excess = dead - self.tx.policy.dlq_max
+        if excess > 0:
+            for oldest in self.rows.where("status = 'dead' ORDER BY finished_at, position, seq LIMIT ?", (excess,)):
+                self.tx.state.dropped += 1
+                self.tx.tell_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
+                self._forget(oldest)
+
+    def _forget(self, record: Record) -> None:
+        self.rows.delete(record)
+        if record.spec.dedup_key is not None:
+            self.tx.run("DELETE FROM @dedup WHERE id = ?", (record.id,))
+
+    # --- in
+
+    def submit(self, specs: list[Spec]) -> list[Receipt]:
+        now = self.now()
+        receipts = [self._submit(spec, now) for spec in specs]
+        self.tx.notify(WORK)
+        return receipts
+
+    def _submit(self, spec: Spec, now: int) -> Receipt:
+        old = self.tx.one("SELECT nonce0 FROM @tasks WHERE id = ?", (spec.id,))
+        if old is not None:
+            return Receipt(spec.id, "created" if old[0] == spec.nonce else "exists")
+        guarded = spec.dedup_key is not None and self.tx.policy.dedup
+        if guarded:
+            holder = self.tx.one("SELECT id FROM @dedup WHERE key = ? AND until > ?", (spec.dedup_key, now))
+            if holder is not None:
+                return Receipt(spec.id, "duplicate", holder[0])
+        waiting: list[str] = []
+        ended: list[Record] = []
+        for upstream in dict.fromkeys(spec.depends_on):
+            record = self.rows.get(upstream)
+            if record is None:
+                return Receipt(spec.id, "orphan", upstream)
+            if not met(record, spec):
+                waiting.append(upstream)
+                if record.status in ENDS:  # it ended badly: the outbox tells, as it would have then
+                    ended.append(record)
+        record = transitions.submit(spec, 0, now, waiting)
+        self._place(record)
+        self.rows.insert(record)
+        self.tx.many("INSERT INTO @waits VALUES (?, ?)", [(spec.id, upstream) for upstream in waiting])
+        for upstream_record in ended:
+            self._to_outbox(upstream_record)
+        if guarded:
+            self.tx.run(
+                "INSERT OR REPLACE INTO @dedup VALUES (?, ?, ?)",
+                (spec.dedup_key, spec.id, now + spec.dedup_ttl),
+            )
+        self.tx.tell_task(now, Fact.TASK_SUBMITTED, record)
+        return Receipt(spec.id, "created")
+
+    def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
+        record = self.rows.get(task_id)
+        if record is None or record.status is not Status.BLOCKED or upstream not in record.waiting:
+            return False
+        now = self.now()
+        self.tx.run("DELETE FROM @waits WHERE dependant = ? AND upstream = ?", (task_id, upstream))
+        self._settle(record, now, transitions.resolve(record, upstream, ok, now), upstream)
+        self.tx.notify(WORK)
+        return True
+
+    # --- time
+
+    def promote(self, limit: int) -> Claimed:
+        now = self.now()
+        if self._promote(now, limit):
+            self.tx.notify(WORK)
+        return Claimed([], self._next_due_in(now))
+
+    def _promote(self, now: int, limit: int) -> int:
+        due = self.rows.where(f"{IN_DELAYED} AND due_at <= ? ORDER BY due_at, seq LIMIT ?", (now, limit))
+        for record in due:
+            self._settle(record, now, transitions.promote(record), save=False)
+        self.rows.save(due)
+        return len(due)
+
+    def _next_due_in(self, now: int) -> int | None:
+        row = self.tx.one(f"SELECT due_at FROM @tasks WHERE {IN_DELAYED} ORDER BY due_at LIMIT 1")
+        return None if row is None else max(row[0] - now, 0)
+
+    # --- dispatch
+
+    def claim(self, want: Claim) -> Claimed:
+        now = self.now()
+        self.tx.pulse(now)
+        last = self.tx.one("SELECT nonce FROM @claims WHERE worker_id = ?", (want.worker_id,))
+        if last is not None and last[0] == want.nonce:
+            held = self.rows.where(
+                "status = 'running' AND worker_id = ? AND nonce = ? ORDER BY seq",
+                (want.worker_id, want.nonce),
+            )
+            return Claimed([grant(record) for record in held])
+        self._promote(now, want.limit + PARK_MAX)
+        records = self._startable(want, now)
+        grants: list[Grant] = []
+        for record in records:
+            fact = transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now)
+            self._settle(record, now, fact, save=False)
+            grants.append(grant(record))
+        self.rows.save(records)
+        self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?)", (want.worker_id, want.nonce))
+        return Claimed(grants, self._next_due_in(now))
+
+    def _startable(self, want: Claim, now: int) -> list[Record]:
+        """Ready tasks in the order in which they are to start; what may not start is moved aside."""
+        pauses = self.tx.all("SELECT kind, name FROM @pauses")
+        types = want.types - {name for kind, name in pauses if kind == "type"}
+        paused = {name for kind, name in pauses if kind == "queue"}
+        queues = [queue for queue in want.queues if queue not in paused]
+        parks = PARK_MAX
+        while True:
+            candidates = [
+                (record.spec.band, rank, record.place, record.position, record)
+                for rank, queue in enumerate(queues)
+                for record in self._heads(queue, types, want.limit)
+            ]
+            candidates.sort(key=lambda candidate: candidate[:4])
+            found: list[Record] = []
+            strange: list[Record] = []
+            for *_, record in candidates:
+                if len(found) == want.limit:
+                    break
+                (found if record.spec.type in types else strange).append(record)
+            room = len(found) < want.limit and len(strange) <= parks
+            for record in strange[:parks]:
+                record.place = Place.SIDE
+                self._settle(record, now, Fact.TASK_PARKED, f"no claimer may start type {record.spec.type} now")
+            parks -= len(strange)
+            if not (strange and room):
+                return found
+
+    def _heads(self, queue: str, types: frozenset[str], limit: int) -> list[Record]:
+        found = self.rows.where(
+            "status = 'ready' AND place <> 1 AND queue = ? ORDER BY band, place, position LIMIT ?",
+            (queue, limit),
+        )
+        parked = self.tx.all(
+            "SELECT DISTINCT type FROM @tasks WHERE status = 'ready' AND place = 1 AND queue = ?", (queue,)
+        )
+        for (kind,) in parked:
+            if kind in types:
+                found += self.rows.where(
+                    "status = 'ready' AND place = 1 AND queue = ? AND type = ? ORDER BY band, position LIMIT ?",
+                    (queue, kind, limit),
+                )
+        return found
+
+    # --- running
+
+    def _held(self, leases: list[Lease]) -> list[Record | None]:
+        found = self.rows.by_ids([lease.id for lease in leases])
+        held: list[Record | None] = []
+        for lease in leases:
+            record = found.get(lease.id)
+            fits = record is not None and record.status is Status.RUNNING and record.lease == lease
+            held.append(record if fits else None)
+        return held
+
+    def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:
+        now = self.now()
+        self.tx.pulse(now)
+        held = self._held(leases)
+        self.tx.many(
+            "UPDATE @tasks SET lease_until = ? WHERE seq = ?",
+            [(now + lease_ttl, record.seq) for record in held if record is not None],
+        )
+        return ["lost" if record is None else "cancel" if record.cancel else "held" for record in held]
+
+    def note(self, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
+        (record,) = self._held([lease])
+        if record is None:
+            return False
+        transitions.note(record, progress, text, lines, self.tx.policy)
+        self.rows.save((record,))
+        return True
+
+    # --- out
+
+    def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
+        now = self.now()
+        found = self.rows.by_ids([outcome.lease.id for outcome in outcomes]) if outcomes else {}
+        verdicts: list[Verdict] = []
+        changed: list[tuple[Record, Fact]] = []
+        for outcome in outcomes:
+            record = found.get(outcome.lease.id)
+            if record is None or record.lease != outcome.lease:
+                verdicts.append(Verdict("lost"))
+            elif record.status is not Status.RUNNING:
+                verdicts.append(Verdict("already", record.status))
+            else:
+                changed.append((record, transitions.finish(record, outcome, now, self.tx.policy)))
+                verdicts.append(Verdict("done", record.status))
+        for record, _ in changed:
+            self._place(record)
+        self.rows.save(record for record, _ in changed)
+        for record, fact in changed:
+            self.tx.tell_task(now, fact, record, detail_of(record, fact))
+            if record.status in ENDS:
+                self._ended(record, now)
+            else:
+                self.tx.notify(WORK)
+        return Finished(verdicts, None if then_claim is None else self.claim(then_claim))
+
+    def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
+        now = self.now()
+        self.tx.pulse(now)
+        lost_workers = lose_workers(self.tx, now, gone)
+        taken: list[str] = []
+        for worker_id in gone:
+            left = limit - len(taken)
+            orphans = self.rows.where("status = 'running' AND worker_id = ? ORDER BY seq LIMIT ?", (worker_id, left))
+            taken += [self._expire(record, now, why or "its process is gone") for record in orphans]
+        if now >= self.tx.state.hold_until:
+            left = limit - len(taken)
+            expired = self.rows.where(
+                "status = 'running' AND lease_until <= ? ORDER BY lease_until LIMIT ?", (now, left)
+            )
+            taken += [self._expire(record, now, "its lease ran out") for record in expired]
+        if taken:
+            self.tx.notify(WORK)
+        return Reclaimed(taken, lost_workers)
+
+    def _expire(self, record: Record, now: int, why: str) -> str:
+        fact = transitions.expire(record, now, self.tx.policy, why)
+        self._settle(record, now, fact, record.last_error or "")
+        return record.id
+
+    # --- outbox
+
+    def settled(self, limit: int) -> list[Settled]:
+        found: list[Settled] = []
+        for task_id, status, schedule_id in self.tx.all(
+            "SELECT id, status, schedule_id FROM @outbox ORDER BY n LIMIT ?", (limit,)
+        ):
+            waiting = self.tx.all("SELECT dependant FROM @waits WHERE upstream = ? ORDER BY dependant", (task_id,))
+            found.append(Settled(task_id, Status(status), tuple(row[0] for row in waiting), schedule_id))
+        return found
+
+    def unsettle(self, ids: list[str]) -> None:
+        self.tx.many("DELETE FROM @outbox WHERE id = ?", [(task_id,) for task_id in ids])
+
+    # --- operators
+
+    def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
+        record = self.rows.get(task_id)
+        if record is None:
+            return None
+        found, now = record.status, self.now()
+        if found is Status.RUNNING and force:
+            self.tx.tell_task(now, transitions.ask_cancel(record, reason), record, reason)
+            self.rows.save((record,))
+            self.tx.notify(CONTROL)
+        elif found is not Status.RUNNING and not found.ended:
+            self._settle(record, now, transitions.cancel(record, now, reason), reason)
+        return found
+
+    def run_now(self, task_id: str) -> Status | None:
+        record = self.rows.get(task_id)
+        if record is None:
+            return None
+        found = record.status
+        if found in DELAYED:
+            self._settle(record, self.now(), transitions.run_now(record))
+            self.tx.notify(WORK)
+        return found
+
+    def retry(self, task_id: str) -> Status | None:
+        record = self.rows.get(task_id)
+        if record is None:
+            return None
+        found = record.status
+        if found.ended:
+            self.tx.run("DELETE FROM @outbox WHERE id = ?", (task_id,))
+            self._settle(record, self.now(), transitions.retry(record))
+            self.tx.notify(WORK)
+        return found
+
+    def delete(self, task_id: str) -> Status | None:
+        record = self.rows.get(task_id)
+        if record is None:
+            return None
+        if record.status.ended:
+            self.tx.tell_task(self.now(), Fact.TASK_DELETED, record)
+            self._forget(record)
+        return record.status
+
+    def prune(self, limit: int) -> int:
+        now, policy = self.now(), self.tx.policy
+        self.tx.run("DELETE FROM @dedup WHERE key IN (SELECT key FROM @dedup WHERE until <= ? LIMIT ?)", (now, limit))
+        ended = self.tx.one(f"SELECT count(*) FROM @tasks WHERE {IN_ENDS}")[0]
+        excess = max(ended - policy.retention_max, 0)
+        oldest = self.rows.where(
+            f"{IN_ENDS} AND id NOT IN (SELECT id FROM @outbox) ORDER BY finished_at, position LIMIT ?",
+            (limit,),
+        )
+        pruned = 0
+        for record in oldest:
+            if (record.finished_at or 0) > now - policy.retention and pruned >= excess:
+                break
+            self._forget(record)
+            pruned += 1
+        self.tx.run("DELETE FROM @workers WHERE lost_at <= ?", (now - LOST_WORKER_KEPT,))
+        self.tx.run(
+            "DELETE FROM @events WHERE seq <= (SELECT max(seq) FROM @events) - ? AND seq IN "
+            "(SELECT seq FROM @events ORDER BY seq LIMIT ?)",
+            (policy.events_max, 10 * limit),
+        )
+        return pruned

@@ -1,0 +1,189 @@
+"""One thread with one connection. Calls that wait together run as savepoints of one transaction (group commit) and are
+answered after it was committed.
+
+The event loop never touches SQLite: a checkpoint or an fsync may take milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from tickwork.errors import StoreError, StoreUnavailable
+
+R = TypeVar("R")
+GROUP_MAX = 200  # calls in one transaction
+POLL = 0.02  # how often an idle thread looks whether another process has written
+
+_log = logging.getLogger("tickwork.sqlite")
+
+
+class _Call(NamedTuple):
+    work: Callable[[], Any]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+
+
+class Session:
+    """What runs on the thread: opens the connection there and brackets the calls. Subclassed by reader and writer."""
+
+    def open(self) -> sqlite3.Connection:
+        raise NotImplementedError
+
+    def begin(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def mark(self) -> object:
+        """The state to go back to when one call of a group fails."""
+        return None
+
+    def rewind(self, mark: object) -> None: ...
+
+    def idle(self) -> None:
+        """Called between groups."""
+
+
+class SqliteThread:
+    def __init__(self, name: str, session: Session, path: str) -> None:
+        self._session = session
+        self._path = path
+        self._name = name
+        self._queue: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._opened: asyncio.Future[None] | None = None
+        self._lock = threading.Lock()
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        opened: asyncio.Future[None] = loop.create_future()
+        self._thread = threading.Thread(target=self._run, args=(loop, opened), name=self._name, daemon=True)
+        self._thread.start()
+        await opened
+
+    async def stop(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._queue.put(None)
+            await asyncio.to_thread(thread.join, 10)
+
+    @property
+    def running(self) -> bool:
+        return self._thread is not None
+
+    async def call(self, work: Callable[[], R]) -> R:
+        if self._thread is None:
+            raise StoreError(f"SQLite file {self._path} is closed")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[R] = loop.create_future()
+        self._queue.put(_Call(work, loop, future))
+        return await future
+
+    def _run(self, loop: asyncio.AbstractEventLoop, opened: asyncio.Future[None]) -> None:
+        try:
+            db = self._session.open()
+        except Exception as error:  # delivered to whoever waits in start()
+            self._thread = None
+            _deliver_to(loop, [(opened, None, self._named(error))])
+            return
+        _deliver_to(loop, [(opened, None, None)])
+        try:
+            while (group := self._next_group()) is not None:
+                if group:
+                    self._run_group(db, group)
+                try:
+                    self._session.idle()
+                except sqlite3.Error as error:
+                    _log.warning("SQLite file %s: %s", self._path, error)
+        finally:
+            db.close()
+
+    def _next_group(self) -> list[_Call] | None:
+        try:
+            call = self._queue.get(timeout=POLL)
+        except queue.Empty:
+            return []
+        if call is None:
+            return None
+        group = [call]
+        while len(group) < GROUP_MAX:
+            try:
+                call = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if call is None:
+                self._queue.put(None)
+                break
+            group.append(call)
+        return group
+
+    def _run_group(self, db: sqlite3.Connection, group: list[_Call]) -> None:
+        answers: list[tuple[_Call, Any, BaseException | None]] = []
+        try:
+            self._session.begin()
+            for call in group:
+                answers.append(self._run_call(db, call, alone=len(group) == 1))
+            self._session.commit()
+        except Exception as error:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            failure = self._named(error)
+            answers = [(call, None, failure) for call in group]
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any, BaseException | None]]] = {}
+        for call, value, problem in answers:
+            by_loop.setdefault(call.loop, []).append((call.future, value, problem))
+        for loop, results in by_loop.items():
+            _deliver_to(loop, results)
+
+    def _run_call(self, db: sqlite3.Connection, call: _Call, alone: bool) -> tuple[_Call, Any, BaseException | None]:
+        if alone:  # its failure rolls the whole transaction back, so it needs no savepoint of its own
+            return call, call.work(), None
+        mark = self._session.mark()
+        db.execute("SAVEPOINT one_call")
+        try:
+            value = call.work()
+        except Exception as error:
+            if not db.in_transaction:  # SQLite gave the whole transaction up (disk full, I/O error)
+                raise
+            db.execute("ROLLBACK TO one_call")
+            db.execute("RELEASE one_call")
+            self._session.rewind(mark)
+            return call, None, self._named(error)
+        db.execute("RELEASE one_call")
+        return call, value, None
+
+    def _named(self, error: Exception) -> Exception:
+        """An SQLite error as one of ours, with the file's name."""
+        if not isinstance(error, sqlite3.Error):
+            return error
+        text = f"SQLite file {self._path}: {error}"
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
+            return StoreUnavailable(f"{text}; nothing was changed, free some space and try again")
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR):
+            return StoreUnavailable(text)
+        return StoreError(text)
+
+
+def _deliver_to(
+    loop: asyncio.AbstractEventLoop, results: list[tuple[asyncio.Future[Any], Any, BaseException | None]]
+) -> None:
+    try:
+        loop.call_soon_threadsafe(_deliver, results)
+    except RuntimeError:  # that loop is closed: nobody waits there any more
+        return
+
+
+def _deliver(results: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
+    for future, value, error in results:
+        if future.done():  # the caller was cancelled
+            continue
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)

@@ -1,0 +1,163 @@
+"""The transitions as pure changes of a `Record`: what the table in `model.py` says, in code.
+
+Memory and SQLite both move their records through these functions; they differ only in where a status has its home.
+Each function returns the fact to append to the log. None of them looks at a clock or an index.
+"""
+
+from __future__ import annotations
+
+from tickwork.events import Fact
+from tickwork.model import (
+    Aborted,
+    Failed,
+    Outcome,
+    Place,
+    Policy,
+    Record,
+    Released,
+    Snoozed,
+    Spec,
+    Status,
+    Stopped,
+    Succeeded,
+)
+
+
+def submit(spec: Spec, seq: int, now: int, waiting: list[str]) -> Record:
+    due_at = spec.at if spec.at is not None else now + spec.delay
+    record = Record(spec=spec, seq=seq, submitted_at=now, due_at=due_at, waiting=waiting)
+    record.status = Status.BLOCKED if waiting else _pending_or_ready(record, now)
+    return record
+
+
+def _pending_or_ready(record: Record, now: int) -> Status:
+    return Status.PENDING if record.due_at > now else Status.READY
+
+
+def resolve(record: Record, upstream: str, ok: bool, now: int) -> Fact:
+    """A dependency has ended. The caller has checked that the record waits for it."""
+    record.waiting = [other for other in record.waiting if other != upstream]
+    if not ok and record.spec.run_after == "success":
+        return cancel(record, now, f"task {upstream}, on which it depends, did not succeed")
+    if not record.waiting:
+        record.status = _pending_or_ready(record, now)
+        record.place = Place.MAIN
+    return Fact.TASK_RESOLVED
+
+
+def promote(record: Record) -> Fact:
+    record.status = Status.READY
+    record.place = Place.MAIN
+    return Fact.TASK_DUE
+
+
+def run_now(record: Record) -> Fact:
+    promote(record)
+    return Fact.TASK_HASTENED
+
+
+def start(record: Record, worker_id: str, nonce: str, lease_ttl: int, now: int) -> Fact:
+    record.status = Status.RUNNING
+    record.attempt += 1
+    record.fence = max(record.fence + 1, now * 1000)
+    record.nonce = nonce
+    record.worker_id = worker_id
+    record.lease_until = now + lease_ttl
+    record.started_at = now
+    record.finished_at = None
+    return Fact.TASK_CLAIMED
+
+
+def finish(record: Record, outcome: Outcome, now: int, policy: Policy) -> Fact:
+    """End a run. The caller has checked the lease."""
+    record.lease_until = 0
+    if isinstance(outcome, Succeeded):
+        record.execution_time = outcome.duration
+        record.code, record.message, record.result = outcome.code, outcome.message, outcome.result
+        return _end(record, Status.SUCCESS, now, Fact.TASK_SUCCEEDED)
+    if isinstance(outcome, Failed | Aborted):
+        record.execution_time = outcome.duration
+        record.last_error = outcome.error
+    if record.cancel or isinstance(outcome, Stopped):
+        return cancel(record, now, record.message)
+    match outcome:
+        case Failed():
+            record.status = Status.RETRYING
+            record.due_at = now + outcome.retry_in
+            return Fact.TASK_RETRYING
+        case Aborted():
+            return _die(record, now, policy)
+        case Snoozed():
+            record.attempt -= 1
+            record.status = Status.PENDING
+            record.due_at = outcome.at if outcome.at is not None else now + outcome.delay
+            return Fact.TASK_SNOOZED
+        case Released():
+            record.attempt -= 1
+            return _to_front(record, Fact.TASK_RELEASED)
+
+
+def expire(record: Record, now: int, policy: Policy, why: str) -> Fact:
+    """Its worker is gone. The attempt is given back; the fence moves on, so that a late finish is refused."""
+    record.attempt -= 1
+    record.losses += 1
+    record.lease_until = 0
+    record.fence += 1
+    record.nonce = ""
+    if record.cancel:
+        return cancel(record, now, record.message)
+    record.last_error = f"worker {record.worker_id} was lost ({why})"
+    if record.losses >= policy.max_losses:
+        record.last_error += f"; set aside after {record.losses} lost workers"
+        return _die(record, now, policy)
+    return _to_front(record, Fact.TASK_LOST)
+
+
+def cancel(record: Record, now: int, reason: str) -> Fact:
+    record.message = reason
+    record.waiting = []
+    return _end(record, Status.CANCELLED, now, Fact.TASK_CANCELLED)
+
+
+def ask_cancel(record: Record, reason: str) -> Fact:
+    record.cancel = True
+    record.message = reason
+    return Fact.TASK_CANCEL_ASKED
+
+
+def retry(record: Record) -> Fact:
+    """From an end, by hand: all counters start again, but the fence only grows."""
+    record.attempt = record.losses = 0
+    record.fence += 1
+    record.nonce = ""
+    record.cancel = False
+    record.code, record.message, record.result = 0, "", None
+    record.started_at = record.finished_at = record.execution_time = None
+    record.progress, record.progress_note = None, ""
+    return _to_front(record, Fact.TASK_RETRIED)
+
+
+def note(record: Record, progress: float | None, text: str, lines: list[str], policy: Policy) -> None:
+    if progress is not None:
+        record.progress, record.progress_note = progress, text
+    if lines:
+        record.log = [*record.log, *lines][-policy.log_lines_max :]
+
+
+def _to_front(record: Record, fact: Fact) -> Fact:
+    record.status = Status.READY
+    record.place = Place.FRONT
+    return fact
+
+
+def _die(record: Record, now: int, policy: Policy) -> Fact:
+    if policy.dlq:
+        return _end(record, Status.DEAD, now, Fact.TASK_DIED)
+    return _end(record, Status.FAILED, now, Fact.TASK_FAILED)
+
+
+def _end(record: Record, status: Status, now: int, fact: Fact) -> Fact:
+    record.status = status
+    record.finished_at = now
+    record.cancel = False
+    return fact

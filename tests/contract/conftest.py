@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.stores import KINDS, START, Bench, open_store
+from tickwork.clock import ManualClock
+from tickwork.model import Policy
+
+
+@pytest.fixture
+def policy() -> Policy:
+    return Policy()
+
+
+@pytest.fixture(params=KINDS)
+async def bench(request: pytest.FixtureRequest, tmp_path: Path, policy: Policy) -> AsyncIterator[Bench]:
+    clock = ManualClock(START)
+    async with open_store(request.param, tmp_path, clock, policy) as store:
+        bench = Bench(store, clock)
+        yield bench
+        assert await store.audit() == [], "a test left the store unsound"

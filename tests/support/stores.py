@@ -1,0 +1,157 @@
+"""Stores for contract tests: every kind, with a clock that the test owns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tickwork.clock import ManualClock
+from tickwork.model import (
+    Aborted,
+    Failed,
+    Lease,
+    Outcome,
+    Policy,
+    Record,
+    Released,
+    Snoozed,
+    Spec,
+    Status,
+    Stopped,
+    Succeeded,
+    Worker,
+)
+from tickwork.store.base import Claim, Grant, Receipt, Store
+from tickwork.store.memory import MemoryStore
+from tickwork.store.sqlite import SqliteStore
+
+KINDS = ("memory", "sqlite")
+START = 1_700_000_000_000
+
+
+@asynccontextmanager
+async def open_store(kind: str, folder: Path, clock: ManualClock, policy: Policy) -> AsyncIterator[Store]:
+    store: Store
+    if kind == "memory":
+        store = MemoryStore(policy, clock)
+    else:
+        store = SqliteStore(str(folder / "tick.db"), "test", policy, clock)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+class Bench:
+    """A store with short hands: tests say what they mean in one line each."""
+
+    def __init__(self, store: Store, clock: ManualClock) -> None:
+        self.store = store
+        self.clock = clock
+        self._numbers = itertools.count(1)
+
+    def spec(self, task_id: str | None = None, **fields: Any) -> Spec:
+        number = next(self._numbers)
+        fields.setdefault("type", "job")
+        fields.setdefault("nonce", f"submit-{number}")
+        return Spec(id=task_id or f"t{number}", **fields)
+
+    async def submit(self, task_id: str | None = None, **fields: Any) -> Receipt:
+        (receipt,) = await self.store.submit([self.spec(task_id, **fields)])
+        return receipt
+
+    async def claim(
+        self,
+        limit: int = 1,
+        worker: str = "w1",
+        queues: tuple[str, ...] = ("default",),
+        types: tuple[str, ...] = ("job",),
+        nonce: str | None = None,
+    ) -> list[Grant]:
+        nonce = nonce or f"claim-{next(self._numbers)}"
+        wish = Claim(worker, queues, frozenset(types), limit, 30_000, nonce)
+        return (await self.store.claim(wish)).grants
+
+    async def claimed_ids(self, limit: int = 100, **fields: Any) -> list[str]:
+        return [grant.spec.id for grant in await self.claim(limit, **fields)]
+
+    async def start(self, task_id: str | None = None, **fields: Any) -> Lease:
+        """Submit a task and claim exactly that one."""
+        receipt = await self.submit(task_id, **fields)
+        (grant,) = await self.claim()
+        assert grant.spec.id == receipt.id
+        return grant.lease
+
+    async def end(self, outcome: Outcome) -> str:
+        (verdict,) = (await self.store.finish([outcome])).verdicts
+        return verdict.kind
+
+    async def record(self, task_id: str) -> Record:
+        record = await self.store.get(task_id)
+        assert record is not None, f"no task {task_id}"
+        return record
+
+    async def status(self, task_id: str) -> Status | None:
+        record = await self.store.get(task_id)
+        return None if record is None else record.status
+
+    async def facts(self, task_id: str | None = None) -> list[str]:
+        events, _ = await self.store.events(0, 10_000, task_id)
+        return [event.kind for event in events]
+
+    async def pass_time(self, seconds: float, beats: bool = True) -> None:
+        """Let time go by with a live member, so that the store does not think it was out of touch."""
+        for _ in range(int(seconds // 5)):
+            self.clock.advance(5)
+            if beats:
+                await self.store.beat(Worker(id="witness"))
+        self.clock.advance(seconds % 5)
+        if beats:
+            await self.store.beat(Worker(id="witness"))
+
+    async def bring(self, status: Status | None, task_id: str = "it", **fields: Any) -> Lease:
+        """A task in that status, reached only by the store's own transitions. Answers the last lease it had."""
+        fields.setdefault("queue", "default")
+        lease = Lease(task_id, 0, "none")
+        if status is None:
+            return lease
+        if status is Status.PENDING:
+            await self.submit(task_id, delay=60_000, **fields)
+            return lease
+        if status is Status.BLOCKED:
+            await self.submit("upstream", delay=3_600_000)
+            await self.submit(task_id, depends_on=("upstream",), **fields)
+            return lease
+        if status is Status.READY:
+            await self.submit(task_id, **fields)
+            return lease
+        if status is Status.CANCELLED:
+            await self.submit(task_id, **fields)
+            await self.store.cancel(task_id, False)
+            return lease
+        lease = await self.start(task_id, **fields)
+        if status is Status.RUNNING:
+            return lease
+        outcome: Outcome
+        if status is Status.RETRYING:
+            outcome = Failed(lease, "boom", 60_000)
+        elif status is Status.SUCCESS:
+            outcome = Succeeded(lease, b"42")
+        else:
+            outcome = Aborted(lease, "boom")
+        assert await self.end(outcome) == "done"
+        return lease
+
+
+OUTCOMES: dict[str, Any] = {
+    "succeed": lambda lease: Succeeded(lease, b"1"),
+    "fail": lambda lease: Failed(lease, "boom", 1000),
+    "abort": lambda lease: Aborted(lease, "boom"),
+    "snooze": lambda lease: Snoozed(lease, delay=1000),
+    "release": Released,
+    "stop": Stopped,
+}
