@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from enum import StrEnum
 
 from msgspec import Struct
@@ -59,3 +60,24 @@ class Event(Struct, frozen=True, omit_defaults=True):
     attempt: int = 0
     duration: float = 0.0
     detail: str = ""
+
+
+Listener = Callable[[Event], None]
+
+
+class Bus:
+    """The facts of this process as they happen, for logs and metrics. Nobody listening costs one look-up."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[str, tuple[Listener, ...]] = {}
+
+    def subscribe(self, listener: Listener, facts: Collection[Fact] = tuple(Fact)) -> None:
+        for fact in facts:
+            self._listeners[fact] = (*self._listeners.get(fact, ()), listener)
+
+    def wants(self, fact: Fact) -> bool:
+        return fact in self._listeners
+
+    def publish(self, event: Event) -> None:
+        for listener in self._listeners.get(event.kind, ()):
+            listener(event)

@@ -309,7 +309,7 @@ class Misfire(StrEnum):
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
-    """A recurring definition. Its runs are tasks named `<schedule>@<fire ms>`, so a tick exists once whoever fires it."""
+    """A recurring definition. Its runs are tasks named `<schedule>@<fire ms>`: a tick exists once, whoever fires it."""
 
     id: str
     name: str = ""

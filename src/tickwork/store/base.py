@@ -130,7 +130,7 @@ class Store(Protocol):
         """The store's clock, for showing times; never for a decision that a transition should make."""
 
     def hint(self, topic: str) -> Hint:
-        """Ask to be woken on a topic (`hints.WORK`, `CONTROL`, `EVENTS` or a task id). Use as a context manager."""
+        """Ask to be woken on a topic (one of `hints`, or a task id). Use as a context manager."""
 
     # --- in
     async def submit(self, specs: list[Spec]) -> list[Receipt]:

@@ -11,6 +11,8 @@ from types import TracebackType
 WORK = "*work"
 CONTROL = "*control"
 EVENTS = "*events"
+OUTBOX = "*outbox"
+SCHEDULES = "*schedules"
 
 
 class Hint:

@@ -30,7 +30,7 @@ from tickwork.store.base import (
     Stats,
     Verdict,
 )
-from tickwork.store.hints import CONTROL, WORK
+from tickwork.store.hints import CONTROL, OUTBOX, WORK
 from tickwork.store.memory_members import Members, atomic
 from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, detail_of, grant, matches, met, runs, unsound
 from tickwork.store.shelves import Lane, TimeIndex
@@ -107,6 +107,7 @@ class MemoryStore(Members):
             return
         if record.spec.schedule_id is not None or self._waiting_for(record.id):
             self._outbox[record.id] = record.status
+            self.hints.notify(OUTBOX)
         if record.status is Status.CANCELLED:
             self._free_dedup(record)
         self.hints.notify_ended((record.id,))
@@ -177,6 +178,7 @@ class MemoryStore(Members):
             self._dependants.setdefault(upstream, []).append(spec.id)
             if self._tasks[upstream].status in ENDS:  # it ended badly: the outbox tells, as it would have then
                 self._outbox[upstream] = self._tasks[upstream].status
+                self.hints.notify(OUTBOX)
         if spec.dedup_key is not None and self.policy.dedup:
             self._dedup[spec.dedup_key] = spec.id
             self._dedup_ends.put(spec.dedup_key, now + spec.dedup_ttl)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tickwork.clock import Clock, SystemClock
 from tickwork.events import Event, Fact
 from tickwork.model import Leader, Policy, Record, Schedule, Status, Worker
-from tickwork.store.hints import EVENTS, Hint, Hints
+from tickwork.store.hints import EVENTS, SCHEDULES, Hint, Hints
 from tickwork.store.rules import (
     advance_facts,
     advanced,
@@ -114,6 +114,7 @@ class Schedules(Core):
         new = succeed(old, schedule, now)
         self._schedules[schedule.id] = new
         self._append(now, Fact.SCHEDULE_PUT, schedule.id, schedule.cron or "")
+        self.hints.notify(SCHEDULES)
         return new
 
     @atomic
@@ -176,6 +177,7 @@ class Schedules(Core):
         now = self.now()
         self._schedules[schedule_id] = changed(schedule, now, enabled, next_at, stopped)
         self._append(now, Fact.SCHEDULE_STOPPED if stopped else Fact.SCHEDULE_PUT, schedule_id, stopped or "")
+        self.hints.notify(SCHEDULES)
         return True
 
     @atomic

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tickwork.events import Fact
 from tickwork.model import Leader, Schedule, Status, Worker
-from tickwork.store.hints import WORK
+from tickwork.store.hints import SCHEDULES, WORK
 from tickwork.store.rules import advance_facts, advanced, changed, elect, joined, same_definition, succeed
 from tickwork.store.sqlite.session import Connection, Writer
 
@@ -68,6 +68,7 @@ class SchedulesAndMembers:
         return self.tx.clock.now()
 
     def _save(self, schedule: Schedule) -> Schedule:
+        self.tx.notify(SCHEDULES)
         self.tx.run(
             "INSERT OR REPLACE INTO @schedules VALUES (?, ?, ?, ?)",
             (schedule.id, schedule.next_at, schedule.enabled, _encode(schedule)),

@@ -69,12 +69,13 @@ def last_event(connection: Connection) -> int:
 
 def audit(connection: Connection, rows: Rows) -> list[str]:
     problems = [f"SQLite: {row[0]}" for row in connection.all("PRAGMA quick_check") if row[0] != "ok"]
+    known = ", ".join(repr(status.value) for status in Status)
     strays = {
         "has no spec": "SELECT id FROM @tasks WHERE seq NOT IN (SELECT seq FROM @specs)",
         "is waited for but is not there": "SELECT upstream FROM @waits WHERE upstream NOT IN (SELECT id FROM @tasks)",
         "is said to wait but is not blocked": "SELECT dependant FROM @waits WHERE dependant NOT IN "
         "(SELECT id FROM @tasks WHERE status = 'blocked')",
-        "has a status nobody knows": f"SELECT id FROM @tasks WHERE status NOT IN ({', '.join(repr(s.value) for s in Status)})",
+        "has a status nobody knows": f"SELECT id FROM @tasks WHERE status NOT IN ({known})",
     }
     for problem, sql in strays.items():
         problems += [f"task {row[0]} {problem}" for row in connection.all(sql)]

@@ -73,7 +73,9 @@ CREATE TABLE @pauses (
     kind TEXT NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL, PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
 CREATE TABLE @claims (worker_id TEXT PRIMARY KEY, nonce TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE @schedules (id TEXT PRIMARY KEY, next_at INTEGER, enabled INTEGER NOT NULL, schedule BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE @schedules (
+    id TEXT PRIMARY KEY, next_at INTEGER, enabled INTEGER NOT NULL, schedule BLOB NOT NULL
+) WITHOUT ROWID;
 CREATE INDEX @schedules_next ON @schedules (next_at) WHERE enabled = 1 AND next_at IS NOT NULL;
 CREATE TABLE @workers (
     id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, lost_at INTEGER, worker BLOB NOT NULL

@@ -8,7 +8,7 @@ from tickwork import transitions
 from tickwork.events import Fact
 from tickwork.model import DELAYED, ENDS, Lease, Outcome, Place, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Verdict
-from tickwork.store.hints import CONTROL, WORK
+from tickwork.store.hints import CONTROL, OUTBOX, WORK
 from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, detail_of, grant, met
 from tickwork.store.sqlite.members import lose_workers
 from tickwork.store.sqlite.rows import Rows
@@ -61,6 +61,7 @@ class Tasks:
             "INSERT OR REPLACE INTO @outbox (id, status, schedule_id) VALUES (?, ?, ?)",
             (record.id, record.status.value, record.spec.schedule_id),
         )
+        self.tx.notify(OUTBOX)
 
     def _bound_dead(self, now: int) -> None:
         dead = self.tx.one("SELECT count(*) FROM @tasks WHERE status = 'dead'")[0]

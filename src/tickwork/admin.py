@@ -1,0 +1,320 @@
+"""`app.dlq`, `app.schedules`, `app.queues` and `app.events`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tickwork import duties
+from tickwork.cron import Cron
+from tickwork.errors import ConfigError, ScheduleNotFound, TaskExists, TaskNotFound
+from tickwork.events import Event, Fact
+from tickwork.model import (
+    Band,
+    Misfire,
+    Overlap,
+    Page,
+    Schedule,
+    Status,
+    TaskInfo,
+    to_datetime,
+)
+from tickwork.store.base import Query
+from tickwork.store.hints import EVENTS
+from tickwork.submission import ScheduleOptions, TaskOptions, name, seconds
+
+if TYPE_CHECKING:
+    from tickwork.client import Client
+
+EVENT_BATCH = 500
+
+
+class DeadLetters:
+    """Tasks whose retries are spent: look at them, run them again, or throw them away."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[TaskInfo]:
+        return await self._client.list_tasks(Status.DEAD, limit=limit, cursor=cursor)
+
+    async def get(self, task_id: str) -> TaskInfo:
+        info = await self._client.get_task(task_id)
+        if info.status is not Status.DEAD:
+            raise TaskNotFound(task_id)
+        return info
+
+    async def retry(self, task_id: str) -> None:
+        await self.get(task_id)
+        await self._client.retry(task_id)
+
+    async def remove(self, task_id: str) -> None:
+        await self.get(task_id)
+        await self._client.delete(task_id)
+
+    async def retry_all(self) -> int:
+        return await self._each("retry")
+
+    async def clear(self) -> int:
+        return await self._each("delete")
+
+    async def _each(self, action: Literal["retry", "delete"]) -> int:
+        """Do it to every task that is dead now; those that die meanwhile are left alone."""
+        store, done, cursor = await self._client.open_store(), 0, None
+        while True:
+            records, cursor = await store.page(Query(Status.DEAD, limit=500, cursor=cursor))
+            for record in records:
+                found = await (store.retry(record.id) if action == "retry" else store.delete(record.id))
+                done += found is Status.DEAD
+            if cursor is None:
+                return done
+
+
+class ScheduleInfo(Struct, frozen=True, kw_only=True):
+    """A schedule as users see it."""
+
+    id: str
+    name: str
+    type: str
+    cron: str | None
+    timezone: str
+    description: str
+    enabled: bool
+    overlap: Overlap
+    misfire: Misfire
+    on_exhausted: str
+    executor: str
+    next_at: datetime | None
+    last_fire_at: datetime | None
+    last_task_id: str | None
+    last_status: str
+    stopped: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class Schedules:
+    """Durable recurring definitions. Each tick becomes a task, exactly once, whoever fires it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def put(
+        self,
+        id: str,
+        type: str,
+        payload: Any = None,
+        *,
+        cron: str | None = None,
+        create: bool = False,
+        if_changed: bool = False,
+        **options: Unpack[ScheduleOptions],
+    ) -> ScheduleInfo:
+        """Create or replace a schedule; without a cron line it runs only when triggered.
+
+        `create` refuses to replace one; `if_changed` leaves an equal one as it is.
+        """
+        schedule = self.build(id, type, payload, cron, options)
+        store = await self._client.open_store()
+        if create and await store.get_schedule(id) is not None:
+            raise TaskExists(id)
+        if schedule.cron is not None:
+            schedule = replace(schedule, next_at=_cron(schedule).next_ms(store.now()))
+        return _info(await store.put_schedule(schedule, if_changed))
+
+    def build(self, id: str, type: str, payload: Any, cron: str | None, options: ScheduleOptions) -> Schedule:
+        """Check everything that can be checked without the store."""
+        given = {key: options[key] for key in TaskOptions.__annotations__ if key in options}  # type: ignore[literal-required]
+        task = self._client.spec(type, payload, cast("TaskOptions", given))
+        if len(name("a schedule's id", id)) > 100:
+            raise ConfigError(f"a schedule's id must be at most 100 characters, as its runs add a time to it: {id!r}")
+        schedule = Schedule(
+            id=id,
+            name=options.get("name", ""),
+            cron=cron,
+            timezone=options.get("timezone") or self._client.config.timezone,
+            dst=_choice("dst", options.get("dst", "once"), ("once", "instant")),
+            task=replace(task, id="", nonce="", submitter=None),
+            enabled=options.get("enabled", True),
+            overlap=Overlap(_choice("overlap", options.get("overlap", Overlap.SKIP), tuple(Overlap))),
+            misfire=Misfire(_choice("misfire", options.get("misfire", Misfire.LATEST), tuple(Misfire))),
+            misfire_grace=round(seconds("misfire_grace", options.get("misfire_grace", 3600)) * 1000),
+            misfire_cap=options.get("misfire_cap", 100),
+            on_exhausted=_choice("on_exhausted", options.get("on_exhausted", "continue"), ("stop", "continue")),  # type: ignore[arg-type]
+        )
+        if cron is not None:
+            _cron(schedule)
+        return schedule
+
+    async def list(self) -> list[ScheduleInfo]:
+        return [_info(schedule) for schedule in await (await self._client.open_store()).schedules()]
+
+    async def get(self, schedule_id: str) -> ScheduleInfo:
+        return _info(await self._find(schedule_id))
+
+    async def _find(self, schedule_id: str) -> Schedule:
+        schedule = await (await self._client.open_store()).get_schedule(schedule_id)
+        if schedule is None:
+            raise ScheduleNotFound(schedule_id)
+        return schedule
+
+    async def pause(self, schedule_id: str) -> None:
+        if not await (await self._client.open_store()).set_schedule(schedule_id, enabled=False):
+            raise ScheduleNotFound(schedule_id)
+
+    async def resume(self, schedule_id: str) -> None:
+        """Go on with the next tick from now; ticks of the pause are not made up for."""
+        store, schedule = await self._client.open_store(), await self._find(schedule_id)
+        next_at = None if schedule.cron is None else _cron(schedule).next_ms(store.now())
+        await store.set_schedule(schedule_id, enabled=True, next_at=next_at, stopped="")
+
+    async def trigger(self, schedule_id: str) -> str:
+        """Run it once now, beside its ticks; answers the task's id."""
+        store, schedule = await self._client.open_store(), await self._find(schedule_id)
+        return await duties.submit_tick(store, schedule, store.now())
+
+    async def next_runs(self, schedule_id: str, n: int = 5) -> Sequence[datetime]:
+        schedule = await self._find(schedule_id)
+        if schedule.cron is None or not schedule.enabled:
+            return []
+        return _cron(schedule).upcoming(n, to_datetime((await self._client.open_store()).now()))
+
+    async def delete(self, schedule_id: str) -> None:
+        if not await (await self._client.open_store()).drop_schedule(schedule_id):
+            raise ScheduleNotFound(schedule_id)
+
+
+def _choice(what: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ConfigError(f"{what} must be one of {', '.join(allowed)}, not {value!r}")
+    return value
+
+
+def _cron(schedule: Schedule) -> Cron:
+    return Cron(schedule.cron or "", schedule.timezone, "instant" if schedule.dst == "instant" else "once")
+
+
+def _info(schedule: Schedule) -> ScheduleInfo:
+    return ScheduleInfo(
+        id=schedule.id,
+        name=schedule.name or schedule.id,
+        type=schedule.task.type,
+        cron=schedule.cron,
+        timezone=schedule.timezone,
+        description="only when triggered" if schedule.cron is None else _cron(schedule).describe(),
+        enabled=schedule.enabled,
+        overlap=schedule.overlap,
+        misfire=schedule.misfire,
+        on_exhausted=schedule.on_exhausted,
+        executor=schedule.task.executor or "local",
+        next_at=None if schedule.next_at is None or not schedule.enabled else to_datetime(schedule.next_at),
+        last_fire_at=None if schedule.last_fire_at is None else to_datetime(schedule.last_fire_at),
+        last_task_id=schedule.last_task_id,
+        last_status=schedule.last_status,
+        stopped=schedule.stopped,
+        created_at=to_datetime(schedule.created_at),
+        updated_at=to_datetime(schedule.updated_at),
+    )
+
+
+class QueueInfo(Struct, frozen=True, kw_only=True):
+    name: str
+    high: int = 0
+    normal: int = 0
+    low: int = 0
+    parked: dict[str, int] = {}
+    workers: int = 0
+    paused: bool = False
+    note: str = ""
+
+
+class Queues:
+    """The queues that have work, workers or a pause."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def list(self) -> list[QueueInfo]:
+        store = await self._client.open_store()
+        stats, pauses, workers = await store.stats(), await store.paused(), await store.workers()
+        paused = {pause.name: pause for pause in pauses if pause.kind == "queue"}
+        serving = [queue for worker in workers if worker.lost_at is None for queue in worker.queues]
+        names = sorted({queue for queue, _ in stats.ready} | set(paused) | set(serving))
+        return [
+            QueueInfo(
+                name=queue,
+                high=stats.ready.get((queue, Band.HIGH), 0),
+                normal=stats.ready.get((queue, Band.NORMAL), 0),
+                low=stats.ready.get((queue, Band.LOW), 0),
+                parked={kind: count for (where, kind), count in stats.parked.items() if where == queue},
+                workers=serving.count(queue),
+                paused=queue in paused,
+                note=paused[queue].note if queue in paused else "",
+            )
+            for queue in names
+        ]
+
+    async def pause(self, queue: str, note: str = "") -> None:
+        """Nothing of this queue is started until it is resumed; what runs goes on."""
+        await (await self._client.open_store()).pause("queue", name("queue", queue), note)
+
+    async def resume(self, queue: str) -> bool:
+        return await (await self._client.open_store()).resume("queue", name("queue", queue))
+
+    async def pause_type(self, type: str, note: str = "") -> None:
+        """Nothing of this task type is started, whatever its queue."""
+        await (await self._client.open_store()).pause("type", name("type", type), note)
+
+    async def resume_type(self, type: str) -> bool:
+        return await (await self._client.open_store()).resume("type", name("type", type))
+
+
+class Events:
+    """The log of facts: read it, or follow it live."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def read(self, after: int = 0, limit: int = 100, *, task_id: str | None = None) -> list[Event]:
+        """Facts after number `after`, in order. Give the last one's `seq` to go on."""
+        found, _ = await (await self._client.open_store()).events(after, limit, task_id)
+        return found
+
+    async def subscribe(
+        self,
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        queues: Collection[str] | None = None,
+        task_id: str | None = None,
+        after: int | None = None,
+    ) -> AsyncIterator[Event]:
+        """Follow the log from now (or from number `after`).
+
+        Nothing is buffered for a slow consumer beyond the log itself; what the log has dropped meanwhile is told as one
+        `log.missed` event that says how many.
+        """
+        store = await self._client.open_store()
+        seen = await store.last_event() if after is None else after
+        with store.hint(EVENTS) as hint:
+            while True:
+                found, dropped = await store.events(seen, EVENT_BATCH)
+                if dropped > seen:
+                    missed = dropped - seen
+                    yield Event(dropped, store.now(), Fact.LOG_MISSED, "", detail=f"{missed} events")
+                    seen = dropped
+                for event in found:
+                    seen = event.seq
+                    if (
+                        (kinds is None or event.kind in kinds)
+                        and (types is None or event.type in types)
+                        and (queues is None or event.queue in queues)
+                        and (task_id is None or event.id == task_id)
+                    ):
+                        yield event
+                if len(found) < EVENT_BATCH:
+                    await hint.wait(1.0)

@@ -1,0 +1,275 @@
+"""The client: submits, asks and steers. Needs a store and a registry, but no running node."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from tickwork import views
+from tickwork.admin import DeadLetters, Events, Queues, ScheduleInfo, Schedules
+from tickwork.config import Config
+from tickwork.errors import (
+    ConfigError,
+    DuplicateTask,
+    HandlerNotFound,
+    LeaseLost,
+    NotCancellable,
+    ResultTimeout,
+    StoreError,
+    TaskCancelled,
+    TaskExists,
+    TaskFailed,
+    TaskNotFound,
+    TickworkError,
+)
+from tickwork.handle import Handle, ScheduleHandle
+from tickwork.handlers import Entry, Registry
+from tickwork.ids import new_id
+from tickwork.model import (
+    Aborted,
+    Lease,
+    Outcome,
+    Page,
+    QueueStats,
+    Record,
+    Spec,
+    Status,
+    Stopped,
+    Succeeded,
+    Task,
+    TaskInfo,
+    Worker,
+)
+from tickwork.store.base import SUBMIT_MAX, Query, Receipt, Store
+from tickwork.submission import Options, SpecMaker, TaskOptions
+
+RESULT_POLL = 1.0  # behind the hint that the task has ended
+PAGES_MAX = 20  # index pages that one list_tasks call may look through
+
+__all__ = ["Client", "ScheduleInfo"]
+
+
+class Client:
+    def __init__(
+        self, open_store: Callable[[], Awaitable[Store]], registry: Registry, config: Config, client_id: str
+    ) -> None:
+        self.open_store = open_store
+        self.registry = registry
+        self.config = config
+        self.types_are_known_here = False  # on memory:// no other process can know a type
+        self._make = SpecMaker(registry, config, client_id).make
+        self.dlq = DeadLetters(self)
+        self.schedules = Schedules(self)
+        self.queues = Queues(self)
+        self.events = Events(self)
+
+    # --- in
+
+    async def submit(self, type: str, payload: Any, options: Options) -> Handle[Any]:
+        if options.get("cron") is not None:
+            return await self._submit_cron(type, payload, options)
+        spec = self.spec(type, payload, options)
+        store = await self.open_store()
+        (receipt,) = await store.submit([spec])
+        if receipt.verdict != "created":
+            raise refusal(receipt, spec)
+        return Handle(self, spec.id)
+
+    async def submit_many(self, type: str, payloads: Iterable[Any], options: Options) -> list[Handle[Any]]:
+        for name in ("id", "dedup_key", "cron"):
+            if options.get(name) is not None:
+                raise ConfigError(f"submit_many gives each payload a task of its own; {name} cannot be one for all")
+        store, handles = await self.open_store(), []
+        specs = [self.spec(type, payload, options) for payload in payloads]
+        for start in range(0, len(specs), SUBMIT_MAX):
+            batch = specs[start : start + SUBMIT_MAX]
+            for receipt, spec in zip(await store.submit(batch), batch, strict=True):
+                if receipt.verdict != "created":
+                    raise refusal(receipt, spec)
+                handles.append(Handle[Any](self, spec.id))
+        return handles
+
+    def spec(self, type: str, payload: Any, options: TaskOptions) -> Spec:
+        return self._make(type, payload, options, self.known(type))
+
+    def known(self, type: str) -> Entry | None:
+        entry = self.registry.find(type)
+        if entry is None and self.types_are_known_here:
+            self.registry.get(type)  # raises HandlerNotFound, naming those that are known
+            raise HandlerNotFound(type)
+        return entry
+
+    async def _submit_cron(self, type: str, payload: Any, options: Options) -> ScheduleHandle:
+        for wrong in ("schedule_at", "delay", "dedup_key", "depends_on"):
+            if options.get(wrong) is not None:
+                raise ConfigError(f"{wrong} cannot be given together with cron")
+        schedule = await self.schedules.put(
+            options.get("id") or f"{type}.{new_id()}",
+            type,
+            payload,
+            cron=options.get("cron"),
+            create=True,
+            on_exhausted="stop",
+            **{name: options[name] for name in (*TaskOptions.__annotations__, "timezone") if name in options},  # type: ignore[literal-required]
+        )
+        return ScheduleHandle(self, schedule.id)
+
+    async def submit_task(self, task: Task) -> Handle[Any]:
+        given = {name: getattr(task, name) for name in Options.__annotations__}
+        return await self.submit(task.type, task.payload, Options(**given))  # type: ignore[typeddict-item]
+
+    # --- asking
+
+    async def record(self, task_id: str) -> Record:
+        store = await self.open_store()
+        record = await store.get(task_id)
+        if record is None:
+            raise TaskNotFound(task_id)
+        return record
+
+    async def get_task(self, task_id: str) -> TaskInfo:
+        return views.task_info(await self.record(task_id), self.registry)
+
+    async def list_tasks(
+        self,
+        status: Status | str | None = None,
+        *,
+        type: str | None = None,
+        queue: str | None = None,
+        tags: dict[str, str] | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[TaskInfo]:
+        """Newest first. A page may be short of `limit` while `cursor` says that more remain."""
+        if not 1 <= limit <= 1000:
+            raise TickworkError(f"limit must be from 1 to 1000, not {limit}")
+        if cursor is not None and not cursor.isdecimal():
+            raise TickworkError(f"cursor {cursor!r} is not one that an earlier page gave")
+        store = await self.open_store()
+        wanted = Status.parse(status) if isinstance(status, str) else status
+        found: list[Record] = []
+        for _ in range(PAGES_MAX):
+            query = Query(wanted, type, queue, tags, limit - len(found), cursor)
+            records, cursor = await store.page(query)
+            found += records
+            if cursor is None or len(found) >= limit:
+                break
+        return Page([views.task_info(record, self.registry) for record in found], cursor)
+
+    async def queue_stats(self) -> QueueStats:
+        return views.queue_stats(await (await self.open_store()).stats())
+
+    async def list_workers(self) -> list[Worker]:
+        return await (await self.open_store()).workers()
+
+    async def get_worker(self, worker_id: str) -> Worker | None:
+        return next((worker for worker in await self.list_workers() if worker.id == worker_id), None)
+
+    async def explain(self, task_id: str) -> str:
+        """Why a task is not running, in a sentence."""
+        store, record = await self.open_store(), await self.record(task_id)
+        return views.explain(record, await store.paused(), await store.workers(), store.now())
+
+    async def result(self, task_id: str, timeout: float | None = None) -> Any:
+        store = await self.open_store()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with store.hint(task_id) as ended:
+            while True:
+                record = await store.get(task_id)
+                if record is None:
+                    raise TaskNotFound(task_id)
+                if record.status.ended:
+                    return self._value(record)
+                left = RESULT_POLL if deadline is None else min(deadline - time.monotonic(), RESULT_POLL)
+                if left <= 0:
+                    raise ResultTimeout(
+                        f"task {task_id} has not ended within {timeout:g} s; it is {record.status}",
+                        views.task_info(record, self.registry),
+                    )
+                await ended.wait(left)
+
+    def _value(self, record: Record) -> Any:
+        info = views.task_info(record, self.registry)
+        if record.status is Status.SUCCESS:
+            entry = self.registry.find(record.spec.type)
+            if entry is not None and record.result is not None:
+                return entry.decode_result(record.result)
+            return None if info.result is None else info.result.data
+        if record.status is Status.CANCELLED:
+            raise TaskCancelled(
+                f"task {record.id} was cancelled" + (f": {record.message}" if record.message else ""), info
+            )
+        first_line = (record.last_error or "unknown error").partition("\n")[0]
+        raise TaskFailed(f"task {record.id} failed for good ({record.status}): {first_line}", info)
+
+    # --- steering
+
+    async def cancel(self, task_id: str, force: bool = False) -> None:
+        store = await self.open_store()
+        found = await store.cancel(task_id, force, "cancelled by request")
+        if found is None:
+            raise TaskNotFound(task_id)
+        if found is Status.RUNNING and not force:
+            raise NotCancellable(f"task {task_id} is running; cancel(force=True) asks its handler to stop")
+        if found.ended and found is not Status.CANCELLED:
+            raise NotCancellable(f"task {task_id} has ended already ({found})")
+
+    async def retry(self, task_id: str) -> None:
+        """Run an ended task again with fresh counters, or a delayed one now."""
+        store = await self.open_store()
+        record = await self.record(task_id)
+        found = await (store.retry(task_id) if record.status.ended else store.run_now(task_id))
+        if found in (Status.READY, Status.RUNNING, Status.BLOCKED):
+            raise TickworkError(f"task {task_id} is {found}: only ended or delayed tasks can be retried")
+
+    async def delete(self, task_id: str) -> None:
+        """Remove an ended task and all that is known of it."""
+        found = await (await self.open_store()).delete(task_id)
+        if found is None:
+            raise TaskNotFound(task_id)
+        if not found.ended:
+            raise TickworkError(f"task {task_id} is {found}: only ended tasks can be deleted; cancel it first")
+
+    async def update_task_status(
+        self, task_id: str, status: Status | str, message: str = "", token: str | None = None
+    ) -> None:
+        """Move a task by hand, along the transition table only. A running one needs its token (`ctx.token`)."""
+        wanted = Status.parse(status) if isinstance(status, str) else status
+        record, store = await self.record(task_id), await self.open_store()
+        if record.status is Status.RUNNING and wanted.ended:
+            (verdict,) = (await store.finish([_outcome(task_id, wanted, message, token)])).verdicts
+            if verdict.kind == "lost":
+                raise LeaseLost(f"task {task_id} is running under another token; nothing was changed")
+        elif wanted is Status.CANCELLED and not record.status.ended:
+            await store.cancel(task_id, False, message)
+        elif wanted is Status.READY and (record.status.ended or record.status in (Status.PENDING, Status.RETRYING)):
+            await self.retry(task_id)
+        elif wanted is not record.status:
+            raise TickworkError(f"task {task_id} is {record.status} and cannot become {wanted}")
+
+
+def _outcome(task_id: str, wanted: Status, message: str, token: str | None) -> Outcome:
+    fence, _, nonce = (token or "").partition(".")
+    if not fence.isdecimal():
+        raise LeaseLost(f"task {task_id} is running: its token is needed to end it, which its handler has as ctx.token")
+    lease = Lease(task_id, int(fence), nonce)
+    match wanted:
+        case Status.SUCCESS:
+            return Succeeded(lease, None, 0, message)
+        case Status.CANCELLED:
+            return Stopped(lease)
+        case _:
+            return Aborted(lease, message or "failed by request")
+
+
+def refusal(receipt: Receipt, spec: Spec) -> TickworkError:
+    match receipt.verdict:
+        case "exists":
+            return TaskExists(spec.id)
+        case "duplicate":
+            return DuplicateTask(spec.dedup_key or "", receipt.other)
+        case "orphan":
+            return TaskNotFound(receipt.other)
+        case other:
+            return StoreError(f"the store answered {other!r}")

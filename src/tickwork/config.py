@@ -1,0 +1,350 @@
+"""Every option of a scheduler: one frozen `Config`, and how its three layers are put together.
+
+A file is overruled by the environment, the environment by arguments. A layer holds only what was set in it, so a
+default never overrules anything. `yaml.py` knows how options may be written.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import fields, force_setattr
+
+from tickwork import yaml as written
+from tickwork.backoff import LONGEST, Backoff, ExponentialBackoff, RetryPolicy, Seconds
+from tickwork.errors import ConfigError
+from tickwork.ids import is_name
+
+FILE, ENVIRONMENT, ARGUMENT = range(3)
+DEFAULT_FILE = "tickwork.yaml"
+DISPATCH_MODES = ("pull", "assigned")
+OPERATORS = (">", "<", ">=", "<=", "==")
+STRATEGIES = ("least_tasks", "round_robin", "random", "weighted_round_robin", "consistent_hash", "capacity_based")
+CHOICES = {
+    "durability": ("memory", "disk", "replicated"),
+    "load_balance_strategy": STRATEGIES,
+    "serializer": ("json", "msgpack"),
+    "log_level": ("debug", "info", "warning", "error", "critical"),
+}
+
+
+class AlertRule(Struct, frozen=True):
+    """Alert when `metric operator threshold` has held for `duration` seconds."""
+
+    name: str
+    metric: str
+    threshold: float
+    operator: str
+    duration: Seconds = 0.0
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """All options with their defaults; durations are seconds."""
+
+    store: str | None = None
+    namespace: str = "scheduler"
+    scheduler_id: str | None = None
+    queues: tuple[str, ...] = ("default",)
+    worker_count: int = 1
+    concurrency: int = 10
+    task_types: tuple[str, ...] | None = None  # all that are registered
+    labels: dict[str, str] = field(default_factory=dict)
+    weight: int = 1
+    lease_ttl: Seconds = 30.0
+    renew_interval: Seconds = 10.0
+    leader_lease_ttl: Seconds = 10.0
+    leader_renew_interval: Seconds = 3.0
+    scan_interval: Seconds = 1.0
+    batch_size: int = 100
+    max_retry: int = 3
+    retry: Backoff = ExponentialBackoff()
+    timeout: Seconds = 300.0  # 0 is none
+    max_losses: int = 3
+    dedup: bool = True
+    dedup_ttl: Seconds = 3600.0
+    dlq: bool = True
+    dlq_max: int = 10_000
+    rate_limit: tuple[float, int] | None = None  # submissions a second, burst
+    breaker: tuple[int, Seconds] | None = None  # failures in a row that open it, time until it is tried again
+    dispatch: str | dict[str, str] = "pull"  # a mode, or one for each queue
+    load_balance_strategy: str = "least_tasks"
+    partitions: int = 1
+    durability: str = "memory"
+    payload_limit: int = 262_144  # bytes
+    retention: Seconds = 604_800.0
+    retention_max: int = 1_000_000  # ended tasks kept, the oldest go first
+    cleanup_interval: Seconds = 300.0
+    shutdown_timeout: Seconds = 30.0
+    timezone: str = "UTC"
+    serializer: Any = "json"
+    metrics: bool = False
+    metrics_port: int = 9090
+    health: bool = False
+    health_port: int = 8080
+    server: bool = False
+    monitoring: bool = False
+    metrics_interval: Seconds = 30.0
+    health_check_interval: Seconds = 60.0
+    alert_rules: tuple[AlertRule, ...] = ()
+    worker_timeout: Seconds = 120.0  # remote workers
+    lock_prefix: str = "task:lock:"
+    lock_ttl: Seconds | None = None  # as long as the lease
+    pool_size: int = 10
+    events: bool = True
+    logger: Any = None
+    log_level: str | None = None  # what the program has set
+    debug: bool = False
+
+    def __post_init__(self) -> None:
+        if self.load_balance_strategy == "least_task":
+            force_setattr(self, "load_balance_strategy", "least_tasks")
+        if self.log_level:
+            force_setattr(self, "log_level", self.log_level.lower())
+
+    def __repr__(self) -> str:
+        return f"Config({', '.join(f'{name}={_shown(name, getattr(self, name))}' for name in OPTIONS)})"
+
+
+OPTIONS = Config.__struct_fields__
+
+
+class Loaded(Struct, frozen=True):
+    config: Config
+    origins: dict[str, str]
+    warnings: list[str]
+
+
+def _read_address(value: Any) -> str:
+    if re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^\s:/?#@,\[\]]+)(:[0-9]{1,5})?", written.read_text(value)):
+        return str(value)
+    raise ValueError("is not host:port; a whole URL goes into store")
+
+
+def _read_serializer(value: Any) -> Any:
+    if isinstance(value, str) or (hasattr(value, "encode") and hasattr(value, "decode")):
+        return value
+    raise ValueError(f"is not a serializer, nor the name of one ({', '.join(CHOICES['serializer'])})")
+
+
+def _read_logger(value: Any) -> Any:
+    if hasattr(value, "warning"):
+        return value
+    raise ValueError("is not a logger; it can only be given as an argument")
+
+
+_READERS: dict[str, written.Reader] = {
+    **written.readers_of(Config),
+    "rate_limit": partial(written.read_couple, rate=float, burst=int),
+    "breaker": partial(written.read_couple, max_failures=int, timeout=Seconds),
+    "serializer": _read_serializer,
+    "logger": _read_logger,
+    # Parts of other options, see `load`.
+    "redis_addr": _read_address,
+    "redis_db": written.read_whole,
+    "redis_pass": written.read_text,
+    "retry_delay": written.read_seconds,
+    "backoff_rate": written.read_number,
+}
+
+
+def load(
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    default_file: bool = False,
+) -> Loaded:
+    """Put the layers together and check the whole.
+
+    The file is `file`, else the one that `TICKWORK_CONFIG` names, else, if `default_file` is true and it exists,
+    `tickwork.yaml` in the working directory.
+    """
+    environ = os.environ if environ is None else environ
+    file = file or environ.get(written.FILE_VARIABLE)
+    if not file and default_file and Path(DEFAULT_FILE).exists():
+        file = DEFAULT_FILE
+    from_file = written.read_yaml(Path(file)) if file else {}
+    settings = _layer(FILE, written.entries_of_mapping(from_file, f"file {file}", _READERS))
+    settings |= _layer(ENVIRONMENT, written.entries_of_environment(environ, _READERS))
+    settings |= _layer(ARGUMENT, written.entries_of_mapping(arguments or {}, "argument", _READERS))
+    _unite(settings, "store", ("redis_addr", "redis_db", "redis_pass"), _redis_url)
+    _unite(settings, "retry", ("retry_delay", "backoff_rate"), lambda **parts: RetryPolicy(**parts).backoff)
+    retry, max_retry = settings.get("retry"), settings.get("max_retry")
+    if retry and isinstance(retry.value, RetryPolicy) and (not max_retry or max_retry.layer < retry.layer):
+        settings["max_retry"] = retry._replace(value=retry.value.max_retries)
+    config = Config(**{name: setting.value for name, setting in settings.items()})
+    origins = {name: settings[name].origin if name in settings else "default" for name in OPTIONS}
+    return Loaded(config, origins, validate(config, origins))
+
+
+def _layer(layer: int, entries: Iterable[written.Entry]) -> dict[str, written.Entry]:
+    settings: dict[str, written.Entry] = {}
+    for entry in entries:
+        key, name, value, origin, _ = entry
+        if value is None and (layer == FILE or name == "store" or name not in OPTIONS):
+            continue
+        if name in settings:
+            raise ConfigError(f"{settings[name].key} and {key} are one option ({origin}); set only one of them")
+        try:
+            read = value if value is None and name in _MAY_BE_NONE else _READERS[name](value)
+        except ValueError as error:
+            raise ConfigError(f"{key}: {_shown(name, value)} ({origin}) {error}") from None
+        settings[name] = entry._replace(value=read, layer=layer)
+    return settings
+
+
+def _unite(settings: dict[str, written.Entry], whole: str, parts: tuple[str, ...], build: Callable[..., Any]) -> None:
+    """Make an option of its parts. The first part, and the whole, each replace what lower layers say."""
+    given = {part: settings.pop(part) for part in parts if part in settings}
+    if not given:
+        return
+    rival, first, last = settings.get(whole), given.get(parts[0]), max(given.values(), key=lambda part: part.layer)
+    if rival and rival.layer > last.layer:
+        return
+    if rival and (not first or first.layer <= rival.layer):
+        raise ConfigError(f"{rival.key} ({rival.origin}) and {last.key} ({last.origin}) exclude each other")
+    origin = ", ".join(dict.fromkeys(part.origin for part in given.values()))
+    try:
+        value = build(**{name: part.value for name, part in given.items()})
+    except ConfigError as error:
+        raise ConfigError(f"{' and '.join(given)} ({origin}): {error}") from None
+    settings[whole] = written.Entry(last.key, whole, value, origin, last.layer)
+
+
+def _redis_url(redis_addr: str = "localhost:6379", redis_db: int = 0, redis_pass: str = "") -> str:
+    if redis_db < 0:
+        raise ConfigError(f"redis_db {redis_db} is negative")
+    return f"redis://{':' + quote(redis_pass, safe='') + '@' if redis_pass else ''}{redis_addr}/{redis_db}"
+
+
+_MAY_BE_NONE = {option.name for option in fields(Config) if option.default is None}
+_SECONDS = [name for name in OPTIONS if _READERS[name] is written.read_seconds]
+_MAY_BE_ZERO = ("timeout", "retention", "shutdown_timeout")
+_LEAST = {name: 1 for name in OPTIONS if _READERS[name] is written.read_whole}
+_LEAST |= {"max_retry": 0, "retention_max": 0, "metrics_port": 0, "health_port": 0}
+
+
+def validate(config: Config, origins: Mapping[str, str] | None = None) -> list[str]:
+    """Refuse what cannot work, all of it in one error; return what is only unwise."""
+
+    def told(name: str, complaint: str) -> str:
+        origin = f" ({origins[name]})" if origins else ""
+        return f"{name}: {_shown(name, getattr(config, name))}{origin} {complaint}"
+
+    problems = [told(*problem) for find in (_bad_numbers, _bad_names, _bad_rules) for problem in find(config)]
+    if problems:
+        raise ConfigError("\n".join(problems))
+    if config.lease_ttl < 1.5 * config.renew_interval:
+        return [told("lease_ttl", f"should be 1.5 times renew_interval ({config.renew_interval:g}) or more")]
+    return []
+
+
+def _bad_numbers(config: Config) -> Iterator[tuple[str, str]]:
+    for name, least in _LEAST.items():
+        if getattr(config, name) < least:
+            yield name, f"must be {least} or more"
+        if name.endswith("_port") and getattr(config, name) > 65_535:
+            yield name, "must be 65535 or less"
+    for name in _SECONDS:
+        value = getattr(config, name)
+        if value is not None and not 0 <= value <= LONGEST:
+            yield name, f"must be from 0 to {LONGEST} seconds"
+        elif value == 0 and name not in _MAY_BE_ZERO:
+            yield name, "must be above 0"
+    if config.lease_ttl <= config.renew_interval:
+        yield "lease_ttl", f"must be longer than renew_interval ({config.renew_interval:g})"
+    if config.leader_renew_interval >= config.leader_lease_ttl / 2:
+        yield "leader_renew_interval", f"must be less than half of leader_lease_ttl ({config.leader_lease_ttl:g})"
+    if config.rate_limit and not (0 < config.rate_limit[0] < math.inf and config.rate_limit[1] >= 1):
+        yield "rate_limit", "must be a rate above 0 and a burst of 1 or more"
+    if config.breaker and not (config.breaker[0] >= 1 and 0 < config.breaker[1] <= LONGEST):
+        yield "breaker", "must be 1 failure or more and a timeout above 0"
+
+
+def _bad_names(config: Config) -> Iterator[tuple[str, str]]:
+    if config.store == "":
+        yield "store", "must be a URL"
+    if not re.fullmatch(r"[A-Za-z0-9._:-]{1,64}", config.namespace):
+        yield "namespace", "must be 1 to 64 letters, digits and . _ : -"
+    modes = config.dispatch if isinstance(config.dispatch, dict) else {"default": config.dispatch}
+    for mode in modes.values():
+        if mode not in DISPATCH_MODES:
+            yield "dispatch", f"holds the mode {mode!r}; known are {', '.join(DISPATCH_MODES)}"
+    identity = None if config.scheduler_id is None else (config.scheduler_id,)
+    lists = {"scheduler_id": identity, "queues": config.queues, "task_types": config.task_types, "dispatch": modes}
+    for option, names in lists.items():
+        for name in names or ():
+            if not is_name(name):
+                yield option, f"holds {name!r}; a name is 1 to 128 letters, digits and . _ : @ -"
+        if names is not None and len(set(names)) != (len(names) or 1):
+            yield option, "must hold each name once, and at least one"
+    for option, known in CHOICES.items():
+        value = getattr(config, option)
+        if isinstance(value, str) and value not in known:
+            yield option, f"is not one of {', '.join(known)}"
+    if config.timezone != "UTC":
+        from tickwork.cron_zone import find_zone  # reading zones takes its time
+
+        try:
+            find_zone(config.timezone)
+        except ConfigError as error:
+            yield "timezone", f"cannot be used: {error}"
+
+
+def _bad_rules(config: Config) -> Iterator[tuple[str, str]]:
+    for rule in config.alert_rules:
+        if rule.operator not in OPERATORS:
+            yield "alert_rules", f"hold the operator {rule.operator!r}; known are {' '.join(OPERATORS)}"
+        if not abs(rule.threshold) < math.inf:
+            yield "alert_rules", f"hold the threshold {rule.threshold!r}, which is never met"
+        if not 0 <= rule.duration <= LONGEST:
+            yield "alert_rules", f"hold the duration {rule.duration!r}; it must be from 0 to {LONGEST} seconds"
+    names = [rule.name for rule in config.alert_rules]
+    if len(set(names)) < len(names) or "" in names:
+        yield "alert_rules", "must each have a name of its own"
+
+
+def mask_url(url: str) -> str:
+    """The URL without its passwords; what cannot be told from one is hidden too."""
+    scheme = found[0] if (found := re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", url)) else ""
+    rest = url.removeprefix(scheme)
+    userinfo, at, host = rest.rpartition("@")  # the last one: a password may hold a bare @ or /
+    if at and scheme not in ("sqlite://", "memory://"):
+        user, colon, _ = userinfo.partition(":")
+        rest = f"{user}:***@{host}" if colon else f"***@{host}"
+    return scheme + re.sub(r"([?&])([^=&]*)=[^&]*", _mask_parameter, rest)
+
+
+def _mask_parameter(found: re.Match[str]) -> str:
+    secret = re.search("pass|pwd|secret|token|key|auth", unquote(found[2]), re.IGNORECASE)
+    return f"{found[1]}{found[2]}=***" if secret else found[0]
+
+
+def describe(loaded: Loaded) -> list[tuple[str, str, str]]:
+    """Name, value and origin of every option, fit to be shown."""
+    return [(name, _printed(name, getattr(loaded.config, name)), loaded.origins[name]) for name in OPTIONS]
+
+
+def _printed(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return mask_url(value) if name == "store" else value
+    if name in ("serializer", "logger") and value is not None:
+        return type(value).__qualname__
+    return msgspec.json.encode(value).decode()
+
+
+def _shown(name: str, value: Any) -> str:
+    if name == "redis_pass":
+        return "***"
+    if name in ("store", "redis_addr") and value is not None:
+        return repr(mask_url(value)) if isinstance(value, str) else f"a {type(value).__name__}"
+    return repr(value)

@@ -1,0 +1,109 @@
+"""What a running handler is given besides its payload."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+LINE_MAX = 2000
+
+_logger = logging.getLogger("tickwork.task")
+
+
+class Notes:
+    """Progress and log lines on their way to the store. Filled by the handler's thread, emptied by the worker."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._lock = threading.Lock()
+        self._wake = wake
+        self._progress: tuple[float, str] | None = None
+        self._lines: list[str] = []
+
+    def progress(self, value: float, text: str) -> None:
+        with self._lock:
+            self._progress = (value, text)
+        self._wake()
+
+    def line(self, text: str) -> None:
+        with self._lock:
+            self._lines.append(text[:LINE_MAX])
+        self._wake()
+
+    def take(self) -> tuple[float | None, str, list[str]]:
+        with self._lock:
+            (value, text), lines = self._progress or (None, ""), self._lines
+            self._progress, self._lines = None, []
+        return value, text, lines
+
+
+class TaskLogger(logging.LoggerAdapter[logging.Logger]):
+    """The standard logger `tickwork.task` with the task's fields; lines of level INFO and up are kept with the task."""
+
+    def __init__(self, fields: Mapping[str, object], notes: Notes) -> None:
+        super().__init__(_logger, dict(fields))
+        self._notes = notes
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        if level >= logging.INFO:
+            text = str(msg) % args if args else str(msg)
+            self._notes.line(f"{datetime.now(UTC):%H:%M:%S} {logging.getLevelName(level)} {text}")
+        kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
+        super().log(level, msg, *args, **kwargs)
+
+
+class TaskContext:
+    """Given to a handler that has a parameter annotated with it."""
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        type: str,
+        attempt: int,
+        fence: int,
+        nonce: str = "",
+        timeout: float,
+        tags: Mapping[str, str],
+        context: Mapping[str, Any],
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.task_id = task_id
+        self.type = type
+        self.attempt = attempt
+        self.fence = fence
+        self._nonce = nonce
+        self.tags = tags
+        self.context = context
+        self.deadline = datetime.now(UTC) + timedelta(seconds=timeout) if timeout else None
+        self._ends_at = time.monotonic() + timeout if timeout else None
+        self._stopped = False
+        self._notes = Notes(wake)
+
+    @property
+    def logger(self) -> TaskLogger:
+        return TaskLogger({"task_id": self.task_id, "task_type": self.type, "attempt": self.attempt}, self._notes)
+
+    @property
+    def token(self) -> str:
+        """Proof of holding this task, for `update_task_status`."""
+        return f"{self.fence}.{self._nonce}"
+
+    @property
+    def cancelled(self) -> bool:
+        """True once the task was cancelled, timed out, or its lease was lost. Long loops should look at it."""
+        return self._stopped
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds until the timeout, or None when there is none."""
+        return None if self._ends_at is None else max(self._ends_at - time.monotonic(), 0.0)
+
+    def progress(self, value: float, note: str = "") -> None:
+        """Say how far it is (0 to 1), from any thread; shown within a second, never waits for the store."""
+        if not 0 <= value <= 1:
+            raise ValueError(f"progress is a number from 0 to 1, not {value}")
+        self._notes.progress(float(value), note)

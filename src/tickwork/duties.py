@@ -1,0 +1,208 @@
+"""What has to be done again and again: each duty is made of transitions that are safe to repeat.
+
+A duty does a bounded piece of work and answers in how many seconds it wants to run again (None: at its interval).
+`repeat` calls it, listens for its hint, reports its errors and backs off. Two nodes doing the same duty do no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from msgspec.structs import replace
+
+from tickwork.cron import Cron
+from tickwork.errors import StoreError
+from tickwork.events import Bus, Event, Fact
+from tickwork.host import is_gone
+from tickwork.model import Misfire, Overlap, Schedule, Spec, Status
+from tickwork.store.base import Store
+
+SKIP_TOLERANCE = 5_000  # a tick this late still counts as on time for misfire="skip"
+COUNT_MAX = 1_000  # missed ticks are counted up to here
+BACKOFF_MAX = 30.0
+
+_log = logging.getLogger("tickwork.duties")
+
+Duty = Callable[[], Awaitable[float | None]]
+
+
+async def repeat(name: str, duty: Duty, interval: float, store: Store, topic: str | None = None) -> None:
+    """Run a duty for ever; cancelled when the node stops or is no leader any more."""
+    failures = 0
+    with store.hint(topic or f"*{name}") as hint:
+        while True:
+            try:
+                pause = await duty()
+                failures = 0
+            except StoreError as error:
+                failures += 1
+                pause = min(0.1 * 2.0 ** min(failures, 10), BACKOFF_MAX)
+                _log.warning("%s failed, trying again in %.1f s: %s", name, pause, error)
+            except Exception:  # a bug in one duty must not end it, nor the others
+                failures += 1
+                pause = min(1.0 * 2.0 ** min(failures, 5), BACKOFF_MAX)
+                _log.exception("%s failed, trying again in %.1f s", name, pause)
+            if pause == 0:
+                await asyncio.sleep(0)
+            else:
+                await hint.wait(interval if pause is None else min(pause, interval) if not failures else pause)
+
+
+async def promote(store: Store, limit: int) -> float | None:
+    next_due_in = (await store.promote(limit)).next_due_in
+    return None if next_due_in is None else next_due_in / 1000
+
+
+async def reclaim(store: Store, limit: int) -> float | None:
+    taken = await store.reclaim(limit)
+    for worker_id in taken.lost_workers:
+        _log.warning("worker %s has not been heard of for a whole lease: counted as lost", worker_id)
+    if taken.ids:
+        _log.warning("took back %d tasks of lost workers", len(taken.ids))
+    return 0 if len(taken.ids) == limit else None
+
+
+async def take_back(store: Store, limit: int) -> float | None:
+    """Work of processes of this host that are provably gone need not wait for its leases."""
+    gone = tuple(
+        worker.id
+        for worker in await store.workers()
+        if worker.lost_at is None and is_gone(worker.host, worker.pid, worker.pid_started)
+    )
+    if not gone:
+        return None
+    taken = await store.reclaim(limit, gone)
+    _log.warning("%d processes of this host are gone; took back %d of their tasks", len(gone), len(taken.ids))
+    return 0 if len(taken.ids) >= limit else None
+
+
+async def propagate(store: Store, limit: int, bus: Bus) -> float | None:
+    """Tell dependants and schedules what became of the tasks they wait for."""
+    settled = await store.settled(limit)
+    for entry in settled:
+        ok = entry.status is Status.SUCCESS
+        for dependant in entry.dependants:
+            await store.resolve(dependant, entry.id, ok)
+        if entry.schedule_id is not None:
+            schedule = await store.report_run(entry.schedule_id, entry.id, entry.status)
+            if schedule is not None and _exhausted(schedule, entry.status):
+                reason = f"task {entry.id} used up its retries"
+                await store.set_schedule(schedule.id, enabled=False, stopped=reason)
+                bus.publish(Event(0, store.now(), Fact.SCHEDULE_STOPPED, schedule.id, detail=reason))
+        await store.unsettle([entry.id])
+    return 0 if len(settled) == limit else None
+
+
+def _exhausted(schedule: Schedule, status: Status) -> bool:
+    return schedule.enabled and schedule.on_exhausted == "stop" and status in (Status.DEAD, Status.FAILED)
+
+
+async def prune(store: Store, limit: int) -> float | None:
+    return 0 if await store.prune(limit) == limit else None
+
+
+async def fire_schedules(store: Store, limit: int, bus: Bus) -> float | None:
+    """Turn every tick that is due into a task, once, whoever else does the same."""
+    due, later = await store.due_schedules(limit)
+    for schedule in due:
+        await fire(store, schedule, bus)
+    return None if later is None else later / 1000
+
+
+async def fire(store: Store, schedule: Schedule, bus: Bus) -> None:
+    now, seen = store.now(), schedule.next_at
+    if schedule.cron is None or seen is None:
+        return
+    cron = Cron(schedule.cron, schedule.timezone, "instant" if schedule.dst == "instant" else "once")
+    ticks, missed = ticks_to_run(schedule, cron, seen, now)
+    following = cron.next_ms(now)
+    if not ticks:
+        await store.advance(schedule.id, seen, following, missed=missed)
+        _tell(bus, now, Fact.SCHEDULE_MISSED, schedule, f"{missed} ticks")
+        return
+    before = await _unfinished(store, schedule)
+    if before is not None and schedule.overlap is Overlap.SKIP:
+        await store.advance(schedule.id, seen, following, skipped=before, missed=missed + len(ticks) - 1)
+        _tell(bus, now, Fact.SCHEDULE_SKIPPED, schedule, before)
+        return
+    if schedule.overlap is Overlap.ALLOW:
+        before = None
+    for tick in ticks:
+        # Ticks that are caught up one after another queue behind each other, unless overlapping is allowed.
+        before = await submit_tick(store, schedule, tick, () if before is None else (before,))
+        if schedule.overlap is Overlap.ALLOW:
+            before = None
+    fired = tick_id(schedule, ticks[-1])
+    if await store.advance(schedule.id, seen, following, fired=fired, fire_at=ticks[-1], missed=missed):
+        _tell(bus, now, Fact.SCHEDULE_FIRED, schedule, fired)
+
+
+def ticks_to_run(schedule: Schedule, cron: Cron, first: int, now: int) -> tuple[list[int], int]:
+    """The ticks from `first` to `now` that are to run by the misfire policy, and how many are not."""
+    newest = _newest(cron, first, now)
+    if schedule.misfire is Misfire.ALL:
+        due = [tick for tick in _ticks(cron, first, now, COUNT_MAX) if now - tick <= schedule.misfire_grace]
+        run = due[-schedule.misfire_cap :]
+    else:
+        grace = SKIP_TOLERANCE if schedule.misfire is Misfire.SKIP else schedule.misfire_grace
+        run = [newest] if now - newest <= grace else []
+    if first == newest:
+        return run, 1 - len(run)
+    return run, len(_ticks(cron, first, now, COUNT_MAX)) - len(run)
+
+
+def _ticks(cron: Cron, first: int, now: int, limit: int) -> list[int]:
+    ticks = [first]
+    while len(ticks) < limit and (following := cron.next_ms(ticks[-1])) is not None and following <= now:
+        ticks.append(following)
+    return ticks
+
+
+def _newest(cron: Cron, first: int, now: int) -> int:
+    """The last tick not after `now`, found by looking back further and further rather than by walking all of them."""
+    step = 1_000
+    while now - step > first:
+        tick = cron.next_ms(now - step)
+        if tick is not None and tick <= now:
+            return _ticks(cron, tick, now, COUNT_MAX)[-1]
+        step *= 2
+    return _ticks(cron, first, now, COUNT_MAX)[-1]
+
+
+def tick_id(schedule: Schedule, tick: int) -> str:
+    return f"{schedule.id}@{tick}"
+
+
+async def submit_tick(store: Store, schedule: Schedule, tick: int, after: tuple[str, ...] = ()) -> str:
+    """Create the task of one tick. Its id and nonce follow from the tick, so a second one changes nothing."""
+    spec = replace(
+        schedule.task,
+        id=tick_id(schedule, tick),
+        nonce="tick",
+        schedule_id=schedule.id,
+        scheduled_at=tick,
+        depends_on=after,
+        run_after="end",
+    )
+    await _submit(store, spec)
+    return spec.id
+
+
+async def _submit(store: Store, spec: Spec) -> None:
+    (receipt,) = await store.submit([spec])
+    if receipt.verdict == "orphan":  # the run before is past its retention, so it has ended
+        await store.submit([replace(spec, depends_on=())])
+
+
+async def _unfinished(store: Store, schedule: Schedule) -> str | None:
+    if schedule.last_task_id is None or schedule.last_status:
+        return None
+    record = await store.get(schedule.last_task_id)
+    return None if record is None or record.status.ended else schedule.last_task_id
+
+
+def _tell(bus: Bus, now: int, fact: Fact, schedule: Schedule, detail: str) -> None:
+    if bus.wants(fact):
+        bus.publish(Event(0, now, fact, schedule.id, schedule.task.type, schedule.task.queue, detail=detail))

@@ -1,0 +1,132 @@
+"""What runs in a child of the process pool: one call after another, on its main thread.
+
+parent -> child     Call; an empty message means: end
+child -> parent     Done at its start, or Failed if it cannot serve; then for each Call: Note*, Done | Failed
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import io
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, TypeAlias
+
+from msgspec import Struct, msgpack
+
+Invoke: TypeAlias = Callable[[object, bytes, Callable[[bytes], None]], bytes]
+
+# The parent answers these: a Ctrl-C or a SIGTERM for the whole group must leave handlers their grace.
+PARENT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Call(Struct, frozen=True, array_like=True):
+    reference: str  # "module:qualname"
+    body: bytes  # for `invoke`, beside the object of that name
+
+
+class Note(Struct, frozen=True, array_like=True, tag=True):
+    body: bytes
+
+
+class Done(Struct, frozen=True, array_like=True, tag=True):
+    body: bytes
+
+
+class Failed(Struct, frozen=True, array_like=True, tag=True):
+    type_name: str
+    text: str
+    traceback: str
+    verdict: bytes | None
+
+
+def main(pipe: Connection[Any, Any], invoke: str) -> None:
+    for number in PARENT_SIGNALS:
+        signal.signal(number, lambda *_: None)  # not SIG_IGN: programs that a handler starts would inherit it
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PARENT_SIGNALS)  # the parent blocked them while we started
+    if hasattr(os, "register_at_fork"):
+        # What a handler starts must not hold the pipe open: its end tells the parent that we are dead.
+        os.register_at_fork(after_in_child=pipe.close)
+        os.set_inheritable(pipe.fileno(), False)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # or a killed process takes along what it printed
+    threading.Thread(target=_end_with_parent, name="watchdog", daemon=True).start()
+    try:
+        function: Invoke = resolve(invoke)
+    except ImportError as error:
+        pipe.send_bytes(msgpack.encode(_failed(error)))
+        return
+    sending = threading.Lock()  # handlers may send notes from threads of their own
+    pipe.send_bytes(msgpack.encode(Done(b"")))
+    with pipe:
+        while message := _receive(pipe):
+            _answer(msgpack.decode(message, type=Call), function, pipe, sending)
+
+
+def _receive(pipe: Connection[Any, Any]) -> bytes:
+    try:
+        return pipe.recv_bytes()
+    except (EOFError, ConnectionError):
+        return b""  # the parent is gone
+
+
+def _answer(call: Call, invoke: Invoke, pipe: Connection[Any, Any], sending: threading.Lock) -> None:
+    over = False
+
+    def note(body: bytes) -> None:
+        with sending:
+            if not over:  # a thread that outlives its call must not speak for the next one
+                pipe.send_bytes(msgpack.encode(Note(body)))
+
+    try:
+        body = invoke(resolve(call.reference), call.body, note)
+        if not isinstance(body, bytes):
+            raise TypeError(f"the invoke function must return bytes, not {type(body).__name__}")
+        outcome = msgpack.encode(Done(body))
+    except BaseException as error:  # SystemExit too: a handler that calls sys.exit() fails, the process stays
+        outcome = msgpack.encode(_failed(error))
+    with sending:
+        over = True
+        pipe.send_bytes(outcome)
+
+
+@functools.cache
+def resolve(reference: str) -> Any:
+    """The object named "module:qualname"; `__main__` is the parent's, as multiprocessing has loaded it."""
+    module, _, qualname = reference.partition(":")
+    try:
+        return functools.reduce(getattr, qualname.split("."), importlib.import_module(module))
+    except BaseException as error:  # SystemExit too: scripts exit when imported
+        why = f"{type(error).__name__}: {error}"
+        raise ImportError(f"cannot load {reference!r} in a child process: {why}") from error
+
+
+def _failed(error: BaseException) -> Failed:
+    kind = type(error)
+    module = kind.__module__.replace("__mp_main__", "__main__")
+    type_name = kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
+    try:
+        text = str(error)
+    except Exception as broken:
+        text = f"(its str() raised {type(broken).__name__})"
+    trace = "".join(traceback.format_exception(error))
+    verdict = getattr(error, "verdict", None)
+    # Lone surrogates, which file names may hold, cannot be encoded as they are.
+    text, trace = (part.encode("utf-8", "backslashreplace").decode() for part in (text, trace))
+    return Failed(type_name, text, trace, verdict if isinstance(verdict, bytes) else None)
+
+
+def _end_with_parent() -> None:
+    # A busy child does not read its pipe, so a thread waits for the parent's end, be it by SIGKILL.
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,290 @@
+"""Processes for handlers that must be killable: a call has a child to itself, and can be ended alone."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+from msgspec import msgpack
+
+from tickwork.executors.child import PARENT_SIGNALS, Done, Failed, Note, main
+from tickwork.executors.child import Call as Call
+from tickwork.executors.threads import ThreadPool
+
+START_TIMEOUT = 60.0  # a main module that hangs at import must not hold its slot for ever
+GRACE = 2.0  # for a child told to end, and its exit functions, before it is killed
+REAP_TIMEOUT = 5.0  # for a killed one to be gone
+DIRECT = 32 * 1024  # bytes that always fit the empty pipe of an idle child, so that sending cannot block
+TRIES = 3  # of a call that dead children never read
+BACKLOG = 1000  # messages a child may be ahead of the loop before it has to wait in `note`
+
+
+class ChildError(Exception):
+    """The call raised in the child, which lives on; `verdict` is the error's own, if it had one of bytes."""
+
+    def __init__(self, type_name: str, text: str, traceback: str, verdict: bytes | None) -> None:
+        super().__init__(f"{type_name}: {text}")
+        self.type_name, self.text, self.traceback, self.verdict = type_name, text, traceback, verdict
+
+
+class ChildDied(Exception):
+    """The child ended in the middle of the call."""
+
+    def __init__(self, exitcode: int | None, signal_name: str | None) -> None:
+        how = f"ended without a result (exit status {'unknown' if exitcode is None else exitcode})"
+        if exitcode:
+            how = f"was killed by {signal_name}" if signal_name else f"called exit with status {exitcode}"
+        super().__init__(f"the process {how}")
+        self.exitcode, self.signal_name = exitcode, signal_name
+
+
+class StartFailed(Exception):
+    """No child could be started; nothing of the call was run."""
+
+
+class _Child:
+    """One process, and the thread that starts it, reads from it and reaps it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.pipe: Connection[Any, Any]
+        self.process: SpawnProcess | None = None
+        self.started: asyncio.Future[StartFailed | None] = loop.create_future()
+        self.start_error = ""
+        self.result: asyncio.Future[bytes | ChildError | ChildDied] | None = None
+        self.on_note: Callable[[bytes], None] | None = None
+        self.doomed = self.gone = self.unread = False
+        self.posted = self.handled = self.calls = 0
+        self.timer = loop.call_later(START_TIMEOUT, self.kill, f"it was not ready in {START_TIMEOUT:g} s")
+        self.owner = os.getpid()
+        _everyone.add(self)
+
+    def kill(self, why: str = "") -> None:
+        self.start_error = self.start_error or why
+        self.doomed = True  # before the look at `process`: `_start` does it the other way round
+        if self.process is not None and self.owner == os.getpid():
+            self.process.kill()
+
+    def keep(self, name: str, invoke: str, post: Callable[[_Child, Note | Done | Failed | ChildDied], Any]) -> None:
+        decoder = msgpack.Decoder(Note | Done | Failed)
+        try:
+            self._start(name, invoke)
+            while True:
+                message = decoder.decode(self.pipe.recv_bytes())
+                self.posted += 1
+                post(self, message)
+                while self.posted - self.handled > BACKLOG and not self.doomed:
+                    time.sleep(0.001)
+        except (EOFError, ConnectionError) as end:
+            if sys.platform == "linux" and isinstance(end, ConnectionResetError):
+                self.unread = True  # so ends a socket whose far side had something left to read: the call
+        except Exception as error:  # it could not be started, or the loop is closed
+            self.kill(f"{type(error).__name__}: {error}")
+        # The pipe stays open: another thread may be writing to it, and would hit whatever got its number next.
+        with suppress(RuntimeError):
+            post(self, self._reap())
+
+    def _start(self, name: str, invoke: str) -> None:
+        if hasattr(signal, "pthread_sigmask"):
+            resource_tracker.ensure_running()  # now, as starting it would unblock them again
+            signal.pthread_sigmask(signal.SIG_BLOCK, PARENT_SIGNALS)  # the child takes over our mask
+        spawn = multiprocessing.get_context("spawn")
+        self.pipe, theirs = spawn.Pipe()
+        with theirs:
+            process = spawn.Process(target=main, args=(theirs, invoke), name=name)
+            process.start()
+        self.process = process
+        if self.doomed:
+            process.kill()
+
+    def _reap(self) -> ChildDied:
+        code = None
+        for patience in (GRACE, REAP_TIMEOUT):
+            deadline = time.monotonic() + patience
+            while self.process is not None and code is None and time.monotonic() < deadline:
+                time.sleep(0.0005)  # polling, as `join(timeout)` also waits for whatever the child has forked
+                code = self.process.exitcode
+            if code is None:
+                self.kill()
+            elif self.process is not None:
+                self.process.join()  # so that multiprocessing forgets it
+        if code is None or code >= 0:
+            return ChildDied(code, None)
+        names = {known.value: known.name for known in signal.Signals}  # without the real-time ones
+        return ChildDied(code, names.get(-code, f"signal {-code}"))
+
+
+_everyone: weakref.WeakSet[_Child] = weakref.WeakSet()
+
+
+@atexit.register  # runs before multiprocessing's own, which would wait for children that nobody has closed
+def _kill_everyone() -> None:
+    for child in list(_everyone):
+        child.kill()
+
+
+class ProcessPool:
+    """At most `limit` children work at once, more calls wait. It belongs to the loop it first runs on."""
+
+    leaked = 0  # a process can always be killed
+
+    def __init__(self, limit: int, name: str, invoke: str, *, max_calls: int = 0) -> None:
+        self.limit, self.name, self.invoke, self.max_calls = limit, name, invoke, max_calls
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._slots = asyncio.Semaphore(limit)
+        self._senders = ThreadPool(limit, f"{name}-send")
+        self._alive: set[_Child] = set()
+        self._idle: list[_Child] = []  # some of them may still be starting
+        self._spawned = 0
+        self._closed = False
+
+    async def run(self, call: Call, *, on_note: Callable[[bytes], None]) -> bytes:
+        """What `invoke` returned; else ChildError, ChildDied or StartFailed. Cancelling it kills the child."""
+        data = msgpack.encode(call)
+        async with self._slots:
+            for left in reversed(range(TRIES)):
+                child = await self._take()
+                child.on_note, child.result = on_note, child.started.get_loop().create_future()
+                try:
+                    await self._send(child, data)
+                    outcome = await child.result
+                finally:
+                    self._put_back(child, child.result)
+                # A child that died while it was idle is not the fault of this call. A large one gets no
+                # second try, as it may have died of the size.
+                if not (child.unread and left and len(data) <= DIRECT):
+                    break
+        if isinstance(outcome, bytes):
+            return outcome
+        raise outcome
+
+    async def warm(self, n: int) -> None:
+        """Have `n` children (or `limit`, if that is less) started and ready; StartFailed if one cannot be."""
+        loop = self._bind()
+        missing = min(n, self.limit) - sum(not child.doomed for child in self._alive)
+        fresh = [self._spawn(loop) for _ in range(missing)]
+        self._idle[:0] = fresh
+        for child in fresh:
+            await asyncio.wait([child.started])
+            if error := child.started.result():
+                raise error
+
+    async def close(self) -> None:
+        """Idle children end, busy ones are killed, all are reaped: within GRACE + REAP_TIMEOUT at the worst."""
+        self._closed = True
+        for child in list(self._alive):
+            if child in self._idle and child.started.done():
+                self._retire(child)
+            elif not child.doomed:
+                child.kill("the pool was closed")
+        self._idle.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE + REAP_TIMEOUT):
+                while self._alive:
+                    await asyncio.sleep(0.002)
+        self._senders.close()
+
+    async def _take(self) -> _Child:
+        loop = self._bind()
+        child = self._idle.pop() if self._idle else self._spawn(loop)
+        try:
+            if not child.started.done():
+                await asyncio.wait([child.started])
+        except asyncio.CancelledError:
+            if not child.gone:  # else a timeout below the time to start would never get a child
+                self._idle.append(child)
+            raise
+        if error := child.started.result():
+            raise error
+        return child
+
+    async def _send(self, child: _Child, data: bytes) -> None:
+        try:
+            if len(data) <= DIRECT:
+                child.pipe.send_bytes(data)
+            else:
+                await self._senders.run(partial(child.pipe.send_bytes, data))
+        except OSError:
+            child.unread = True  # it is dead, and the result will say how it ended
+
+    def _put_back(self, child: _Child, result: asyncio.Future[bytes | ChildError | ChildDied]) -> None:
+        child.on_note = child.result = None
+        if not result.done() or result.cancelled():
+            child.kill()
+        elif child.gone:
+            pass
+        elif self.max_calls and child.calls >= self.max_calls:
+            self._retire(child)
+        else:
+            self._idle.append(child)
+
+    def _retire(self, child: _Child) -> None:
+        child.doomed = True
+        child.timer = child.started.get_loop().call_later(GRACE, child.kill)
+        with suppress(OSError):
+            child.pipe.send_bytes(b"")
+
+    def _spawn(self, loop: asyncio.AbstractEventLoop) -> _Child:
+        def post(child: _Child, message: Note | Done | Failed | ChildDied) -> None:
+            loop.call_soon_threadsafe(self._receive, child, message)
+
+        self._spawned += 1
+        child, name = _Child(loop), f"{self.name}-{self._spawned}"
+        threading.Thread(target=child.keep, args=(name, self.invoke, post), name=name, daemon=True).start()
+        self._alive.add(child)
+        return child
+
+    def _bind(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.get_running_loop()
+        self._loop = self._loop or loop
+        if self._closed or self._loop is not loop:
+            why = "is closed" if self._closed else "belongs to another event loop"
+            raise RuntimeError(f"process pool {self.name!r} {why}")
+        return loop
+
+    def _receive(self, child: _Child, message: Note | Done | Failed | ChildDied) -> None:
+        child.handled += 1
+        match message:
+            case Note() if child.on_note is not None:
+                child.on_note(message.body)  # if it raises, the loop's exception handler has it
+            case ChildDied():
+                self._bury(child, message)
+            case Done() if not child.started.done():
+                child.timer.cancel()
+                child.started.set_result(None)
+            case Failed() if not child.started.done():
+                child.start_error = message.text
+            case Done():
+                self._settle(child, message.body)
+            case Failed(kind, text, traceback, verdict):
+                self._settle(child, ChildError(kind, text, traceback, verdict))
+
+    def _settle(self, child: _Child, outcome: bytes | ChildError | ChildDied) -> None:
+        child.calls += 1
+        if child.result is not None and not child.result.done():
+            child.result.set_result(outcome)
+
+    def _bury(self, child: _Child, died: ChildDied) -> None:
+        child.gone = True
+        child.timer.cancel()
+        self._alive.discard(child)
+        if child in self._idle:
+            self._idle.remove(child)
+        if child.started.done():
+            self._settle(child, died)
+        else:
+            why = child.start_error or f"{died} while it started, its error output says why"
+            child.started.set_result(StartFailed(f"no process for pool {self.name!r}: {why}"))

@@ -1,0 +1,231 @@
+"""Handlers: what a function's signature says about its payload, and the registry that finds them by type.
+
+The payload rule: the parameters besides the `TaskContext` are the payload. None of them: the payload is `None`; one:
+it is that value; several: an object keyed by their names.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol, TypeVar
+
+import msgspec
+
+from tickwork.codec import BUILTIN, JSON, PayloadType, Serializer
+from tickwork.context import TaskContext
+from tickwork.errors import ConfigError, HandlerNotFound, PayloadError
+from tickwork.ids import is_name
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+RunIn = Literal["loop", "thread", "process"]
+
+
+class Handler(Protocol[T_contra]):
+    """An object that handles tasks of one type; `handle` may be sync or async."""
+
+    def handle(self, ctx: TaskContext, payload: T_contra) -> Any: ...
+
+
+class Entry:
+    """A registered handler: how to decode for it, where to run it, how to call it."""
+
+    def __init__(
+        self,
+        type: str,
+        target: Any,
+        *,
+        run_in: RunIn | None = None,
+        serializer: Serializer | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.type = type
+        self.serializer = serializer
+        self.options = dict(options or {})
+        self.function: Callable[..., Any] = target if callable(target) else target.handle
+        self.is_async = inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(
+            getattr(self.function, "__call__", None)  # noqa: B004 - an object with an async __call__
+        )
+        self.run_in: RunIn = run_in or ("loop" if self.is_async else "thread")
+        self.context_name, self.names, self.payload_type, self._result = self._read_signature()
+        self.reference = self._reference(target) if self.run_in == "process" else ""
+        if self.run_in == "loop" and not self.is_async:
+            raise ConfigError(f'handler {type!r} is not async, so it cannot run in "loop"; use "thread" or "process"')
+
+    def _read_signature(self) -> tuple[str | None, tuple[str, ...], PayloadType, PayloadType | None]:
+        signature = inspect.signature(self.function)
+        try:
+            hints = typing.get_type_hints(self.function, include_extras=True)
+        except Exception as error:  # a name in an annotation that does not exist, an import cycle, ...
+            raise ConfigError(f"handler {self.type!r}: cannot read its annotations: {error}") from None
+        context_name: str | None = None
+        fields: list[Any] = []
+        for name, parameter in signature.parameters.items():
+            declared = hints.get(name, Any)
+            if declared is TaskContext:
+                context_name = name
+            elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise ConfigError(f"handler {self.type!r}: *{name} cannot be a payload; name each parameter")
+            elif parameter.kind is parameter.POSITIONAL_ONLY:
+                raise ConfigError(f"handler {self.type!r}: positional-only parameter {name!r} cannot be a payload")
+            elif parameter.default is parameter.empty:
+                fields.append((name, declared))
+            else:
+                fields.append((name, declared, parameter.default))
+        names = tuple(field[0] for field in fields)
+        declared = self._payload_of(fields)
+        result = hints.get("return")
+        return context_name, names, PayloadType(declared, self.type), _result_type(result, self.type)
+
+    def _payload_of(self, fields: list[Any]) -> Any:
+        if not fields:
+            return None
+        if len(fields) == 1:
+            return fields[0][1]
+        return msgspec.defstruct(f"{self.type} payload", fields, kw_only=True, forbid_unknown_fields=True)
+
+    def _reference(self, target: Any) -> str:
+        module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
+        if not callable(target) or not module or not name or "<" in name:
+            raise ConfigError(
+                f'handler {self.type!r} cannot run_in="process": a child process finds it by import, '
+                "so it must be a function at the top level of a module"
+            )
+        return f"{module}:{name}"
+
+    def pack(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The payload for a call written like the function's own."""
+        if len(args) > len(self.names):
+            raise PayloadError(f"handler {self.type!r} takes {len(self.names)} payload arguments, not {len(args)}")
+        given = dict(zip(self.names, args, strict=False))
+        for name, value in kwargs.items():
+            if name in given or name not in self.names:
+                problem = "given twice" if name in given else "unknown"
+                raise PayloadError(f"handler {self.type!r}: argument {name!r} is {problem}")
+            given[name] = value
+        if len(self.names) == 1:
+            (name,) = self.names
+            if name not in given and not self._has_default(name):
+                raise PayloadError(f"handler {self.type!r}: its argument {name!r} is missing")
+            return given.get(name, inspect.signature(self.function).parameters[name].default)
+        return given if self.names else None
+
+    def _has_default(self, name: str) -> bool:
+        return inspect.signature(self.function).parameters[name].default is not inspect.Parameter.empty
+
+    def bind(self, payload: Any, context: TaskContext | None) -> Callable[[], Any]:
+        """A call of the handler with a decoded payload."""
+        function, name = self.function, self.context_name
+        if len(self.names) == 1:
+            kwargs = {self.names[0]: payload}
+        elif self.names:
+            kwargs = {field: getattr(payload, field) for field in self.names}
+        else:
+            kwargs = {}
+        if name is not None:
+            kwargs[name] = context
+        return lambda: function(**kwargs)
+
+    def decode_result(self, data: bytes) -> Any:
+        return JSON.decode(data) if self._result is None else self._result.decode(JSON, data)
+
+
+def _result_type(declared: Any, owner: str) -> PayloadType | None:
+    if declared in (None, type(None), Any):
+        return None
+    try:
+        return PayloadType(declared, owner)
+    except ConfigError:  # a return type we cannot rebuild: `result()` gives plain values then
+        return None
+
+
+class Registry:
+    """The handlers of one scheduler, by type. May change while it runs."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._serializers: dict[str, Serializer] = dict(BUILTIN)
+        self._default: Serializer = JSON
+        self._listeners: list[Callable[[], None]] = []
+
+    def register(
+        self,
+        type: str,
+        handler: Handler[Any] | Callable[..., Any],
+        serializer: Serializer | None = None,
+        *,
+        run_in: RunIn | None = None,
+        **options: Any,
+    ) -> Entry:
+        """Add a handler: a function, or an object with `handle(ctx, payload)`."""
+        if not is_name(type):
+            raise ConfigError(f"task type {type!r} must be 1 to 128 letters, digits or ._:@-")
+        if type in self._entries:
+            raise ConfigError(f"a handler for type {type!r} is registered already; unregister it first")
+        if not callable(handler) and not callable(getattr(handler, "handle", None)):
+            raise ConfigError(f"the handler for {type!r} must be callable or have a method handle(ctx, payload)")
+        entry = Entry(type, handler, run_in=run_in, serializer=serializer, options=options)
+        if serializer is not None:
+            self.add_serializer(serializer)
+        self._entries[type] = entry
+        self._changed()
+        return entry
+
+    def unregister(self, type: str) -> bool:
+        found = self._entries.pop(type, None) is not None
+        self._changed()
+        return found
+
+    def has(self, type: str) -> bool:
+        return type in self._entries
+
+    def list(self) -> list[str]:
+        return sorted(self._entries)
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self._changed()
+
+    def get(self, type: str) -> Entry:
+        entry = self._entries.get(type)
+        if entry is None:
+            known = ", ".join(self.list()) or "none"
+            raise HandlerNotFound(f"no handler for task type {type!r} is registered here (known: {known})")
+        return entry
+
+    def find(self, type: str) -> Entry | None:
+        return self._entries.get(type)
+
+    def set_serializer(self, serializer: Serializer) -> None:
+        """The default of this scheduler; a type or a submission may choose another."""
+        self.add_serializer(serializer)
+        self._default = serializer
+
+    def add_serializer(self, serializer: Serializer) -> None:
+        """Make a serializer known by its name, so that tasks encoded with it can be decoded here."""
+        if not isinstance(serializer, Serializer):
+            raise ConfigError(f"a serializer needs a name, encode(value) and decode(data, type): {serializer!r}")
+        known = self._serializers.get(serializer.name)
+        if known is not None and known is not serializer and type(known) is not type(serializer):
+            raise ConfigError(f"another serializer is already called {serializer.name!r}")
+        self._serializers[serializer.name] = serializer
+
+    def serializer(self, name: str) -> Serializer:
+        found = self._serializers.get(name)
+        if found is None:
+            known = ", ".join(sorted(self._serializers))
+            raise PayloadError(f"serializer {name!r} is not known here (known: {known})")
+        return found
+
+    @property
+    def default_serializer(self) -> Serializer:
+        return self._default
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        self._listeners.append(listener)
+
+    def _changed(self) -> None:
+        for listener in self._listeners:
+            listener()

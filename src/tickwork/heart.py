@@ -1,0 +1,104 @@
+"""The heart: a thread with its own event loop (and its own connection) that beats and renews leases.
+
+It is not on the event loop of the handlers, so a handler that blocks that loop does not lose its lease. One that holds
+the interpreter lock for longer than the lease does; such work belongs in `run_in="process"`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from tickwork.errors import StoreError
+from tickwork.model import Leader
+from tickwork.model import Worker as Member
+from tickwork.store.base import Store
+from tickwork.store.hints import CONTROL
+from tickwork.worker import Worker
+
+BATCH = 500
+
+_log = logging.getLogger("tickwork.heart")
+
+
+class Heart:
+    def __init__(
+        self,
+        store: Store,
+        workers: list[Worker],
+        describe: Callable[[Worker], Member],
+        lease_ttl: float,
+        renew_interval: float,
+    ) -> None:
+        self.leader: Leader | None = None
+        self._store = store.sibling()
+        self._workers = workers
+        self._describe = describe
+        self._lease_ttl = lease_ttl
+        self._renew_interval = renew_interval
+        self._home = asyncio.get_running_loop()
+        self._renewed_at = time.monotonic()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="tickwork-heart", daemon=True)
+
+    async def start(self) -> None:
+        """Beat once, so that the workers are known before they claim; then go on in the thread."""
+        for worker in self._workers:
+            self.leader = await self._store.beat(self._describe(worker))
+        self._thread.start()
+        await asyncio.to_thread(self._ready.wait)
+
+    async def stop(self) -> None:
+        if self._loop is not None and self._stop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            await asyncio.to_thread(self._thread.join, 5)
+
+    def _main(self) -> None:
+        asyncio.run(self._beat_on())
+
+    async def _beat_on(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._ready.set()
+        with self._store.hint(CONTROL) as hint:
+            stopped = asyncio.ensure_future(self._stop.wait())
+            stopped.add_done_callback(lambda _: hint.set())
+            while not stopped.done():
+                await hint.wait(self._renew_interval)
+                if not stopped.done():
+                    await self._beat()
+
+    async def _beat(self) -> None:
+        sent_at = time.monotonic()
+        try:
+            for worker in self._workers:
+                await self._renew(worker)
+                self.leader = await self._store.beat(self._describe(worker))
+            self._renewed_at = sent_at
+        except StoreError as error:
+            _log.warning("leases could not be renewed, trying again: %s", error)
+            await asyncio.sleep(min(self._renew_interval / 4, 1.0))
+        margin = min(1.0, self._lease_ttl / 4)
+        if time.monotonic() > self._renewed_at + self._lease_ttl - margin:
+            _log.error("no contact with the store for a whole lease: stopping what runs here")
+            for worker in self._workers:
+                self._tell_home(worker.fence_off)
+            self._renewed_at = time.monotonic()
+
+    async def _renew(self, worker: Worker) -> None:
+        leases = worker.leases()
+        for start in range(0, len(leases), BATCH):
+            batch = leases[start : start + BATCH]
+            answers = await self._store.extend(batch, round(self._lease_ttl * 1000))
+            if set(answers) != {"held"}:
+                self._tell_home(lambda batch=batch, answers=answers: worker.renewed(batch, answers))  # type: ignore[misc]
+
+    def _tell_home(self, what: Callable[[], None]) -> None:
+        try:
+            self._home.call_soon_threadsafe(what)
+        except RuntimeError:  # the node's loop is closed: there is nothing left to stop
+            return

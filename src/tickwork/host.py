@@ -1,0 +1,44 @@
+"""Who this process is, and whether another process of the same host is still there."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import socket
+import subprocess
+
+
+@functools.cache
+def host_id() -> str:
+    """Names the set of processes whose pids mean something to us: host, boot and pid namespace."""
+    parts = [socket.gethostname()]
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            parts.append(file.read().strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    except OSError:  # not Linux: the name alone has to do
+        pass
+    return "/".join(parts)
+
+
+def process_started(pid: int) -> str:
+    """A text that tells a process from a later one with the same pid; empty when it is gone or cannot be known."""
+    system = platform.system()
+    if system == "Linux":
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                # The name in parentheses may hold anything; the fields after it are numbered from 3.
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            return ""
+        return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
+    if system == "Darwin":
+        shown = subprocess.run(["ps", "-p", str(pid), "-o", "lstart="], capture_output=True, text=True, check=False)
+        return shown.stdout.strip()
+    return ""
+
+
+def is_gone(host: str, pid: int, started: str) -> bool:
+    """True only when it can be proved: a process of this very host that is not there any more."""
+    return bool(started) and host == host_id() and process_started(pid) != started

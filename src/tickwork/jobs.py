@@ -1,0 +1,60 @@
+"""In-process jobs: live objects that run later in this very process, so only on the memory store."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from tickwork.client import Client
+from tickwork.context import TaskContext
+from tickwork.errors import Abort, ConfigError
+from tickwork.handle import Handle
+from tickwork.handlers import Registry
+from tickwork.ids import new_id
+from tickwork.periodic import Job, Runnable
+from tickwork.submission import Options
+
+ASYNC_JOB = "tickwork:job"
+BLOCKING_JOB = "tickwork:blocking-job"
+
+
+class Jobs:
+    """The jobs that wait, by the id of their task."""
+
+    def __init__(self, client: Client, registry: Registry) -> None:
+        self._client = client
+        self._registry = registry
+        self._waiting: dict[str, Runnable] = {}
+
+    async def submit(self, job: Runnable, options: Options) -> Handle[Any]:
+        if not self._client.types_are_known_here:
+            raise ConfigError(
+                "schedule() holds live objects of this process, so it needs memory://; "
+                "on other stores register a handler and submit a payload"
+            )
+        run = job.run if isinstance(job, Job) else job
+        if not callable(run):
+            raise ConfigError(f"a job must be callable, or have an id and a method run(ctx): {job!r}")
+        kind = ASYNC_JOB if inspect.iscoroutinefunction(run) else BLOCKING_JOB
+        if not self._registry.has(kind):
+            self._registry.register(kind, self._run_async if kind == ASYNC_JOB else self._run_blocking)
+        task_id = job.id if isinstance(job, Job) else new_id()
+        handle = await self._client.submit(kind, None, {**options, "id": task_id})
+        self._waiting[task_id] = job
+        return handle
+
+    async def _run_async(self, ctx: TaskContext) -> Any:
+        result = await self._call(ctx)
+        self._waiting.pop(ctx.task_id, None)
+        return result
+
+    def _run_blocking(self, ctx: TaskContext) -> Any:
+        result = self._call(ctx)
+        self._waiting.pop(ctx.task_id, None)
+        return result
+
+    def _call(self, ctx: TaskContext) -> Any:
+        job = self._waiting.get(ctx.task_id)
+        if job is None:
+            raise Abort("the job's object is not in this process any more")
+        return job.run(ctx) if isinstance(job, Job) else job()

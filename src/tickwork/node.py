@@ -1,0 +1,147 @@
+"""A node: the workers, the heart, the candidate leader and the duties of one process."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable
+
+from tickwork import duties
+from tickwork.config import Config
+from tickwork.events import Bus
+from tickwork.handlers import Registry
+from tickwork.heart import Heart
+from tickwork.host import host_id, process_started
+from tickwork.ids import new_nonce
+from tickwork.leader import Candidate
+from tickwork.model import Worker as Member
+from tickwork.store.base import Store
+from tickwork.store.hints import OUTBOX, SCHEDULES
+from tickwork.worker import Worker
+
+_log = logging.getLogger("tickwork.node")
+
+
+def new_node_id() -> str:
+    """Unique for every start of a process, and readable: host, pid and a random part."""
+    host = "".join(char if char.isalnum() or char in ".-" else "-" for char in socket.gethostname())[:64]
+    return f"{host}-{os.getpid()}-{new_nonce()[:6]}"
+
+
+class Node:
+    def __init__(
+        self,
+        node_id: str,
+        store: Store,
+        registry: Registry,
+        config: Config,
+        bus: Bus,
+        *,
+        work: bool = True,
+        lead: bool = True,
+        on_exhausted: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.id = node_id
+        self._store = store
+        self._config = config
+        self._bus = bus
+        self._lead_wanted = lead
+        self._on_exhausted = on_exhausted
+        count = config.worker_count if work else 0
+        names = [node_id] if count == 1 else [f"{node_id}-{number}" for number in range(1, count + 1)]
+        self.workers = [Worker(name, store, registry, config, bus, on_exhausted) for name in names]
+        self.heart: Heart | None = None
+        self.candidate = Candidate(store, node_id, config.leader_lease_ttl, config.leader_renew_interval, self._lead)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._pid_started = process_started(os.getpid())
+
+    async def start(self) -> None:
+        config = self._config
+        if self.workers:
+            self.heart = Heart(self._store, self.workers, self._member, config.lease_ttl, config.renew_interval)
+            await self.heart.start()
+            await duties.take_back(self._store, config.batch_size)
+            for worker in self.workers:
+                self._spawn(worker.run(), f"worker {worker.id}")
+                self._spawn(worker.warm(), f"warm {worker.id}")
+        self._spawn(
+            duties.repeat("take back", self._duty(duties.take_back), config.scan_interval, self._store), "take back"
+        )
+        if self._lead_wanted:
+            self._spawn(self.candidate.run(), "candidate")
+
+    async def stop(self, grace: float) -> None:
+        """Stop claiming, wait for what runs, give back the rest, leave, resign."""
+        deadline = time.monotonic() + grace
+        working = [task for task in self._tasks if task.get_name().startswith("worker ")]
+        for task in self._tasks:
+            if task not in working:
+                task.cancel()
+        # A second is kept back to hand in what is left, so that the whole stays within the grace.
+        await asyncio.gather(*(worker.stop(max(grace - 1.0, grace / 2)) for worker in self.workers))
+        if working:
+            await asyncio.wait(working, timeout=max(deadline - time.monotonic(), 0) + 1.0)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.candidate.resign()
+        if self.heart is not None:
+            await self.heart.stop()
+        for worker in self.workers:
+            await worker.close()
+            await self._store.leave(worker.id)
+
+    def hurry(self) -> None:
+        """Do not wait for what runs: give it back now."""
+        for worker in self.workers:
+            worker.release_all()
+
+    def _spawn(self, work: Awaitable[None], name: str) -> None:
+        task = asyncio.ensure_future(work)
+        task.set_name(name)
+        task.add_done_callback(self._report_crash)
+        self._tasks.append(task)
+
+    def _duty(self, duty: Callable[..., Awaitable[float | None]], *extra: object) -> duties.Duty:
+        return functools.partial(duty, self._store, self._config.batch_size, *extra)
+
+    async def _lead(self) -> None:
+        config, store = self._config, self._store
+        scan = config.scan_interval
+        async with asyncio.TaskGroup() as group:
+            for name, duty, interval, topic in (
+                ("promote", self._duty(duties.promote), scan, None),
+                ("reclaim", self._duty(duties.reclaim), scan, None),
+                ("fire schedules", self._duty(duties.fire_schedules, self._bus), scan, SCHEDULES),
+                ("propagate", self._duty(duties.propagate, self._bus), scan, OUTBOX),
+                ("prune", self._duty(duties.prune), config.cleanup_interval, None),
+            ):
+                group.create_task(duties.repeat(name, duty, interval, store, topic), name=name)
+
+    def _member(self, worker: Worker) -> Member:
+        config = self._config
+        return Member(
+            id=worker.id,
+            node=self.id,
+            host=host_id(),
+            pid=os.getpid(),
+            pid_started=self._pid_started,
+            queues=tuple(config.queues),
+            task_types=tuple(sorted(worker.types)),
+            labels=config.labels,
+            weight=config.weight,
+            capacity=config.concurrency,
+            running=len(worker.running),
+            leaked=worker.leaked,
+        )
+
+    def _report_crash(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        _log.error("%s ended unexpectedly", task.get_name(), exc_info=error)
+        if task.get_name().startswith("worker "):  # alive but not consuming would be worse than gone
+            self._on_exhausted()

@@ -1,0 +1,60 @@
+"""How a run ends, as data: from a return value or an exception to an `Outcome`. Pure."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from datetime import datetime, timedelta
+
+from tickwork.backoff import Backoff, delay
+from tickwork.errors import Abort, PayloadError, Retry, Snooze
+from tickwork.executors.process import ChildDied, ChildError
+from tickwork.model import Aborted, Failed, Outcome, Snoozed, to_millis
+from tickwork.store.base import Grant
+
+ERROR_MAX = 8000
+
+
+def of_error(error: BaseException, grant: Grant, default: Backoff, duration: float) -> Outcome:
+    """What the store is told when the handler raised."""
+    lease = grant.lease
+    match error:
+        case Snooze(until=until):
+            if isinstance(until, datetime):
+                return Snoozed(lease, at=to_millis(until))
+            seconds = until.total_seconds() if isinstance(until, timedelta) else until
+            return Snoozed(lease, delay=max(round(seconds * 1000), 0))
+        case Abort(reason=reason):
+            return Aborted(lease, reason[:ERROR_MAX], duration)
+        case PayloadError():
+            return Aborted(lease, f"the payload does not fit the handler: {error}"[:ERROR_MAX], duration)
+        case Retry(after=after):
+            return failed(grant, str(error), default, duration, after)
+        case _:
+            return failed(grant, describe(error), default, duration)
+
+
+def failed(grant: Grant, text: str, default: Backoff, duration: float, after: float | None = None) -> Outcome:
+    """A retry if there is one left, else the end."""
+    text = text[:ERROR_MAX]
+    if grant.attempt > grant.spec.max_retry:
+        return Aborted(grant.lease, text, duration)
+    if after is None:
+        after = delay(grant.spec.retry or default, grant.attempt - 1, random)
+    return Failed(grant.lease, text, max(round(after * 1000), 0), duration)
+
+
+def describe(error: BaseException) -> str:
+    """The first line says what went wrong; the traceback follows, without Tickwork's own frames."""
+    if isinstance(error, ChildDied):
+        return str(error)
+    if isinstance(error, ChildError):
+        return f"{error.type_name}: {error.text}\n\n{error.traceback}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "/tickwork/" not in frame.filename.replace("\\", "/")] or frames
+    try:
+        text = str(error)
+    except Exception:  # an exception whose __str__ raises must not cost the task its story
+        text = "(its text cannot be shown)"
+    head = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{head}\n\n{''.join(traceback.format_list(own))}" if own else head

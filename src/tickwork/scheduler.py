@@ -1,0 +1,362 @@
+"""What users import: a registry, a client and, once started, a node."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, TypeVar, Unpack
+
+from tickwork import logs
+from tickwork.admin import DeadLetters, Events, Queues, Schedules
+from tickwork.client import Client
+from tickwork.clock import Clock
+from tickwork.config import Config, Loaded, load, mask_url
+from tickwork.context import TaskContext
+from tickwork.cron import Cron
+from tickwork.errors import ConfigError, TickworkError
+from tickwork.events import Bus
+from tickwork.handle import Handle
+from tickwork.handlers import Registry
+from tickwork.jobs import Jobs
+from tickwork.model import Page, QueueStats, SchedulerStatus, Status, Task, TaskInfo, Worker
+from tickwork.node import Node, new_node_id
+from tickwork.periodic import PeriodicTask, Runnable
+from tickwork.store.base import Store
+from tickwork.store.opening import make_store
+from tickwork.submission import Options, ScheduleOptions
+from tickwork.sync import Sync
+from tickwork.task import TaskFunction, TaskMaker, task_maker
+from tickwork.views import queue_stats
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Scheduler:
+    """A task scheduler on one store.
+
+    Not started, it is a client: `submit` and every query open the store on first use. Started (`async with app`,
+    `start()` or `run()`), it is a node too: it runs handlers and takes its share of the scheduling.
+
+    `store` is a URL: `memory://`, `sqlite:///file.db`; none means `TICKWORK_STORE`, else `memory://`. Every option of
+    `Config` may be given by name; `config` is a file of options, a mapping, or a `Config`.
+    """
+
+    def __init__(
+        self,
+        store: str | None = None,
+        *,
+        namespace: str | None = None,
+        config: str | os.PathLike[str] | Mapping[str, Any] | Config | None = None,
+        clock: Clock | None = None,
+        **options: Any,
+    ) -> None:
+        given = {key: value for key, value in (("store", store), ("namespace", namespace)) if value is not None}
+        self.loaded = _load({**given, **options}, config)
+        self.config = self.loaded.config
+        self.id = self.config.scheduler_id or new_node_id()
+        self.url = self.config.store or "memory://"
+        self.registry = Registry()
+        self._clock = clock
+        self._store: Store = make_store(self.url, self.config, clock)
+        self._opened = False
+        self._opening = asyncio.Lock()
+        self._logger = self.config.logger or logging.getLogger("tickwork")
+        self._bus = Bus()
+        self._node: Node | None = None
+        self._stopped: asyncio.Event | None = None
+        self._stopping = False
+        self.node_loop: asyncio.AbstractEventLoop | None = None
+        self._periodic: dict[str, tuple[str, str | None, ScheduleOptions]] = {}
+        self._client = Client(self._open, self.registry, self.config, self.id)
+        self._client.types_are_known_here = self.url.startswith("memory:")
+        self._jobs = Jobs(self._client, self.registry)
+        self.task: TaskMaker = task_maker(self._client)
+        self.sync = Sync(self)
+        if self.config.serializer != "json":
+            self.set_serializer(self.config.serializer)
+        for warning in self.loaded.warnings:
+            self._logger.warning("%s", warning)
+
+    # --- registering
+
+    def set_serializer(self, serializer: Any) -> None:
+        """The default for payloads: a serializer, or the name of one that is known."""
+        named = self.registry.serializer(serializer) if isinstance(serializer, str) else serializer
+        self.registry.set_serializer(named)
+
+    def periodic(
+        self, cron: str, *, id: str | None = None, **options: Unpack[ScheduleOptions]
+    ) -> Callable[[F], TaskFunction[..., Any]]:
+        """Run a function by a cron line, written to the store at `start()`. A failed run is not retried by default."""
+
+        def decorate(function: F) -> TaskFunction[..., Any]:
+            name = id or function.__name__
+            task: TaskFunction[..., Any] = self.task(name)(function)
+            try:
+                if task.entry.names:
+                    raise ConfigError(f"periodic function {name!r} takes no payload, but has {task.entry.names}")
+                self._add_periodic(name, cron, options)
+            except TickworkError:
+                self.registry.unregister(name)
+                raise
+            return task
+
+        return decorate
+
+    def register(self, task: PeriodicTask) -> None:
+        """Add a periodic task object; its schedule is written at `start()`."""
+
+        async def run_async(ctx: TaskContext) -> Any:
+            return await task.run(ctx)
+
+        def run_sync(ctx: TaskContext) -> Any:
+            return task.run(ctx)
+
+        handler = run_async if task.is_async else run_sync
+        self.registry.register(task.name, handler)
+        try:
+            self._add_periodic(task.name, task.spec, {"timeout": task.timeout})
+        except TickworkError:
+            self.registry.unregister(task.name)
+            raise
+
+    def _add_periodic(self, name: str, cron: str, options: ScheduleOptions) -> None:
+        zone = options.get("timezone") or self.config.timezone
+        Cron(cron, zone)  # refused here, where the mistake is
+        self._periodic[name] = (cron, zone, {"max_retry": 0, **options})
+        logs.log(self._logger, logging.INFO, "Task registered", name=name, spec=cron)
+
+    def list_registered(self) -> list[str]:
+        """The names of all periodic tasks of this program."""
+        return sorted(self._periodic)
+
+    # --- life
+
+    async def start(self, *, work: bool = True, lead: bool = True) -> None:
+        """Open the store, write the periodic schedules, start working. Raises when the store cannot be opened."""
+        if self._node is not None:
+            raise TickworkError("this scheduler has been started already")
+        store = await self._open()
+        if self.config.log_level or self.config.debug:
+            self._logger.setLevel("DEBUG" if self.config.debug else str(self.config.log_level).upper())
+        logs.subscribe(self._bus, self._logger)
+        self._stopping = False
+        self._stopped = asyncio.Event()
+        self.node_loop = asyncio.get_running_loop()
+        for name, (cron, _, options) in self._periodic.items():
+            await self._client.schedules.put(name, name, cron=cron, if_changed=True, **options)
+        self._node = Node(
+            self.id, store, self.registry, self.config, self._bus,
+            work=work, lead=lead, on_exhausted=self.stop_soon,
+        )  # fmt: skip
+        await self._node.start()
+        logs.log(self._logger, logging.INFO, "Task scheduler started", tasks=len(self._periodic), id=self.id,
+                 store=mask_url(self.url))  # fmt: skip
+
+    async def shutdown(self, timeout: float | None = None) -> None:
+        """Stop claiming, wait up to `timeout` for what runs, give back the rest without blame, close the store."""
+        node, self._node = self._node, None
+        if node is not None:
+            await node.stop(self.config.shutdown_timeout if timeout is None else timeout)
+            logs.log(self._logger, logging.INFO, "Task scheduler stopped", id=self.id)
+        self.node_loop = None
+        if self._opened:
+            self._opened = False
+            await self._store.close()
+        self.sync.close()
+        if self._stopped is not None:
+            self._stopped.set()
+
+    stop = shutdown
+    close = shutdown
+
+    def stop_soon(self) -> None:
+        """Ask `run()` and `wait_stopped()` to end; safe from callbacks."""
+        if self._stopped is not None:
+            self._stopped.set()
+
+    async def wait_stopped(self) -> None:
+        """Until someone shuts it down, or too many handlers are stuck."""
+        assert self._stopped is not None, "start() comes first"
+        await self._stopped.wait()
+
+    async def __aenter__(self) -> Scheduler:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.shutdown()
+
+    def run(self) -> None:
+        """Start and block until SIGINT or SIGTERM; a second signal gives unfinished work back at once."""
+        run_loop(self._run_until_signalled())
+
+    async def _run_until_signalled(self) -> None:
+        await self.start()
+        node, loop = self._node, asyncio.get_running_loop()
+
+        def on_signal() -> None:
+            if self._stopped is not None and self._stopped.is_set() and node is not None:
+                node.hurry()
+            self.stop_soon()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, on_signal)
+        await self.wait_stopped()
+        await self.shutdown()
+
+    async def _open(self) -> Store:
+        if not self._opened:
+            async with self._opening:
+                if not self._opened:
+                    await self._store.open()
+                    self._opened = True
+        return self._store
+
+    # --- submitting
+
+    async def submit(
+        self, type: str | TaskFunction[..., Any], payload: Any = None, **options: Unpack[Options]
+    ) -> Handle[Any]:
+        """Queue one task, now, later (`delay`, `schedule_at`) or as a durable schedule (`cron`)."""
+        return await self._client.submit(_type_of(type), payload, options)
+
+    async def submit_many(
+        self, type: str | TaskFunction[..., Any], payloads: Iterable[Any], **options: Unpack[Options]
+    ) -> list[Handle[Any]]:
+        """Queue one task for each payload, in few round trips."""
+        return await self._client.submit_many(_type_of(type), payloads, options)
+
+    async def submit_task(self, task: Task) -> Handle[Any]:
+        return await self._client.submit_task(task)
+
+    async def schedule(self, job: Runnable, run_at: datetime) -> Handle[Any]:
+        """Run a live object of this process at a time. Only with `memory://`."""
+        return await self._jobs.submit(job, {"schedule_at": run_at})
+
+    async def schedule_after(self, job: Runnable, delay: float | timedelta) -> Handle[Any]:
+        """Run a live object of this process after a delay. Only with `memory://`."""
+        return await self._jobs.submit(job, {"delay": delay})
+
+    # --- asking and steering
+
+    @property
+    def dlq(self) -> DeadLetters:
+        return self._client.dlq
+
+    @property
+    def schedules(self) -> Schedules:
+        return self._client.schedules
+
+    @property
+    def queues(self) -> Queues:
+        return self._client.queues
+
+    @property
+    def events(self) -> Events:
+        return self._client.events
+
+    async def get_task(self, task_id: str) -> TaskInfo:
+        return await self._client.get_task(task_id)
+
+    async def list_tasks(
+        self,
+        status: Status | str | None = None,
+        *,
+        type: str | None = None,
+        queue: str | None = None,
+        tags: dict[str, str] | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[TaskInfo]:
+        return await self._client.list_tasks(status, type=type, queue=queue, tags=tags, limit=limit, cursor=cursor)
+
+    async def queue_stats(self) -> QueueStats:
+        return await self._client.queue_stats()
+
+    async def status(self) -> SchedulerStatus:
+        store = await self._open()
+        stats = await store.stats()
+        leader = self._node.heart.leader if self._node is not None and self._node.heart is not None else None
+        leads = self._node is not None and self._node.candidate.leads
+        return SchedulerStatus(
+            scheduler_id=self.id,
+            namespace=self.config.namespace,
+            store=mask_url(self.url),
+            running=self._node is not None,
+            is_leader=leads,
+            leader_id=self.id if leads else (leader.id if leader is not None else None),
+            worker_count=stats.workers,
+            tasks={status.value: count for status, count in stats.statuses.items() if count},
+            queues=queue_stats(stats),
+            dropped_dead_letters=stats.dropped,
+        )
+
+    async def cancel(self, task_id: str, force: bool = False) -> None:
+        """Cancel a waiting task; with `force` also ask a running one to stop."""
+        await self._client.cancel(task_id, force)
+
+    async def retry(self, task_id: str) -> None:
+        """Run an ended task again with fresh counters, or a delayed one now."""
+        await self._client.retry(task_id)
+
+    async def delete(self, task_id: str) -> None:
+        """Remove an ended task."""
+        await self._client.delete(task_id)
+
+    async def update_task_status(
+        self, task_id: str, status: Status | str, message: str = "", token: str | None = None
+    ) -> None:
+        """Move a task by hand along the transition table; a running one needs its token (`ctx.token`)."""
+        await self._client.update_task_status(task_id, status, message, token)
+
+    async def explain(self, task_id: str) -> str:
+        """Why a task is not running, in a sentence."""
+        return await self._client.explain(task_id)
+
+    async def list_workers(self) -> list[Worker]:
+        return await self._client.list_workers()
+
+    async def get_worker(self, worker_id: str) -> Worker | None:
+        return await self._client.get_worker(worker_id)
+
+    async def audit(self) -> list[str]:
+        """Everything in the store that is not as it must be; empty when all is well."""
+        return await (await self._open()).audit()
+
+    def __repr__(self) -> str:
+        return f"<Scheduler {self.id} on {mask_url(self.url)}>"
+
+
+def _type_of(type: str | TaskFunction[..., Any]) -> str:
+    return type if isinstance(type, str) else type.type
+
+
+def _load(arguments: dict[str, Any], config: Any) -> Loaded:
+    if isinstance(config, Config):
+        fields = {name: getattr(config, name) for name in config.__struct_fields__}
+        defaults = Config()
+        arguments = {**{k: v for k, v in fields.items() if v != getattr(defaults, k)}, **arguments}
+        config = None
+    if isinstance(config, Mapping):
+        arguments = {**config, **arguments}
+        config = None
+    return load(arguments, file=config, environ=os.environ)
+
+
+def run_loop(work: Any) -> None:
+    """asyncio.run, on uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(work)
+    else:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(work)

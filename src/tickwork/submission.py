@@ -1,0 +1,235 @@
+"""From what a caller asks to a `Spec`: defaults filled in, every option checked, the payload encoded and checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypedDict
+
+import msgspec
+
+from tickwork.backoff import Backoff, RetryPolicy
+from tickwork.codec import JSON, Serializer, encode
+from tickwork.config import Config
+from tickwork.errors import ConfigError, PayloadError
+from tickwork.handlers import Entry, Registry
+from tickwork.ids import is_name, new_id, new_nonce
+from tickwork.model import Priority, Spec, to_millis
+
+MAX_DELAY = 100 * 365 * 86_400
+EXECUTORS = ("local",)
+
+
+class TaskOptions(TypedDict, total=False):
+    """What may be said of every task of a kind: with `@app.task`, for a schedule, or with one submission."""
+
+    queue: str | None
+    priority: int | None
+    max_retry: int | None
+    timeout: float | timedelta | None
+    retry: Backoff | None
+    key: str | None
+    tags: Mapping[str, str] | None
+    context: Mapping[str, Any] | None
+    serializer: str | Serializer | None
+    executor: str | None
+    target: str | None
+
+
+class Options(TaskOptions, total=False):
+    """What may be said with one submission."""
+
+    id: str | None
+    schedule_at: datetime | None
+    delay: float | timedelta | None
+    cron: str | None
+    timezone: str | None
+    dedup_key: str | None
+    dedup_ttl: float | timedelta | None
+    depends_on: Sequence[Any] | None
+
+
+class ScheduleOptions(TaskOptions, total=False):
+    """What may be said of a schedule, beside its cron line."""
+
+    name: str
+    timezone: str | None
+    dst: Literal["once", "instant"]
+    overlap: Literal["skip", "queue", "allow"]
+    misfire: Literal["latest", "skip", "all"]
+    misfire_grace: float | timedelta
+    misfire_cap: int
+    on_exhausted: Literal["stop", "continue"]
+    enabled: bool
+
+
+class SpecMaker:
+    """Makes specs for one scheduler."""
+
+    def __init__(self, registry: Registry, config: Config, submitter: str) -> None:
+        self._registry = registry
+        self._config = config
+        self._submitter = submitter
+
+    def make(self, type: str, payload: Any, given: TaskOptions, entry: Entry | None) -> Spec:
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if entry is not None and entry.options:
+            options = {**entry.options, **options}
+        config = self._config
+        serializer = self._serializer(options.get("serializer"), entry)
+        data = self._encode(type, payload, serializer, entry)
+        at, delay = moment(options)
+        retry, max_retry = self._retry(options)
+        dedup_key = options.get("dedup_key")
+        return Spec(
+            id=name("id", options["id"]) if "id" in options else new_id(),
+            type=type,
+            nonce=new_nonce(),
+            queue=name("queue", options["queue"]) if "queue" in options else "default",
+            priority=priority(options["priority"]) if "priority" in options else Priority.NORMAL,
+            payload=data,
+            serializer=serializer.name,
+            at=at,
+            delay=delay,
+            max_retry=max_retry,
+            timeout=seconds("timeout", options["timeout"]) if "timeout" in options else config.timeout,
+            retry=retry,
+            dedup_key=None if dedup_key is None else text("dedup_key", dedup_key, 512),
+            dedup_ttl=0 if dedup_key is None else self._dedup_ttl(options),
+            key=self._key(options.get("key"), payload, entry),
+            tags=tags(options["tags"]) if "tags" in options else {},
+            context=context(options["context"]) if "context" in options else {},
+            executor=executor(options["executor"]) if "executor" in options else None,
+            target=options.get("target"),
+            depends_on=dependencies(options["depends_on"]) if "depends_on" in options else (),
+            submitter=self._submitter,
+        )
+
+    def _serializer(self, asked: str | Serializer | None, entry: Entry | None) -> Serializer:
+        if isinstance(asked, str):
+            return self._registry.serializer(asked)
+        if asked is not None:
+            self._registry.add_serializer(asked)
+            return asked
+        if entry is not None and entry.serializer is not None:
+            return entry.serializer
+        return self._registry.default_serializer
+
+    def _encode(self, type: str, payload: Any, serializer: Serializer, entry: Entry | None) -> bytes:
+        try:
+            data = encode(serializer, payload) if entry is None else entry.payload_type.encode(serializer, payload)
+        except PayloadError as error:
+            raise PayloadError(f"payload for task type {type!r}: {error}") from None
+        if len(data) > self._config.payload_limit:
+            raise PayloadError(
+                f"payload for task type {type!r} is {len(data):,} bytes, the limit is {self._config.payload_limit:,}; "
+                "store it elsewhere and submit a reference, or raise payload_limit"
+            )
+        return data
+
+    def _retry(self, options: Mapping[str, Any]) -> tuple[Backoff | None, int]:
+        retry = options.get("retry")
+        if retry is not None and not isinstance(retry, Backoff):
+            raise ConfigError(f"retry must be one of the retry strategies, not {retry!r}")
+        default = retry.max_retries if isinstance(retry, RetryPolicy) else self._config.max_retry
+        max_retry = options.get("max_retry", default)
+        if type(max_retry) is not int or max_retry < 0:
+            raise ConfigError(f"max_retry must be a whole number from 0 on, not {max_retry!r}")
+        return retry, max_retry
+
+    def _dedup_ttl(self, options: Mapping[str, Any]) -> int:
+        ttl = seconds("dedup_ttl", options.get("dedup_ttl", self._config.dedup_ttl))
+        if ttl <= 0:
+            raise ConfigError("dedup_ttl must be longer than 0 seconds")
+        return round(ttl * 1000)
+
+    def _key(self, asked: str | None, payload: Any, entry: Entry | None) -> str | None:
+        """A key given with the submission is taken as it is; one of the handler is a path into the payload."""
+        if asked is None:
+            return None
+        if entry is None or entry.options.get("key") != asked:
+            return text("key", asked, 512)
+        value = payload
+        for part in asked.removeprefix("payload.").split("."):
+            value = value.get(part) if isinstance(value, Mapping) else getattr(value, part, None)
+        if value is None:
+            raise PayloadError(f"payload for task type {entry.type!r} has nothing at {asked!r}, which is its key")
+        return text("key", str(value), 512)
+
+
+def name(what: str, value: Any) -> str:
+    if not isinstance(value, str) or not is_name(value):
+        raise ConfigError(f"{what} must be 1 to 128 letters, digits or ._:@-, not {value!r}")
+    return value
+
+
+def text(what: str, value: Any, longest: int) -> str:
+    if not isinstance(value, str) or not value or len(value) > longest:
+        raise ConfigError(f"{what} must be a text of 1 to {longest} characters, not {value!r}")
+    return value
+
+
+def priority(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 10:
+        raise ConfigError(f"priority must be a whole number from 1 (low) to 10 (high), not {value!r}")
+    return int(value)
+
+
+def seconds(what: str, value: Any) -> float:
+    number = value.total_seconds() if isinstance(value, timedelta) else value
+    if not isinstance(number, int | float) or isinstance(number, bool) or not math.isfinite(number):
+        raise ConfigError(f"{what} must be a number of seconds or a timedelta, not {value!r}")
+    if not 0 <= number <= MAX_DELAY:
+        raise ConfigError(f"{what} must not be negative, nor longer than a century: {value!r}")
+    return float(number)
+
+
+def moment(options: Mapping[str, Any]) -> tuple[int | None, int]:
+    """When it is to run: (absolute, delay), both in milliseconds."""
+    said = [option for option in ("delay", "schedule_at", "cron") if option in options]
+    if len(said) > 1:
+        raise ConfigError(f"give only one of {' and '.join(said)}")
+    if "delay" in options:
+        return None, round(seconds("delay", options["delay"]) * 1000)
+    if "schedule_at" in options:
+        return to_millis(aware("schedule_at", options["schedule_at"])), 0
+    return None, 0
+
+
+def aware(what: str, value: Any) -> datetime:
+    if not isinstance(value, datetime):
+        raise ConfigError(f"{what} must be a datetime, not {value!r}")
+    if value.tzinfo is None:
+        raise ConfigError(f"{what} must know its zone, such as datetime(2030, 1, 1, tzinfo=UTC), not {value!r}")
+    return value
+
+
+def tags(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"tags must be a mapping of names to texts, not {value!r}")
+    for key, item in value.items():
+        name("a tag's name", key)
+        if not isinstance(item, str) or len(item) > 256:
+            raise ConfigError(f"tag {key!r} must be a text of at most 256 characters, not {item!r}")
+    return dict(value)
+
+
+def context(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"context must be a mapping, not {value!r}")
+    plain = msgspec.json.decode(encode(JSON, dict(value)))
+    assert isinstance(plain, dict)
+    return plain
+
+
+def executor(value: Any) -> str:
+    if value not in EXECUTORS:
+        raise ConfigError(f"unknown executor {value!r}; known are {', '.join(EXECUTORS)}")
+    return str(value)
+
+
+def dependencies(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ConfigError(f"depends_on must be a list of tasks or task ids, not {value!r}")
+    return tuple(name("a dependency", getattr(item, "id", item)) for item in value)

@@ -1,0 +1,114 @@
+"""`@app.task`: a function that can be submitted, with the types of the function itself.
+
+The `TaskContext` parameter is the worker's to give, so it must not appear in `submit`. It may stand first or last; the
+overloads take it away for the type checker.
+"""
+
+# The overloads go from the narrower to the wider on purpose; the first that fits is meant.
+# mypy: disable-error-code="overload-overlap"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+
+from tickwork.context import TaskContext
+from tickwork.handle import Handle
+from tickwork.handlers import Entry, Registry, RunIn
+from tickwork.submission import Options
+
+if TYPE_CHECKING:
+    from tickwork.client import Client
+
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+Async = Coroutine[Any, Any, R]
+
+
+class TaskFunction(Generic[P, R]):
+    """A registered function. Call it as before; `submit` queues the call instead."""
+
+    def __init__(self, client: Client, entry: Entry, options: Options | None = None) -> None:
+        self._client = client
+        self._options: Options = options or {}
+        self.entry = entry
+        self.__name__ = getattr(entry.function, "__name__", entry.type)
+        self.__doc__ = entry.function.__doc__
+        self.__module__ = entry.function.__module__
+        self.__wrapped__ = entry.function
+
+    @property
+    def type(self) -> str:
+        return self.entry.type
+
+    @property
+    def registry(self) -> Registry:
+        return self._client.registry
+
+    async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Queue one call. A payload that does not fit is refused here, with the path of what is wrong."""
+        return await self._client.submit(self.entry.type, self.entry.pack(args, kwargs), self._options)
+
+    async def submit_many(self, payloads: Iterable[Any]) -> list[Handle[R]]:
+        """Queue one call for each payload: a value, or a mapping where the function takes several parameters."""
+        return cast("list[Handle[R]]", await self._client.submit_many(self.entry.type, payloads, self._options))
+
+    def options(self, **options: Unpack[Options]) -> TaskFunction[P, R]:
+        """The same function with other options: `send.options(delay=60).submit(...)`."""
+        return TaskFunction(self._client, self.entry, {**self._options, **options})
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The plain function, run here and now."""
+        return self.entry.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<task {self.entry.type}>"
+
+
+class TaskMaker(Protocol):
+    """`app.task`: a decorator as it is, or called first with a type name and options."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[TaskContext, P], Async[R]], /) -> TaskFunction[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[A, TaskContext], Async[R]], /) -> TaskFunction[[A], R]: ...
+    @overload
+    def __call__(self, function: Callable[[A, B, TaskContext], Async[R]], /) -> TaskFunction[[A, B], R]: ...
+    @overload
+    def __call__(self, function: Callable[[A, B, C, TaskContext], Async[R]], /) -> TaskFunction[[A, B, C], R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Async[R]], /) -> TaskFunction[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[TaskContext, P], R], /) -> TaskFunction[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[A, TaskContext], R], /) -> TaskFunction[[A], R]: ...
+    @overload
+    def __call__(self, function: Callable[[A, B, TaskContext], R], /) -> TaskFunction[[A, B], R]: ...
+    @overload
+    def __call__(self, function: Callable[[A, B, C, TaskContext], R], /) -> TaskFunction[[A, B, C], R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...
+    @overload
+    def __call__(
+        self, type: str | None = None, /, *, run_in: RunIn | None = None, **options: Unpack[Options]
+    ) -> TaskMaker: ...
+
+
+def task_maker(client: Client) -> TaskMaker:
+    """The decorator of one scheduler."""
+
+    def make(what: Any = None, /, *, run_in: RunIn | None = None, **options: Any) -> Any:
+        def decorate(function: Callable[..., Any]) -> TaskFunction[..., Any]:
+            name = what if isinstance(what, str) else function.__name__
+            serializer = options.pop("serializer", None)
+            if isinstance(serializer, str):
+                serializer = client.registry.serializer(serializer)
+            entry = client.registry.register(name, function, serializer, run_in=run_in, **options)
+            return TaskFunction(client, entry)
+
+        return decorate(what) if callable(what) else decorate
+
+    return cast("TaskMaker", make)

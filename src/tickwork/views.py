@@ -1,0 +1,117 @@
+"""Records as users see them. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tickwork.codec import JSON
+from tickwork.handlers import Registry
+from tickwork.model import (
+    Band,
+    QueueStats,
+    Record,
+    Status,
+    TaskInfo,
+    TaskResult,
+    Worker,
+    to_datetime,
+)
+from tickwork.store.base import Pause, Stats
+
+
+def task_info(record: Record, registry: Registry) -> TaskInfo:
+    spec = record.spec
+    return TaskInfo(
+        id=spec.id,
+        type=spec.type,
+        queue=spec.queue,
+        priority=spec.priority,
+        payload=_payload(record, registry),
+        status=record.status,
+        attempt=record.attempt,
+        retry_count=record.retry_count,
+        max_retry=spec.max_retry,
+        losses=record.losses,
+        worker_id=record.worker_id,
+        schedule_id=spec.schedule_id,
+        submitted_at=to_datetime(record.submitted_at),
+        scheduled_at=to_datetime(spec.scheduled_at or record.due_at),
+        started_at=None if record.started_at is None else to_datetime(record.started_at),
+        finished_at=None if record.finished_at is None else to_datetime(record.finished_at),
+        last_error=record.last_error,
+        execution_time=record.execution_time,
+        result=_result(record),
+        tags=spec.tags,
+        context=spec.context,
+        progress=record.progress,
+        progress_note=record.progress_note,
+        log=tuple(record.log),
+        depends_on=spec.depends_on,
+        waiting_for=tuple(record.waiting),
+        key=spec.key,
+        cancelling=record.cancel,
+    )
+
+
+def _payload(record: Record, registry: Registry) -> Any:
+    """Plain values where the serializer is known here, else the bytes as they are."""
+    try:
+        return registry.serializer(record.spec.serializer).decode(record.spec.payload)
+    except Exception:  # a serializer of the user's own may raise anything; a record must be readable all the same
+        return record.spec.payload
+
+
+def _result(record: Record) -> TaskResult | None:
+    if not record.status.ended:
+        return None
+    data = None if record.result is None else JSON.decode(record.result)
+    return TaskResult(record.code, record.message, data)
+
+
+def queue_stats(stats: Stats) -> QueueStats:
+    bands = dict.fromkeys(Band, 0)
+    for (_, band), count in stats.ready.items():
+        bands[Band(band)] += count
+    return QueueStats(
+        delayed_count=stats.statuses[Status.PENDING] + stats.statuses[Status.RETRYING],
+        high_count=bands[Band.HIGH],
+        normal_count=bands[Band.NORMAL],
+        low_count=bands[Band.LOW],
+        running_count=stats.statuses[Status.RUNNING],
+        worker_count=stats.workers,
+        dlq_count=stats.statuses[Status.DEAD],
+    )
+
+
+def explain(record: Record, pauses: list[Pause], workers: list[Worker], now: int) -> str:
+    """Why a task is not running."""
+    spec, status = record.spec, record.status
+    if status is Status.PENDING:
+        return f"It waits for its time, {to_datetime(record.due_at):%Y-%m-%d %H:%M:%S} UTC."
+    if status is Status.RETRYING:
+        first_line = (record.last_error or "").partition("\n")[0]
+        due = f"{to_datetime(record.due_at):%Y-%m-%d %H:%M:%S} UTC"
+        return f"Attempt {record.attempt} failed ({first_line}); the next one is due at {due}."
+    if status is Status.BLOCKED:
+        return f"It waits for {', '.join(record.waiting)}."
+    if status is Status.RUNNING:
+        asked = ", and was asked to stop" if record.cancel else ""
+        return f"It is running on {record.worker_id}, attempt {record.attempt}{asked}."
+    if status.ended:
+        first_line = (record.last_error or record.message or "").partition("\n")[0]
+        return f"It has ended: {status}" + (f" ({first_line})." if first_line and status is not Status.SUCCESS else ".")
+    for pause in pauses:
+        if (pause.kind, pause.name) in (("queue", spec.queue), ("type", spec.type)):
+            return f"{pause.kind.capitalize()} {pause.name} is paused" + (f": {pause.note}." if pause.note else ".")
+    alive = [worker for worker in workers if worker.lost_at is None]
+    if not alive:
+        return "No worker is up."
+    serving = [worker for worker in alive if spec.queue in worker.queues]
+    if not serving:
+        return f"No worker that is up serves queue {spec.queue}."
+    able = [worker for worker in serving if spec.type in worker.task_types]
+    if not able:
+        return f"No worker that is up on queue {spec.queue} knows task type {spec.type}."
+    if all(worker.running >= worker.capacity for worker in able):
+        return "All workers that may run it are busy."
+    return "It is ready and will be taken next."

@@ -1,0 +1,379 @@
+"""One worker: claims at most its free slots, runs handlers, and hands outcomes back in batches.
+
+    free slot? -> claim -> start handlers -> wait(min(scan_interval, next due));  outcomes -> finish + claim in one step
+
+A claim is never ahead of a free slot, so there is no buffer to lose, drain, or starve others with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from tickwork import outcomes
+from tickwork.config import Config
+from tickwork.context import TaskContext
+from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.events import Bus, Event, Fact
+from tickwork.executors.local import LocalExecutor
+from tickwork.handlers import Registry
+from tickwork.ids import new_nonce
+from tickwork.model import Aborted, Failed, Lease, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.store.base import Claim, Claimed, Grant, Store, Verdict
+from tickwork.store.hints import WORK, Hint
+
+CANCEL_GRACE = 2.0  # for a handler that was told to stop; after that its slot is free and it counts as leaked
+RELEASE_GRACE = 0.5  # the same at shutdown, where nobody likes to wait
+NOTE_INTERVAL = 0.25
+BACKOFF_MAX = 5.0
+
+_log = logging.getLogger("tickwork.worker")
+
+Reason = Literal["timeout", "cancel", "lost", "release"]
+
+
+class Run:
+    """A claimed task and the coroutine that runs it."""
+
+    __slots__ = ("context", "ended", "grant", "reason", "started", "task", "timer")
+
+    def __init__(self, grant: Grant) -> None:
+        self.grant = grant
+        self.started = time.monotonic()
+        self.task: asyncio.Task[None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.context: TaskContext | None = None
+        self.reason: Reason | None = None
+        self.ended = False
+
+
+class Worker:
+    def __init__(
+        self,
+        worker_id: str,
+        store: Store,
+        registry: Registry,
+        config: Config,
+        bus: Bus,
+        on_exhausted: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.id = worker_id
+        self.running: dict[str, Run] = {}
+        self.abandoned: set[Run] = set()
+        self.started_total = 0
+        self._store = store
+        self._registry = registry
+        self._config = config
+        self._bus = bus
+        self._on_exhausted = on_exhausted
+        self._executor = LocalExecutor(registry, config.concurrency, worker_id)
+        self._queues = tuple(config.queues)
+        self._types: frozenset[str] | None = None
+        self._outcomes: list[Outcome] = []
+        self._noted: set[Run] = set()
+        self._note_timer: asyncio.TimerHandle | None = None
+        self._note_task: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._look_at = 0.0
+        self._failures = 0
+        self._hint: Hint
+        self._loop: asyncio.AbstractEventLoop
+        registry.on_change(self._forget_types)
+
+    # --- life
+
+    async def run(self) -> None:
+        """Work until `stop` was called and all is handed back."""
+        self._loop = asyncio.get_running_loop()
+        with self._store.hint(WORK) as self._hint:
+            while not (self._stopping and not self.running and not self._outcomes):
+                now = time.monotonic()
+                free = 0 if self._stopping else self._config.concurrency - len(self.running)
+                if self._outcomes or (free > 0 and now >= self._look_at):
+                    await self._exchange(free)
+                elif await self._hint.wait(max(self._look_at - now, 0.0) if free > 0 else self._config.scan_interval):
+                    self._look_at = 0.0
+
+    async def stop(self, grace: float) -> None:
+        """Claim no more, wait for what runs, then give back the rest without blame."""
+        self._stopping = True
+        self._hint.set()
+        deadline = time.monotonic() + grace
+        while self.running and (left := deadline - time.monotonic()) > 0:
+            await asyncio.wait([run.task for run in self.running.values() if run.task], timeout=left)
+            await asyncio.sleep(0)
+        self.release_all()
+
+    def release_all(self) -> None:
+        for run in list(self.running.values()):
+            self._stop_run(run, "release", grace=RELEASE_GRACE)
+
+    async def close(self) -> None:
+        for timer in (self._note_timer, *(run.timer for run in self.running.values())):
+            if timer is not None:
+                timer.cancel()
+        await self._executor.close()
+
+    async def warm(self) -> None:
+        entries = [entry for kind in self.types if (entry := self._registry.find(kind)) is not None]
+        await self._executor.warm(entries)
+
+    @property
+    def types(self) -> frozenset[str]:
+        if self._types is None:
+            known = frozenset(self._registry.list())
+            wanted = self._config.task_types
+            self._types = known if wanted is None else known & frozenset(wanted)
+        return self._types
+
+    def _forget_types(self) -> None:
+        self._types = None
+        if hasattr(self, "_hint"):
+            self._hint.set()
+
+    @property
+    def leaked(self) -> int:
+        return len(self.abandoned) + self._executor.leaked
+
+    def leases(self) -> list[Lease]:
+        """What the heart must renew; called from its thread."""
+        return [run.grant.lease for run in list(self.running.values())]
+
+    # --- the exchange with the store
+
+    async def _exchange(self, free: int) -> None:
+        batch, self._outcomes = self._outcomes[:100], self._outcomes[100:]
+        wish = self._wish(min(free, self._config.batch_size)) if free > 0 else None
+        try:
+            if batch:
+                await self._flush_notes_of(batch)
+                finished = await self._store.finish(batch, wish)
+                self._report(batch, finished.verdicts)
+                claimed = finished.claimed
+            elif wish is not None:
+                claimed = await self._store.claim(wish)
+            else:
+                return
+        except StoreUnavailable as error:
+            self._outcomes = batch + self._outcomes
+            await self._back_off(error)
+            return
+        except StoreError as error:
+            if not batch:
+                raise
+            # Outcomes the store will never take must not stop the worker; their leases run out and they run again.
+            _log.error("the store refused %d outcomes: %s", len(batch), error)
+            return
+        self._failures = 0
+        if claimed is not None and wish is not None:
+            self._start_all(claimed, wish)
+
+    def _wish(self, limit: int) -> Claim:
+        if len(self._queues) > 1:
+            self._queues = (*self._queues[1:], self._queues[0])
+        lease_ttl = round(self._config.lease_ttl * 1000)
+        return Claim(self.id, self._queues, self.types, limit, lease_ttl, new_nonce())
+
+    def _start_all(self, claimed: Claimed, wish: Claim) -> None:
+        if len(claimed.grants) < wish.limit:  # drained: look again when told, when something is due, or by and by
+            pause = self._config.scan_interval
+            if claimed.next_due_in is not None:
+                pause = min(pause, claimed.next_due_in / 1000)
+            self._look_at = time.monotonic() + pause
+        else:
+            self._look_at = 0.0
+        for grant in claimed.grants:
+            self._start(grant)
+        if self._bus.wants(Fact.TASK_CLAIMED):
+            for grant in claimed.grants:
+                self._tell(Fact.TASK_CLAIMED, grant)
+
+    async def _back_off(self, error: StoreUnavailable) -> None:
+        if self._failures == 0:
+            _log.warning("the store cannot be reached, trying again: %s", error)
+        self._failures += 1
+        await asyncio.sleep(min(0.05 * 2 ** min(self._failures, 10), BACKOFF_MAX))
+
+    def _report(self, batch: list[Outcome], verdicts: list[Verdict]) -> None:
+        for outcome, verdict in zip(batch, verdicts, strict=True):
+            if verdict.kind == "lost":
+                _log.warning("task %s was finished here, but is not ours any more: refused", outcome.lease.id)
+
+    # --- runs
+
+    def _start(self, grant: Grant) -> None:
+        run = Run(grant)
+        spec = grant.spec
+        entry = self._registry.find(spec.type)
+        if entry is None:  # unregistered since the claim
+            self._outcomes.append(Released(grant.lease))
+            return
+        if entry.context_name is not None:
+            run.context = TaskContext(
+                task_id=spec.id,
+                type=spec.type,
+                attempt=grant.attempt,
+                fence=grant.lease.fence,
+                nonce=grant.lease.nonce,
+                timeout=spec.timeout,
+                tags=spec.tags,
+                context=spec.context,
+                wake=lambda: self._note_later(run),
+            )
+        self.running[spec.id] = run
+        self.started_total += 1
+        run.task = self._loop.create_task(self._execute(run))
+        if spec.timeout:
+            run.timer = self._loop.call_later(spec.timeout, self._stop_run, run, "timeout")
+
+    async def _execute(self, run: Run) -> None:
+        entry = self._registry.get(run.grant.spec.type)
+        try:
+            result = await self._executor.run(entry, run.grant, run.context)
+        except asyncio.CancelledError:
+            self._end(run, self._outcome_of_stop(run))
+        except (Exception, SystemExit) as error:
+            seconds = time.monotonic() - run.started
+            self._end(run, outcomes.of_error(error, run.grant, self._config.retry, seconds))
+        else:
+            self._end(run, Succeeded(run.grant.lease, result, 0, "", time.monotonic() - run.started))
+
+    def _end(self, run: Run, outcome: Outcome | None) -> None:
+        if run.ended:  # it was given up before; its outcome is known
+            self.abandoned.discard(run)
+            return
+        run.ended = True
+        if run.timer is not None:
+            run.timer.cancel()
+        task_id = run.grant.spec.id
+        if self.running.get(task_id) is run:
+            del self.running[task_id]
+        if outcome is not None:
+            self._outcomes.append(outcome)
+            if self._bus.wants(fact := fact_of(outcome)):
+                self._tell(fact, run.grant, outcome)
+        self._hint.set()
+
+    def _stop_run(self, run: Run, reason: Reason, grace: float = CANCEL_GRACE) -> None:
+        """Tell a handler to end. If it does not, its slot is freed all the same and it counts as leaked."""
+        if run.ended or (run.reason is not None and reason != "lost"):
+            return
+        run.reason = reason
+        if run.context is not None:
+            run.context._stopped = True
+        assert run.task is not None
+        run.task.cancel()
+        if run.timer is not None:
+            run.timer.cancel()
+        run.timer = self._loop.call_later(grace, self._abandon, run)
+
+    def _abandon(self, run: Run) -> None:
+        if run.ended:
+            return
+        self.abandoned.add(run)
+        _log.warning(
+            "task %s (%s) ignores that it was told to stop (%s); it goes on without a slot, %d leaked",
+            run.grant.spec.id, run.grant.spec.type, run.reason, self.leaked,
+        )  # fmt: skip
+        self._end(run, self._outcome_of_stop(run))
+        self.check_leaks()
+
+    def check_leaks(self) -> None:
+        if self.leaked >= self._config.concurrency:
+            _log.error("%d handlers are stuck, as many as there are slots: draining this node", self.leaked)
+            self._on_exhausted()
+
+    def _outcome_of_stop(self, run: Run) -> Outcome | None:
+        seconds = time.monotonic() - run.started
+        grant = run.grant
+        match run.reason:
+            case "timeout":
+                text = f"timed out after {grant.spec.timeout:g} s"
+                return outcomes.failed(grant, text, self._config.retry, seconds)
+            case "cancel":
+                return Stopped(grant.lease, seconds)
+            case "release":
+                return Released(grant.lease)
+            case "lost":
+                return None
+            case None:
+                return outcomes.failed(grant, "the handler was cancelled from inside", self._config.retry, seconds)
+
+    # --- what the heart has to say
+
+    def renewed(self, leases: list[Lease], answers: list[Literal["held", "cancel", "lost"]]) -> None:
+        for lease, answer in zip(leases, answers, strict=True):
+            run = self.running.get(lease.id)
+            if answer == "held" or run is None or run.grant.lease != lease:
+                continue
+            self._stop_run(run, "cancel" if answer == "cancel" else "lost")
+        self.check_leaks()
+
+    def fence_off(self) -> None:
+        """The leases could not be renewed in time: others may run these tasks now, so nobody here may go on."""
+        for run in list(self.running.values()):
+            self._stop_run(run, "lost")
+
+    # --- progress and log lines
+
+    def _note_later(self, run: Run) -> None:
+        """Called by handlers, from any thread."""
+        if run not in self._noted:
+            self._noted.add(run)
+            self._loop.call_soon_threadsafe(self._arm_notes)
+
+    def _arm_notes(self) -> None:
+        if self._note_timer is None:
+            self._note_timer = self._loop.call_later(NOTE_INTERVAL, self._send_notes)
+
+    def _send_notes(self) -> None:
+        self._note_timer = None
+        self._note_task = self._loop.create_task(self._flush_notes(list(self._noted)))
+
+    async def _flush_notes(self, runs: list[Run]) -> None:
+        for run in runs:
+            self._noted.discard(run)
+            if run.context is None or run.ended:
+                continue
+            value, text, lines = run.context._notes.take()
+            try:
+                if not await self._store.note(run.grant.lease, value, text, lines):
+                    self._stop_run(run, "lost")
+            except StoreError as error:
+                _log.warning("task %s: progress could not be written: %s", run.grant.spec.id, error)
+
+    async def _flush_notes_of(self, batch: list[Outcome]) -> None:
+        """The last words of runs that are about to be finished: afterwards their lease is gone."""
+        if not self._noted:
+            return
+        ending = {outcome.lease.id for outcome in batch}
+        for run in [run for run in self._noted if run.grant.spec.id in ending]:
+            self._noted.discard(run)
+            if run.context is not None:
+                await self._store.note(run.grant.lease, *run.context._notes.take())
+
+    # --- facts
+
+    def _tell(self, fact: Fact, grant: Grant, outcome: Outcome | None = None) -> None:
+        spec = grant.spec
+        duration = getattr(outcome, "duration", 0.0)
+        detail = getattr(outcome, "error", "")
+        at = self._store.now()
+        self._bus.publish(Event(0, at, fact, spec.id, spec.type, spec.queue, self.id, grant.attempt, duration, detail))
+
+
+def fact_of(outcome: Outcome) -> Fact:
+    return _FACTS[type(outcome)]
+
+
+_FACTS: dict[type, Fact] = {
+    Succeeded: Fact.TASK_SUCCEEDED,
+    Failed: Fact.TASK_RETRYING,
+    Aborted: Fact.TASK_DIED,
+    Snoozed: Fact.TASK_SNOOZED,
+    Released: Fact.TASK_RELEASED,
+    Stopped: Fact.TASK_CANCELLED,
+}
