@@ -67,7 +67,10 @@ class Cron:
             raise CronError(f"cron line {expr!r} never comes: no month that it allows has such a day")
 
     def next(self, after: datetime) -> datetime | None:
-        """The first fire strictly after `after`, in the line's zone; None when 50 years have none."""
+        """The first fire strictly after `after`, in the line's zone; None when 50 years have none.
+
+        Compare it in UTC: in a repeated hour Python takes times of two zones as never equal.
+        """
         found = self.next_ms(_milliseconds(after))
         return None if found is None else self._local(found)
 

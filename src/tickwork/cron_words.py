@@ -16,7 +16,7 @@ _MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-_MAX_TIMES = 6
+_MAX_TIMES = 4
 _ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", LAST: "last"}
 
 
@@ -47,7 +47,8 @@ def _interval(seconds: int) -> str:
 def _clock(line: CronLine) -> str:
     """The time of day."""
     hours, minutes, seconds = _values(line.hours), _values(line.minutes), _values(line.seconds)
-    if len(hours) * len(minutes) * len(seconds) <= _MAX_TIMES:
+    is_round = len(hours) > 2 and _even_step(hours, 24)
+    if len(hours) * len(minutes) * len(seconds) <= _MAX_TIMES and not is_round:
         times = [(h, m, s) for h in hours for m in minutes for s in seconds]
         shown = [f"{h:02}:{m:02}" + (f":{s:02}" if seconds != [0] else "") for h, m, s in times]
         return f"at {_join(shown)}"
@@ -122,10 +123,8 @@ def _values(mask: int) -> list[int]:
 
 def _even_step(values: list[int], size: int) -> int:
     """The step when the values are spread evenly round the clock from 0 on, else 0."""
-    if len(values) < 2 or size % len(values):
-        return 0
     step = size // len(values)
-    return step if values == list(range(0, size, step)) else 0
+    return step if len(values) > 1 and values == list(range(0, size, step)) else 0
 
 
 def _is_run(values: list[int]) -> bool:

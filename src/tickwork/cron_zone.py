@@ -77,8 +77,6 @@ class Zone:
                     low = middle
                 else:
                     high = middle
-            if high >= end:
-                break
             found.append(Stretch(opened, high, offset, before))
             opened = at = high
             before, offset = offset, self._offset(high)
