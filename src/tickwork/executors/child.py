@@ -53,8 +53,9 @@ def main(pipe: Connection[Any, Any], invoke: str) -> None:
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, PARENT_SIGNALS)  # the parent blocked them while we started
     if hasattr(os, "register_at_fork"):
-        # What a handler starts must not hold the pipe open: its end tells the parent that we are dead.
-        os.register_at_fork(after_in_child=pipe.close)
+        # What a handler starts must not hold the pipe open, as its end tells the parent that we are dead;
+        # and must obey signals again, as multiprocessing ends its workers by SIGTERM.
+        os.register_at_fork(after_in_child=functools.partial(_be_an_ordinary_process, pipe))
         os.set_inheritable(pipe.fileno(), False)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # or a killed process takes along what it printed
@@ -69,6 +70,12 @@ def main(pipe: Connection[Any, Any], invoke: str) -> None:
     with pipe:
         while message := _receive(pipe):
             _answer(msgpack.decode(message, type=Call), function, pipe, sending)
+
+
+def _be_an_ordinary_process(pipe: Connection[Any, Any]) -> None:
+    pipe.close()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _receive(pipe: Connection[Any, Any]) -> bytes:

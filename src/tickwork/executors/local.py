@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct, msgpack
 
-from tickwork.codec import BUILTIN, JSON, encode
+from tickwork.codec import JSON, encode
 from tickwork.context import TaskContext
 from tickwork.errors import Abort, PayloadError, Retry, Snooze
 from tickwork.executors.child import Call
@@ -17,6 +17,10 @@ from tickwork.executors.process import ProcessPool
 from tickwork.executors.threads import ThreadPool
 from tickwork.handlers import Entry, Registry
 from tickwork.store.base import Grant
+
+
+class UnfitPayload(PayloadError):
+    """The handler was not called: its payload cannot be decoded. Not what a handler itself may raise."""
 
 
 class LocalExecutor:
@@ -38,12 +42,11 @@ class LocalExecutor:
             await self._processes.warm(1)
 
     async def run(self, entry: Entry, grant: Grant, context: TaskContext | None) -> bytes | None:
-        """The encoded return value. Raises what the handler raised; `PayloadError` when it cannot be called."""
+        """The encoded return value. Raises what the handler raised; `UnfitPayload` when it cannot be called."""
         spec = grant.spec
         if entry.run_in == "process":
             return await self._run_in_process(entry, grant, context)
-        payload = entry.payload_type.decode(self._registry.serializer(spec.serializer), spec.payload)
-        call = entry.bind(payload, context)
+        call = entry.bind(_decode(entry, self._registry, spec.serializer, spec.payload), context)
         if entry.run_in == "loop":
             value = await call()
         else:
@@ -73,7 +76,7 @@ class LocalExecutor:
         )
         match reply.verdict:
             case "payload":
-                raise PayloadError(reply.text)
+                raise UnfitPayload(reply.text)
             case "retry":
                 raise Retry(reply.seconds, reply.text)
             case "abort":
@@ -85,6 +88,13 @@ class LocalExecutor:
     async def close(self) -> None:
         self._threads.close()
         await self._processes.close()
+
+
+def _decode(entry: Entry, registry: Registry, serializer: str, data: bytes) -> Any:
+    try:
+        return entry.payload_type.decode(registry.serializer(serializer), data)
+    except PayloadError as error:
+        raise UnfitPayload(str(error)) from None
 
 
 def encode_result(value: Any) -> bytes | None:
@@ -128,15 +138,22 @@ def invoke_in_child(target: object, body: bytes, note: Callable[[bytes], None]) 
     entry = getattr(target, "entry", None) or Entry(call.type, target, run_in="process")
     registry: Registry | None = getattr(target, "registry", None)
     context = TaskContext(
-        task_id=call.task_id, type=call.type, attempt=call.attempt, fence=call.fence, nonce=call.nonce,
-        timeout=call.timeout, tags=call.tags, context=call.context, wake=lambda: note(msgpack.encode(context._notes.take())),
-    )  # fmt: skip
+        task_id=call.task_id,
+        type=call.type,
+        attempt=call.attempt,
+        fence=call.fence,
+        nonce=call.nonce,
+        timeout=call.timeout,
+        tags=call.tags,
+        context=call.context,
+        wake=lambda: note(msgpack.encode(context._notes.take())),
+    )
     try:
-        serializer = registry.serializer(call.serializer) if registry else BUILTIN[call.serializer]
-        payload = entry.payload_type.decode(serializer, call.payload)
+        # A function that no decorator has wrapped does not know its scheduler's own serializers here.
+        payload = _decode(entry, registry or Registry(), call.serializer, call.payload)
         bound = entry.bind(payload, context)
         reply = _ChildReply(encode_result(_complete(bound)() if entry.is_async else bound()))
-    except PayloadError as error:
+    except UnfitPayload as error:
         reply = _ChildReply(verdict="payload", text=str(error))
     except Retry as error:
         reply = _ChildReply(verdict="retry", text=str(error), seconds=error.after)
@@ -147,6 +164,5 @@ def invoke_in_child(target: object, body: bytes, note: Callable[[bytes], None]) 
         if isinstance(moment, datetime):
             reply = _ChildReply(verdict="snooze", until=moment.astimezone(UTC))
         else:
-            seconds = moment if isinstance(moment, int | float) else moment.total_seconds()
-            reply = _ChildReply(verdict="snooze", seconds=seconds)
+            reply = _ChildReply(verdict="snooze", seconds=moment)
     return msgpack.encode(reply)
