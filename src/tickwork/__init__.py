@@ -1,53 +1,57 @@
 """Tickwork: a distributed task scheduler. `docs/` and the README show how; `Scheduler` is where it starts."""
 
-from tickwork.admin import QueueInfo, ScheduleInfo
-from tickwork.backoff import CustomRetry, ExponentialBackoff, FixedDelay, LinearBackoff, RetryPolicy
-from tickwork.codec import JSONSerializer, MsgPackSerializer, ProtobufSerializer, Serializer
-from tickwork.config import AlertRule, Config
-from tickwork.context import TaskContext
-from tickwork.cron import Cron
-from tickwork.errors import (
-    Abort,
-    ConfigError,
-    CronError,
-    DuplicateTask,
-    HandlerNotFound,
-    LeaseLost,
-    NotCancellable,
-    PayloadError,
-    RateLimited,
-    ResultError,
-    ResultTimeout,
-    Retry,
-    ScheduleNotFound,
-    Snooze,
-    StoreError,
-    StoreUnavailable,
-    TaskCancelled,
-    TaskExists,
-    TaskFailed,
-    TaskNotFound,
-    TickworkError,
-)
-from tickwork.events import Event, Fact
-from tickwork.handle import Handle, ScheduleHandle
-from tickwork.handlers import Handler
-from tickwork.model import (
-    Misfire,
-    Overlap,
-    Page,
-    Priority,
-    QueueStats,
-    SchedulerStatus,
-    Status,
-    Task,
-    TaskInfo,
-    TaskResult,
-    Worker,
-)
-from tickwork.periodic import Job, PeriodicTask
-from tickwork.scheduler import Scheduler
-from tickwork.task import TaskFunction
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tickwork.admin import QueueInfo, ScheduleInfo
+    from tickwork.backoff import CustomRetry, ExponentialBackoff, FixedDelay, LinearBackoff, RetryPolicy
+    from tickwork.codec import JSONSerializer, MsgPackSerializer, ProtobufSerializer, Serializer
+    from tickwork.config import AlertRule, Config
+    from tickwork.context import TaskContext
+    from tickwork.cron import Cron
+    from tickwork.errors import (
+        Abort,
+        ConfigError,
+        CronError,
+        DuplicateTask,
+        HandlerNotFound,
+        LeaseLost,
+        NotCancellable,
+        PayloadError,
+        RateLimited,
+        ResultError,
+        ResultTimeout,
+        Retry,
+        ScheduleNotFound,
+        Snooze,
+        StoreError,
+        StoreUnavailable,
+        TaskCancelled,
+        TaskExists,
+        TaskFailed,
+        TaskNotFound,
+        TickworkError,
+    )
+    from tickwork.events import Event, Fact
+    from tickwork.handle import Handle, ScheduleHandle
+    from tickwork.handlers import Handler
+    from tickwork.model import (
+        Misfire,
+        Overlap,
+        Page,
+        Priority,
+        QueueStats,
+        SchedulerStatus,
+        Status,
+        Task,
+        TaskInfo,
+        TaskResult,
+        Worker,
+    )
+    from tickwork.periodic import Job, PeriodicTask
+    from tickwork.scheduler import Scheduler
+    from tickwork.task import TaskFunction
 
 __version__ = "0.1.0"
 
@@ -109,3 +113,22 @@ __all__ = [
     "TickworkError",
     "Worker",
 ]
+
+_HOMES = (
+    "errors", "backoff", "config", "model", "events", "cron", "codec", "context", "handle", "handlers", "periodic",
+    "admin", "task", "scheduler",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """A public name is imported when it is first used, so that `tickwork --help` need not wait for all of them."""
+    if name in __all__:
+        for home in _HOMES:
+            found = vars(import_module(f"tickwork.{home}"))
+            if name in found:
+                return globals().setdefault(name, found[name])
+    raise AttributeError(f"module 'tickwork' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -56,13 +56,16 @@ class Client:
     ) -> None:
         self.open_store = open_store
         self.registry = registry
-        self.config = config
         self.types_are_known_here = False  # on memory:// no other process can know a type
-        self._make = SpecMaker(registry, config, client_id).make
+        self.configure(config, client_id)
         self.dlq = DeadLetters(self)
         self.schedules = Schedules(self)
         self.queues = Queues(self)
         self.events = Events(self)
+
+    def configure(self, config: Config, client_id: str) -> None:
+        self.config = config
+        self._make = SpecMaker(self.registry, config, client_id).make
 
     # --- in
 
@@ -144,7 +147,7 @@ class Client:
         """Newest first. A page may be short of `limit` while `cursor` says that more remain."""
         if not 1 <= limit <= 1000:
             raise TickworkError(f"limit must be from 1 to 1000, not {limit}")
-        if cursor is not None and not cursor.isdecimal():
+        if cursor is not None and not cursor.replace(".", "", 1).isdecimal():
             raise TickworkError(f"cursor {cursor!r} is not one that an earlier page gave")
         store = await self.open_store()
         wanted = Status.parse(status) if isinstance(status, str) else status

@@ -160,8 +160,8 @@ class PayloadType:
             return self._adapter.validate_python(serializer.decode(data))
         except PayloadError:
             raise
-        except (msgspec.DecodeError, ValueError, TypeError, NotImplementedError) as error:
-            raise PayloadError(str(error)) from None
+        except Exception as error:  # a serializer of the user's own may raise anything
+            raise PayloadError(str(error) or type(error).__name__) from None
 
     def encode(self, serializer: Serializer, value: Any) -> bytes:
         """Encoded, and checked by decoding it as a worker will."""
@@ -176,7 +176,7 @@ def encode(serializer: Serializer, value: Any) -> bytes:
         return serializer.encode(value)
     except PayloadError:
         raise
-    except (TypeError, ValueError, NotImplementedError, RecursionError, msgspec.MsgspecError) as error:
+    except Exception as error:  # a serializer of the user's own may raise anything
         raise PayloadError(f"the {serializer.name} serializer cannot encode this value: {error}") from None
 
 

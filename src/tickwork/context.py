@@ -14,6 +14,11 @@ LINE_MAX = 2000
 _logger = logging.getLogger("tickwork.task")
 
 
+def storable(text: str) -> str:
+    """File names may hold bytes that are no text, which Python shows as lone surrogates; no store can take those."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 class Notes:
     """Progress and log lines on their way to the store. Filled by the handler's thread, emptied by the worker."""
 
@@ -25,12 +30,12 @@ class Notes:
 
     def progress(self, value: float, text: str) -> None:
         with self._lock:
-            self._progress = (value, text)
+            self._progress = (value, storable(text))
         self._wake()
 
     def line(self, text: str) -> None:
         with self._lock:
-            self._lines.append(text[:LINE_MAX])
+            self._lines.append(storable(text)[:LINE_MAX])
         self._wake()
 
     def take(self) -> tuple[float | None, str, list[str]]:
@@ -49,10 +54,16 @@ class TaskLogger(logging.LoggerAdapter[logging.Logger]):
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         if level >= logging.INFO:
-            text = str(msg) % args if args else str(msg)
-            self._notes.line(f"{datetime.now(UTC):%H:%M:%S} {logging.getLevelName(level)} {text}")
+            self._notes.line(f"{datetime.now(UTC):%H:%M:%S} {logging.getLevelName(level)} {_message(msg, args)}")
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
         super().log(level, msg, *args, **kwargs)
+
+
+def _message(msg: object, args: tuple[object, ...]) -> str:
+    try:
+        return logging.LogRecord("", 0, "", 0, msg, args, None).getMessage()
+    except Exception:  # a line that cannot be written must not fail the task; the logger itself complains
+        return f"{msg} {args}"
 
 
 class TaskContext:

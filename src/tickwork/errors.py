@@ -31,6 +31,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+LONGEST_WAIT = 100 * 365 * 86_400
+
 
 class TickworkError(Exception):
     """The root of the tree: catch it to catch all that Tickwork raises."""
@@ -129,6 +131,13 @@ class ResultTimeout(ResultError, TimeoutError):
     """The task did not end in time; it goes on."""
 
 
+def _wait(what: str, value: float | timedelta) -> float:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if not isinstance(seconds, int | float) or not seconds < LONGEST_WAIT:
+        raise ValueError(f"{what} must be a number of seconds below a century, or a timedelta, not {value!r}")
+    return max(float(seconds), 0.0)
+
+
 class _Verdict(Exception):
     """What a handler raises to say how its attempt ended."""
 
@@ -138,7 +147,7 @@ class Retry(_Verdict):
 
     def __init__(self, after: float | timedelta | None = None, reason: str = "") -> None:
         super().__init__(reason or "the handler asked for a retry")
-        self.after = after.total_seconds() if isinstance(after, timedelta) else after
+        self.after = None if after is None else _wait("Retry(after)", after)
 
 
 class Abort(_Verdict):
@@ -156,4 +165,4 @@ class Snooze(_Verdict):
         if isinstance(until, datetime) and until.tzinfo is None:
             raise ValueError("Snooze(until) needs an aware datetime, such as datetime.now(UTC) + ...")
         super().__init__(f"snoozed until {until}")
-        self.until = until
+        self.until: datetime | float = until if isinstance(until, datetime) else _wait("Snooze(until)", until)

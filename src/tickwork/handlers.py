@@ -6,6 +6,7 @@ it is that value; several: an object keyed by their names.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
@@ -49,22 +50,27 @@ class Entry:
             getattr(self.function, "__call__", None)  # noqa: B004 - an object with an async __call__
         )
         self.run_in: RunIn = run_in or ("loop" if self.is_async else "thread")
-        self.context_name, self.names, self.payload_type, self._result = self._read_signature()
+        if self.run_in not in typing.get_args(RunIn):
+            known = ", ".join(typing.get_args(RunIn))
+            raise ConfigError(f"handler {type!r}: run_in must be one of {known}, not {run_in!r}")
+        bare = "" if callable(target) else next(iter(inspect.signature(self.function).parameters), "")
+        self.context_name, self.names, self.payload_type, self._result = self._read_signature(bare)
         self.reference = self._reference(target) if self.run_in == "process" else ""
         if self.run_in == "loop" and not self.is_async:
             raise ConfigError(f'handler {type!r} is not async, so it cannot run in "loop"; use "thread" or "process"')
 
-    def _read_signature(self) -> tuple[str | None, tuple[str, ...], PayloadType, PayloadType | None]:
+    def _read_signature(self, bare: str) -> tuple[str | None, tuple[str, ...], PayloadType, PayloadType | None]:
+        """`bare` is the first parameter of `handle(ctx, payload)`: the context even where it has no annotation."""
         signature = inspect.signature(self.function)
         try:
-            hints = typing.get_type_hints(self.function, include_extras=True)
+            hints = typing.get_type_hints(_annotated(self.function), include_extras=True)
         except Exception as error:  # a name in an annotation that does not exist, an import cycle, ...
             raise ConfigError(f"handler {self.type!r}: cannot read its annotations: {error}") from None
         context_name: str | None = None
         fields: list[Any] = []
         for name, parameter in signature.parameters.items():
             declared = hints.get(name, Any)
-            if declared is TaskContext:
+            if declared is TaskContext or (name == bare and name not in hints):
                 context_name = name
             elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise ConfigError(f"handler {self.type!r}: *{name} cannot be a payload; name each parameter")
@@ -129,7 +135,20 @@ class Entry:
         return lambda: function(**kwargs)
 
     def decode_result(self, data: bytes) -> Any:
-        return JSON.decode(data) if self._result is None else self._result.decode(JSON, data)
+        """As the declared return type where the value fits it, else plain: the task has succeeded all the same."""
+        if self._result is not None:
+            try:
+                return self._result.decode(JSON, data)
+            except PayloadError:
+                pass
+        return JSON.decode(data)
+
+
+def _annotated(function: Any) -> Any:
+    """What carries the annotations of a callable: of a partial its function, of an object its `__call__`."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
 
 
 def _result_type(declared: Any, owner: str) -> PayloadType | None:

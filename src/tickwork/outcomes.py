@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import traceback
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from tickwork.backoff import Backoff, delay
-from tickwork.errors import Abort, PayloadError, Retry, Snooze
+from tickwork.context import storable
+from tickwork.errors import Abort, Retry, Snooze
+from tickwork.executors.local import UnfitPayload
 from tickwork.executors.process import ChildDied, ChildError
 from tickwork.model import Aborted, Failed, Outcome, Snoozed, to_millis
 from tickwork.store.base import Grant
@@ -22,12 +24,12 @@ def of_error(error: BaseException, grant: Grant, default: Backoff, duration: flo
         case Snooze(until=until):
             if isinstance(until, datetime):
                 return Snoozed(lease, at=to_millis(until))
-            seconds = until.total_seconds() if isinstance(until, timedelta) else until
-            return Snoozed(lease, delay=max(round(seconds * 1000), 0))
+            return Snoozed(lease, delay=round(until * 1000))
         case Abort(reason=reason):
-            return Aborted(lease, reason[:ERROR_MAX], duration)
-        case PayloadError():
-            return Aborted(lease, f"the payload does not fit the handler: {error}"[:ERROR_MAX], duration)
+            return Aborted(lease, storable(str(reason))[:ERROR_MAX], duration)
+        case UnfitPayload():
+            text = storable(f"the payload does not fit the handler: {error}")
+            return Aborted(lease, text[:ERROR_MAX], duration)
         case Retry(after=after):
             return failed(grant, str(error), default, duration, after)
         case _:
@@ -36,12 +38,12 @@ def of_error(error: BaseException, grant: Grant, default: Backoff, duration: flo
 
 def failed(grant: Grant, text: str, default: Backoff, duration: float, after: float | None = None) -> Outcome:
     """A retry if there is one left, else the end."""
-    text = text[:ERROR_MAX]
+    text = storable(text)[:ERROR_MAX]
     if grant.attempt > grant.spec.max_retry:
         return Aborted(grant.lease, text, duration)
     if after is None:
         after = delay(grant.spec.retry or default, grant.attempt - 1, random)
-    return Failed(grant.lease, text, max(round(after * 1000), 0), duration)
+    return Failed(grant.lease, text, round(after * 1000), duration)
 
 
 def describe(error: BaseException) -> str:

@@ -56,30 +56,48 @@ class Scheduler:
         **options: Any,
     ) -> None:
         given = {key: value for key, value in (("store", store), ("namespace", namespace)) if value is not None}
-        self.loaded = _load({**given, **options}, config)
-        self.config = self.loaded.config
-        self.id = self.config.scheduler_id or new_node_id()
-        self.url = self.config.store or "memory://"
-        self.registry = Registry()
+        self.config_file = config if isinstance(config, str | os.PathLike) else None
         self._clock = clock
-        self._store: Store = make_store(self.url, self.config, clock)
+        self.registry = Registry()
+        self._client = Client(self._open, self.registry, Config(), "")
+        self._apply(_load({**given, **options}, config))
         self._opened = False
         self._opening = asyncio.Lock()
-        self._logger = self.config.logger or logging.getLogger("tickwork")
         self._bus = Bus()
         self._node: Node | None = None
         self._stopped: asyncio.Event | None = None
         self._stopping = False
+        self.exhausted = False  # it stopped by itself: too many handlers are stuck, or its worker failed
         self.node_loop: asyncio.AbstractEventLoop | None = None
         self._periodic: dict[str, tuple[str, str | None, ScheduleOptions]] = {}
-        self._client = Client(self._open, self.registry, self.config, self.id)
-        self._client.types_are_known_here = self.url.startswith("memory:")
         self._jobs = Jobs(self._client, self.registry)
         self.task: TaskMaker = task_maker(self._client)
         self.sync = Sync(self)
-        if self.config.serializer != "json":
-            self.set_serializer(self.config.serializer)
-        for warning in self.loaded.warnings:
+
+    def configure(self, *, config: str | os.PathLike[str] | None = None, **options: Any) -> None:
+        """Set options, by their own names, over those it was made with; what a command line says of a program.
+
+        Only before it is started or used. Handlers, schedules and `app.task` functions stay as they are.
+        """
+        if self._node is not None or self._opened:
+            raise TickworkError("configure() comes before a scheduler is started or used")
+        self.config_file = config or self.config_file
+        origins = self.loaded.origins
+        own = {name: getattr(self.config, name) for name in origins if "argument" in origins[name].split(", ")}
+        self._apply(_load({**own, **options}, self.config_file))
+
+    def _apply(self, loaded: Loaded) -> None:
+        self.loaded = loaded
+        self.config = config = loaded.config
+        self.id = config.scheduler_id or new_node_id()
+        self.url = config.store or "memory://"
+        self._store: Store = make_store(self.url, config, self._clock)
+        self._logger = config.logger or logging.getLogger("tickwork")
+        self._client.configure(config, self.id)
+        self._client.types_are_known_here = self.url.startswith("memory:")
+        if config.serializer != "json":
+            self.set_serializer(config.serializer)
+        for warning in loaded.warnings:
             self._logger.warning("%s", warning)
 
     # --- registering
@@ -144,15 +162,16 @@ class Scheduler:
         store = await self._open()
         if self.config.log_level or self.config.debug:
             self._logger.setLevel("DEBUG" if self.config.debug else str(self.config.log_level).upper())
+        self._bus = Bus()  # or a second start would log everything twice
         logs.subscribe(self._bus, self._logger)
-        self._stopping = False
+        self._stopping = self.exhausted = False
         self._stopped = asyncio.Event()
         self.node_loop = asyncio.get_running_loop()
         for name, (cron, _, options) in self._periodic.items():
             await self._client.schedules.put(name, name, cron=cron, if_changed=True, **options)
         self._node = Node(
             self.id, store, self.registry, self.config, self._bus,
-            work=work, lead=lead, on_exhausted=self.stop_soon,
+            work=work, lead=lead, on_exhausted=self._give_up,
         )  # fmt: skip
         await self._node.start()
         logs.log(self._logger, logging.INFO, "Task scheduler started", tasks=len(self._periodic), id=self.id,
@@ -180,6 +199,10 @@ class Scheduler:
         if self._stopped is not None:
             self._stopped.set()
 
+    def _give_up(self) -> None:
+        self.exhausted = True
+        self.stop_soon()
+
     async def wait_stopped(self) -> None:
         """Until someone shuts it down, or too many handlers are stuck."""
         assert self._stopped is not None, "start() comes first"
@@ -194,17 +217,23 @@ class Scheduler:
     ) -> None:
         await self.shutdown()
 
-    def run(self) -> None:
+    def run(self, *, work: bool = True, lead: bool = True) -> None:
         """Start and block until SIGINT or SIGTERM; a second signal gives unfinished work back at once."""
-        run_loop(self._run_until_signalled())
+        run_loop(self._run_until_signalled(work, lead))
 
-    async def _run_until_signalled(self) -> None:
-        await self.start()
+    async def _run_until_signalled(self, work: bool, lead: bool) -> None:
+        await self.start(work=work, lead=lead)
         node, loop = self._node, asyncio.get_running_loop()
+        assert node is not None
 
         def on_signal() -> None:
-            if self._stopped is not None and self._stopped.is_set() and node is not None:
+            running = sum(len(worker.running) for worker in node.workers)
+            if self._stopped is not None and self._stopped.is_set():
+                logs.log(self._logger, logging.INFO, "Giving back what runs", running=running)
                 node.hurry()
+            else:
+                timeout = f"{self.config.shutdown_timeout:g}s"
+                logs.log(self._logger, logging.INFO, "Task scheduler stopping", running=running, timeout=timeout)
             self.stop_soon()
 
         for number in (signal.SIGINT, signal.SIGTERM):

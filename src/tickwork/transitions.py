@@ -75,8 +75,9 @@ def finish(record: Record, outcome: Outcome, now: int, policy: Policy) -> Fact:
         record.execution_time = outcome.duration
         record.code, record.message, record.result = outcome.code, outcome.message, outcome.result
         return _end(record, Status.SUCCESS, now, Fact.TASK_SUCCEEDED)
-    if isinstance(outcome, Failed | Aborted):
+    if isinstance(outcome, Failed | Aborted | Stopped):
         record.execution_time = outcome.duration
+    if isinstance(outcome, Failed | Aborted):
         record.last_error = outcome.error
     if record.cancel or isinstance(outcome, Stopped):
         return cancel(record, now, record.message)
@@ -141,7 +142,8 @@ def note(record: Record, progress: float | None, text: str, lines: list[str], po
     if progress is not None:
         record.progress, record.progress_note = progress, text
     if lines:
-        record.log = [*record.log, *lines][-policy.log_lines_max :]
+        kept = [*record.log, *lines]
+        record.log = kept[max(len(kept) - policy.log_lines_max, 0) :]
 
 
 def _to_front(record: Record, fact: Fact) -> Fact:

@@ -19,7 +19,7 @@ from tickwork.context import TaskContext
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.events import Bus, Event, Fact
 from tickwork.executors.local import LocalExecutor
-from tickwork.handlers import Registry
+from tickwork.handlers import Entry, Registry
 from tickwork.ids import new_nonce
 from tickwork.model import Aborted, Failed, Lease, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.store.base import Claim, Claimed, Grant, Store, Verdict
@@ -91,7 +91,7 @@ class Worker:
         with self._store.hint(WORK) as self._hint:
             while not (self._stopping and not self.running and not self._outcomes):
                 now = time.monotonic()
-                free = 0 if self._stopping else self._config.concurrency - len(self.running)
+                free = 0 if self._stopping or self._stuck else self._config.concurrency - len(self.running)
                 if self._outcomes or (free > 0 and now >= self._look_at):
                     await self._exchange(free)
                 elif await self._hint.wait(max(self._look_at - now, 0.0) if free > 0 else self._config.scan_interval):
@@ -225,17 +225,18 @@ class Worker:
             )
         self.running[spec.id] = run
         self.started_total += 1
-        run.task = self._loop.create_task(self._execute(run))
+        run.task = self._loop.create_task(self._execute(run, entry))
         if spec.timeout:
             run.timer = self._loop.call_later(spec.timeout, self._stop_run, run, "timeout")
 
-    async def _execute(self, run: Run) -> None:
-        entry = self._registry.get(run.grant.spec.type)
+    async def _execute(self, run: Run, entry: Entry) -> None:
         try:
             result = await self._executor.run(entry, run.grant, run.context)
         except asyncio.CancelledError:
             self._end(run, self._outcome_of_stop(run))
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # SystemExit and its like too: they end the attempt, not the node
+            if self._loop.is_closed():
+                raise
             seconds = time.monotonic() - run.started
             self._end(run, outcomes.of_error(error, run.grant, self._config.retry, seconds))
         else:
@@ -248,6 +249,8 @@ class Worker:
         run.ended = True
         if run.timer is not None:
             run.timer.cancel()
+        if run.reason is not None and self._executor.leaked:  # a thread that obeys is gone by then
+            self._loop.call_later(CANCEL_GRACE, self.check_leaks)
         task_id = run.grant.spec.id
         if self.running.get(task_id) is run:
             del self.running[task_id]
@@ -281,8 +284,12 @@ class Worker:
         self._end(run, self._outcome_of_stop(run))
         self.check_leaks()
 
+    @property
+    def _stuck(self) -> bool:
+        return self.leaked >= self._config.concurrency
+
     def check_leaks(self) -> None:
-        if self.leaked >= self._config.concurrency:
+        if self._stuck:
             _log.error("%d handlers are stuck, as many as there are slots: draining this node", self.leaked)
             self._on_exhausted()
 

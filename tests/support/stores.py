@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tickwork.clock import ManualClock
+from tickwork.events import Event
 from tickwork.model import (
     Aborted,
     Failed,
@@ -24,7 +25,7 @@ from tickwork.model import (
     Succeeded,
     Worker,
 )
-from tickwork.store.base import Claim, Grant, Receipt, Store
+from tickwork.store.base import SUBMIT_MAX, Claim, Grant, Query, Receipt, Store
 from tickwork.store.memory import MemoryStore
 from tickwork.store.sqlite import SqliteStore
 
@@ -64,6 +65,26 @@ class Bench:
         (receipt,) = await self.store.submit([self.spec(task_id, **fields)])
         return receipt
 
+    async def submit_many(self, count: int, prefix: str = "t", **fields: Any) -> list[str]:
+        """`prefix`0, `prefix`1, ..., in as few calls as the contract allows."""
+        specs = [self.spec(f"{prefix}{number}", **fields) for number in range(count)]
+        for start in range(0, count, SUBMIT_MAX):
+            receipts = await self.store.submit(specs[start : start + SUBMIT_MAX])
+            assert {receipt.verdict for receipt in receipts} == {"created"}
+        return [spec.id for spec in specs]
+
+    def wish(
+        self,
+        limit: int = 1,
+        worker: str = "w1",
+        queues: tuple[str, ...] = ("default",),
+        types: tuple[str, ...] = ("job",),
+        nonce: str | None = None,
+        lease_ttl: int = 30_000,
+    ) -> Claim:
+        nonce = nonce or f"claim-{next(self._numbers)}"
+        return Claim(worker, queues, frozenset(types), limit, lease_ttl, nonce)
+
     async def claim(
         self,
         limit: int = 1,
@@ -71,9 +92,9 @@ class Bench:
         queues: tuple[str, ...] = ("default",),
         types: tuple[str, ...] = ("job",),
         nonce: str | None = None,
+        lease_ttl: int = 30_000,
     ) -> list[Grant]:
-        nonce = nonce or f"claim-{next(self._numbers)}"
-        wish = Claim(worker, queues, frozenset(types), limit, 30_000, nonce)
+        wish = self.wish(limit, worker, queues, types, nonce, lease_ttl)
         return (await self.store.claim(wish)).grants
 
     async def claimed_ids(self, limit: int = 100, **fields: Any) -> list[str]:
@@ -99,9 +120,35 @@ class Bench:
         record = await self.store.get(task_id)
         return None if record is None else record.status
 
-    async def facts(self, task_id: str | None = None) -> list[str]:
+    async def events(self, task_id: str | None = None) -> list[Event]:
         events, _ = await self.store.events(0, 10_000, task_id)
-        return [event.kind for event in events]
+        return events
+
+    async def facts(self, task_id: str | None = None) -> list[str]:
+        return [event.kind for event in await self.events(task_id)]
+
+    async def walk(self, **fields: Any) -> list[str]:
+        """All pages of a query, one after the other."""
+        found: list[str] = []
+        cursor: str | None = None
+        for _ in range(10_000):
+            records, cursor = await self.store.page(Query(cursor=cursor, **fields))
+            found += [record.id for record in records]
+            if cursor is None:
+                return found
+        raise AssertionError("the pages never end")
+
+    async def propagate(self) -> None:
+        """Tell dependants how their upstream ended, until nobody is left to tell: what the leader's duty does."""
+        for _ in range(1000):
+            entries = await self.store.settled(10)
+            if not entries:
+                return
+            for entry in entries:
+                for dependant in entry.dependants:
+                    await self.store.resolve(dependant, entry.id, entry.status is Status.SUCCESS)
+            await self.store.unsettle([entry.id for entry in entries])
+        raise AssertionError("the outbox never empties")
 
     async def pass_time(self, seconds: float, beats: bool = True) -> None:
         """Let time go by with a live member, so that the store does not think it was out of touch."""

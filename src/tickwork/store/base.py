@@ -84,7 +84,7 @@ class Reclaimed(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """Which tasks to list, newest first."""
+    """Which tasks to list."""
 
     status: Status | None = None
     type: str | None = None
@@ -198,7 +198,8 @@ class Store(Protocol):
     async def get(self, task_id: str) -> Record | None: ...
 
     async def page(self, query: Query) -> tuple[list[Record], str | None]:
-        """Records newest first, and a cursor when more remain. Looks at no more than `PAGE_MAX` entries a call."""
+        """Records, and a cursor when more remain. Looks at no more than `PAGE_MAX` entries a call, so a page may be
+        short or even empty. Newest first where no status is asked for; else in the order of that status's home."""
 
     async def stats(self) -> Stats: ...
 

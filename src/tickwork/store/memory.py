@@ -6,8 +6,8 @@ A transition takes the record out of its home, changes it and puts it where its 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import islice
 from typing import Literal
 
 from msgspec.structs import replace
@@ -21,7 +21,6 @@ from tickwork.store.base import (
     Claim,
     Claimed,
     Finished,
-    Grant,
     Pause,
     Query,
     Receipt,
@@ -32,7 +31,7 @@ from tickwork.store.base import (
 )
 from tickwork.store.hints import CONTROL, OUTBOX, WORK
 from tickwork.store.memory_members import Members, atomic
-from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, detail_of, grant, matches, met, runs, unsound
+from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, detail_of, grant, matches, met, read_cursor, runs, unsound
 from tickwork.store.shelves import Lane, TimeIndex
 
 
@@ -48,13 +47,12 @@ class MemoryStore(Members):
         self._blocked: dict[str, Record] = {}
         self._lanes: dict[tuple[str, int], Lane] = {}
         self._leases = TimeIndex()
-        self._ends: dict[Status, OrderedDict[str, Record]] = {status: OrderedDict() for status in ENDS}
+        self._ends = {status: TimeIndex() for status in ENDS}
         self._dedup: dict[str, str] = {}
         self._dedup_ends = TimeIndex()
         self._dependants: dict[str, list[str]] = {}
-        self._outbox: OrderedDict[str, Status] = OrderedDict()
+        self._outbox: dict[str, tuple[Status, str | None]] = {}
         self._pauses: dict[tuple[str, str], Pause] = {}
-        self._last_claims: dict[str, tuple[str, list[str]]] = {}
 
     async def open(self) -> None:
         """Nothing to open."""
@@ -78,13 +76,13 @@ class MemoryStore(Members):
                 lane = self._lanes[key] = Lane()
             lane.shelf(record)[record.id] = record
         elif status is Status.RUNNING:
-            self._leases.put(record.id, record.lease_until)
+            self._leases.put(record.id, record.lease_until, record.seq)
         elif status in DELAYED:
             self._delayed.put(record.id, record.due_at, record.seq)
         elif status is Status.BLOCKED:
             self._blocked[record.id] = record
         else:
-            self._ends[status][record.id] = record
+            self._ends[status].put(record.id, record.finished_at or 0, record.seq)
 
     def _leave(self, record: Record) -> None:
         status = record.status
@@ -97,7 +95,7 @@ class MemoryStore(Members):
         elif status is Status.BLOCKED:
             del self._blocked[record.id]
         else:
-            del self._ends[status][record.id]
+            self._ends[status].remove(record.id)
 
     def _settle(self, record: Record, now: int, fact: Fact, detail: str = "") -> None:
         """A changed record goes home; what an end brings with it happens here."""
@@ -106,29 +104,31 @@ class MemoryStore(Members):
         if record.status not in ENDS:
             return
         if record.spec.schedule_id is not None or self._waiting_for(record.id):
-            self._outbox[record.id] = record.status
-            self.hints.notify(OUTBOX)
+            self._to_outbox(record)
         if record.status is Status.CANCELLED:
             self._free_dedup(record)
         self.hints.notify_ended((record.id,))
         if record.status is Status.DEAD:
             self._bound_dead(now)
 
+    def _to_outbox(self, record: Record) -> None:
+        self._outbox[record.id] = (record.status, record.spec.schedule_id)
+        self.hints.notify(OUTBOX)
+
     def _waiting_for(self, upstream: str) -> tuple[str, ...]:
-        known = self._dependants.get(upstream, ())
+        known = set(self._dependants.get(upstream, ()))
         return tuple(sorted(i for i in known if i in self._blocked and upstream in self._blocked[i].waiting))
 
     def _bound_dead(self, now: int) -> None:
         dead = self._ends[Status.DEAD]
-        while len(dead) > self.policy.dlq_max:
-            oldest = next(iter(dead.values()))
+        while len(dead) > self.policy.dlq_max and (first := dead.first()) is not None:
+            oldest = self._tasks[first[1]]
             self._dropped += 1
             self._append_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
             self._forget(oldest)
 
     def _forget(self, record: Record) -> None:
         self._leave(record)
-        self._free_dedup(record)
         del self._tasks[record.id], self._by_seq[record.seq]
 
     def _free_dedup(self, record: Record) -> None:
@@ -142,8 +142,6 @@ class MemoryStore(Members):
     @atomic
     def submit(self, specs: list[Spec]) -> list[Receipt]:
         now = self.now()
-        for key in self._dedup_ends.until(now, len(specs) + 10):
-            del self._dedup[key]
         receipts = [self._submit(spec, now) for spec in specs]
         self.hints.notify(WORK)
         return receipts
@@ -168,7 +166,7 @@ class MemoryStore(Members):
     def _dedup_holder(self, spec: Spec, now: int) -> str | None:
         if spec.dedup_key is None or not self.policy.dedup:
             return None
-        return self._dedup.get(spec.dedup_key)
+        return self._dedup.get(spec.dedup_key) if self._dedup_ends.at(spec.dedup_key) > now else None
 
     def _create(self, spec: Spec, now: int, waiting: list[str]) -> None:
         self._seq += 1
@@ -177,8 +175,7 @@ class MemoryStore(Members):
         for upstream in waiting:
             self._dependants.setdefault(upstream, []).append(spec.id)
             if self._tasks[upstream].status in ENDS:  # it ended badly: the outbox tells, as it would have then
-                self._outbox[upstream] = self._tasks[upstream].status
-                self.hints.notify(OUTBOX)
+                self._to_outbox(self._tasks[upstream])
         if spec.dedup_key is not None and self.policy.dedup:
             self._dedup[spec.dedup_key] = spec.id
             self._dedup_ends.put(spec.dedup_key, now + spec.dedup_ttl)
@@ -226,16 +223,16 @@ class MemoryStore(Members):
         last = self._last_claims.get(want.worker_id)
         if last is not None and last[0] == want.nonce:
             held = (self._tasks.get(task_id) for task_id in last[1])
-            return Claimed([grant(r) for r in held if r is not None and r.nonce == want.nonce and runs(r)])
+            grants = [grant(r) for r in held if r is not None and r.nonce == want.nonce and runs(r)]
+            return Claimed(grants, self._next_due_in(now))
         self._promote(now, want.limit + PARK_MAX)
-        grants: list[Grant] = []
-        for record in self._startable(want, now):
+        grants = []
+        startable = self._startable(want, now)
+        while len(grants) < want.limit and (record := next(startable, None)) is not None:
             self._leave(record)
             fact = transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now)
             self._settle(record, now, fact)
             grants.append(grant(record))
-            if len(grants) == want.limit:
-                break
         self._last_claims[want.worker_id] = (want.nonce, [grant.spec.id for grant in grants])
         return Claimed(grants, self._next_due_in(now))
 
@@ -284,7 +281,7 @@ class MemoryStore(Members):
                 answers.append("lost")
                 continue
             record.lease_until = now + lease_ttl
-            self._leases.put(record.id, record.lease_until)
+            self._leases.put(record.id, record.lease_until, record.seq)
             answers.append("cancel" if record.cancel else "held")
         return answers
 
@@ -330,40 +327,37 @@ class MemoryStore(Members):
         now = self.now()
         self._pulse(now)
         lost_workers = self._lose_workers(now, gone)
-        taken = [i for i in self._leases if self._tasks[i].worker_id in gone][:limit] if gone else []
-        for task_id in taken:
-            self._expire(task_id, now, why or "its process is gone")
+        orphans = [record for i in self._leases if (record := self._tasks[i]).worker_id in gone] if gone else []
+        orphans.sort(key=lambda record: (record.lease_until, record.seq))
+        taken = [self._expire(record, now, why or "its process is gone") for record in orphans[:limit]]
         if now >= self._hold_until:
-            for task_id in self._leases.until(now, limit - len(taken)):
-                self._leases.put(task_id, self._tasks[task_id].lease_until)
-                self._expire(task_id, now, "its lease ran out")
-                taken.append(task_id)
+            expired = [self._tasks[task_id] for task_id in self._leases.until(now, limit - len(taken))]
+            taken += [self._expire(record, now, "its lease ran out") for record in expired]
         if taken:
             self.hints.notify(WORK)
         return Reclaimed(taken, lost_workers)
 
-    def _expire(self, task_id: str, now: int, why: str) -> None:
-        record = self._tasks[task_id]
+    def _expire(self, record: Record, now: int, why: str) -> str:
         self._leave(record)
         fact = transitions.expire(record, now, self.policy, why)
         self._settle(record, now, fact, record.last_error or "")
+        return record.id
 
     # --- outbox
 
     @atomic
     def settled(self, limit: int) -> list[Settled]:
-        found: list[Settled] = []
-        for task_id, status in list(self._outbox.items())[:limit]:
-            record = self._tasks.get(task_id)
-            schedule_id = record.spec.schedule_id if record is not None else None
-            found.append(Settled(task_id, status, self._waiting_for(task_id), schedule_id))
-        return found
+        return [
+            Settled(task_id, status, self._waiting_for(task_id), schedule_id)
+            for task_id, (status, schedule_id) in islice(self._outbox.items(), limit)
+        ]
 
     @atomic
     def unsettle(self, ids: list[str]) -> None:
         for task_id in ids:
-            self._outbox.pop(task_id, None)
-            self._dependants.pop(task_id, None)
+            if not self._waiting_for(task_id):
+                self._outbox.pop(task_id, None)
+                self._dependants.pop(task_id, None)
 
     # --- operators
 
@@ -413,6 +407,7 @@ class MemoryStore(Members):
             return None
         if record.status.ended:
             self._append_task(self.now(), Fact.TASK_DELETED, record)
+            self._free_dedup(record)
             self._forget(record)
         return record.status
 
@@ -421,22 +416,32 @@ class MemoryStore(Members):
         now = self.now()
         for key in self._dedup_ends.until(now, limit):
             del self._dedup[key]
-        oldest = now - self.policy.retention
-        total, pruned = sum(map(len, self._ends.values())), 0
-        for _ in range(limit):
-            heads = [next(iter(shelf.values())) for shelf in self._ends.values() if shelf]
-            heads = [record for record in heads if record.id not in self._outbox]
-            record = min(heads, key=lambda record: record.finished_at or 0, default=None)
-            if record is None or ((record.finished_at or 0) > oldest and total - pruned <= self.policy.retention_max):
-                break
-            self._forget(record)
-            pruned += 1
+        pruned = self._prune_ends(now - self.policy.retention, limit)
         forgotten = [
             w.id for w in self._workers.values() if w.lost_at is not None and w.lost_at <= now - LOST_WORKER_KEPT
         ]
         for worker_id in forgotten:
             del self._workers[worker_id]
             self._last_claims.pop(worker_id, None)
+        return pruned
+
+    def _prune_ends(self, until: int, limit: int) -> int:
+        excess = sum(map(len, self._ends.values())) - self.policy.retention_max
+        untold: list[Record] = []
+        pruned = 0
+        while pruned < limit:
+            heads = [self._tasks[first[1]] for index in self._ends.values() if (first := index.first()) is not None]
+            record = min(heads, key=lambda record: (record.finished_at or 0, record.seq), default=None)
+            if record is None or ((record.finished_at or 0) > until and pruned >= excess):
+                break
+            if record.id in self._outbox:
+                self._leave(record)
+                untold.append(record)
+            else:
+                self._forget(record)
+                pruned += 1
+        for record in untold:
+            self._enter(record)
         return pruned
 
     @atomic
@@ -464,7 +469,7 @@ class MemoryStore(Members):
 
     @atomic
     def page(self, query: Query) -> tuple[list[Record], str | None]:
-        start = int(query.cursor) if query.cursor else self._seq + 1
+        start = min(*read_cursor(query, self._seq + 1), self._seq + 1)
         stop = max(start - 1 - PAGE_MAX, 0)
         found: list[Record] = []
         for seq in range(start - 1, stop, -1):
@@ -503,6 +508,10 @@ class MemoryStore(Members):
             if found != [right]:
                 problems.append(f"task {record.id} is {record.status}, so belongs in {right}, not {found}")
             problems.extend(f"task {record.id}: {problem}" for problem in unsound(record))
+            for upstream in record.waiting:
+                other = self._tasks.get(upstream)
+                if (other is None or other.status in ENDS) and upstream not in self._outbox:
+                    problems.append(f"task {record.id} waits for {upstream}, which will never tell")
         return problems
 
     def _all_homes(self) -> Iterator[tuple[str, str]]:

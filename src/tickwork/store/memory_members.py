@@ -22,6 +22,7 @@ from tickwork.store.rules import (
     joined,
     same_definition,
     succeed,
+    tells_of,
 )
 
 P = ParamSpec("P")
@@ -93,7 +94,7 @@ class Core:
         first = self._log[0].seq if self._log else 1
         found = self._log[max(max(after, dropped) + 1 - first, 0) :]
         if task_id is not None:
-            found = [event for event in found if event.id == task_id]
+            found = [event for event in found if tells_of(task_id, event.kind, event.id)]
         return found[:limit], dropped
 
     @atomic
@@ -192,6 +193,7 @@ class Members(Schedules):
     def __init__(self, policy: Policy | None = None, clock: Clock | None = None) -> None:
         super().__init__(policy, clock)
         self._workers: dict[str, Worker] = {}
+        self._last_claims: dict[str, tuple[str, list[str]]] = {}
         self._leader: Leader | None = None
         self._pulse_at = self.now()
         self._hold_until = 0
@@ -211,13 +213,14 @@ class Members(Schedules):
 
     @atomic
     def leave(self, worker_id: str) -> None:
+        self._last_claims.pop(worker_id, None)
         if self._workers.pop(worker_id, None) is not None:
             self._append(self.now(), Fact.WORKER_LEFT, worker_id)
 
     def _lose_workers(self, now: int, gone: tuple[str, ...]) -> list[str]:
         lost = [
             worker.id
-            for worker in self._workers.values()
+            for _, worker in sorted(self._workers.items())
             if worker.lost_at is None and (worker.id in gone or (worker.expires_at <= now and now >= self._hold_until))
         ]
         for worker_id in lost:
@@ -242,6 +245,6 @@ class Members(Schedules):
         if self._leader is None or (self._leader.id, self._leader.term) != (node, term):
             return False
         now = self.now()
-        self._leader = replace(self._leader, until=now)
+        self._leader = replace(self._leader, until=0)
         self._append(now, Fact.LEADER_RESIGNED, node, f"term {term}")
         return True

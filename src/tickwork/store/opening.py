@@ -7,7 +7,6 @@ from tickwork.config import Config, mask_url
 from tickwork.errors import ConfigError
 from tickwork.model import Policy
 from tickwork.store.base import Store
-from tickwork.store.memory import MemoryStore
 
 KNOWN = "memory://, sqlite:///relative.db, sqlite:////absolute.db"
 
@@ -30,6 +29,8 @@ def make_store(url: str, config: Config, clock: Clock | None = None) -> Store:
     """The store of that URL, not opened yet."""
     policy = policy_of(config)
     if url in ("memory://", "memory:"):
+        from tickwork.store.memory import MemoryStore
+
         return MemoryStore(policy, clock)
     if url.startswith("sqlite://"):
         from tickwork.store.sqlite import SqliteStore

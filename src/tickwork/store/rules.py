@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from tickwork.errors import StoreError
 from tickwork.events import Fact
 from tickwork.model import DELAYED, ENDS, Leader, Policy, Record, Schedule, Spec, Status, Worker
 from tickwork.store.base import Grant, Query
@@ -36,6 +37,21 @@ def matches(record: Record, query: Query) -> bool:
         and (query.queue is None or spec.queue == query.queue)
         and (not query.tags or query.tags.items() <= spec.tags.items())
     )
+
+
+def read_cursor(query: Query, *start: int) -> tuple[int, ...]:
+    """Where a page begins: the numbers of its cursor, or `start` when it is the first one."""
+    if not query.cursor:
+        return start
+    parts = query.cursor.split(".")
+    if len(parts) != len(start) or not all(len(part) < 19 and part.isascii() and part.isdigit() for part in parts):
+        raise StoreError(f"{query.cursor!r} is not a cursor of this list; use the one that came with the page before")
+    return tuple(map(int, parts))
+
+
+def tells_of(task_id: str, kind: str, subject: str) -> bool:
+    """Whether a fact is part of a task's story. Queues, types and workers may have a task's name."""
+    return subject == task_id and kind.startswith("task.")
 
 
 def unsound(record: Record) -> list[str]:

@@ -26,6 +26,10 @@ class TimeIndex:
     def remove(self, item: str) -> None:
         self._keys.pop(item, None)
 
+    def at(self, item: str) -> int:
+        """The item's time, 0 when it is not here."""
+        return self._keys.get(item, (0, 0))[0]
+
     def first(self) -> tuple[int, str] | None:
         while self._heap:
             at, tie, item = self._heap[0]

@@ -64,7 +64,11 @@ class SqliteStore:
         try:
             if not self._open:
                 await self._write.start()
-                await self._read.start()
+                try:
+                    await self._read.start()
+                except BaseException:
+                    await self._write.stop()
+                    raise
                 self._open = True
         finally:
             self._opening.release()

@@ -167,7 +167,7 @@ class SchedulesAndMembers:
         if leader is None or (leader.id, leader.term) != (node, term):
             return False
         now = self.now()
-        self._lead(replace(leader, until=now))
+        self._lead(replace(leader, until=0))
         self.tx.tell(now, Fact.LEADER_RESIGNED, node, f"term {term}")
         return True
 

@@ -2,43 +2,72 @@
 
 from __future__ import annotations
 
+import msgspec
+from msgspec.structs import replace
+
 from tickwork.events import Event
-from tickwork.model import Policy, Record, Status
+from tickwork.model import DELAYED, ENDS, Policy, Record, Status
 from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
-from tickwork.store.rules import matches, unsound
+from tickwork.store.rules import matches, read_cursor, tells_of, unsound
 from tickwork.store.sqlite.rows import Rows
+from tickwork.store.sqlite.schema import IN_DELAYED, IN_ENDS
 from tickwork.store.sqlite.session import Connection
 
 AUDIT_STEP = 1000
 
+# at, kind, id, type, queue, worker_id, attempt, duration, detail
+_facts = msgspec.msgpack.Decoder(list[tuple[int, str, str, str, str, str, int, float, str]]).decode
+
 
 def page(rows: Rows, query: Query) -> tuple[list[Record], str | None]:
-    start = int(query.cursor) if query.cursor else 2**62
-    by_index_alone = query.type is None and query.queue is None and not query.tags
-    look = query.limit if by_index_alone else PAGE_MAX
-    status, params = ("", [start]) if query.status is None else ("status = ? AND ", [query.status.value, start])
-    looked = rows.where(f"{status}seq < ? ORDER BY seq DESC LIMIT ?", [*params, look])
+    """Each status is walked along its own index, so that a page never looks at more than it may."""
+    few = query.status in (Status.RUNNING, Status.BLOCKED)
+    by_index_alone = query.status is None or few or query.status in ENDS
+    bare = by_index_alone and query == replace(query, type=None, queue=None, tags=None)
+    limit = min(query.limit + 1, PAGE_MAX) if bare else PAGE_MAX
+    if query.status in DELAYED:
+        after = read_cursor(query, 0, 0)
+        looked = rows.where(f"{IN_DELAYED} AND (due_at, seq) > (?, ?) ORDER BY due_at, seq LIMIT ?", (*after, limit))
+        keys = [f"{record.due_at}.{record.seq}" for record in looked]
+    elif query.status in ENDS:
+        before = read_cursor(query, 2**62, 0)
+        looked = rows.where(
+            f"{IN_ENDS} AND status = ? AND (finished_at, seq) < (?, ?) ORDER BY finished_at DESC, seq DESC LIMIT ?",
+            (query.status.value, *before, limit),
+        )
+        keys = [f"{record.finished_at}.{record.seq}" for record in looked]
+    else:
+        condition = f"status = '{query.status}' AND " if few else ""
+        looked = rows.where(f"{condition}seq < ? ORDER BY seq DESC LIMIT ?", (*read_cursor(query, 2**62), limit))
+        keys = [str(record.seq) for record in looked]
     found: list[Record] = []
-    for index, record in enumerate(looked):
+    for record, key in zip(looked, keys, strict=True):
         if matches(record, query):
             found.append(record)
             if len(found) == query.limit:
-                more = index + 1 < len(looked) or len(looked) == look
-                return found, str(record.seq) if more else None
-    return found, str(looked[-1].seq) if len(looked) == look and looked else None
+                return found, key if key != keys[-1] or len(looked) == limit else None
+    return found, keys[-1] if len(looked) == limit else None
 
 
 def stats(connection: Connection) -> Stats:
     statuses = dict.fromkeys(Status, 0)
-    for status, count in connection.all("SELECT status, count(*) FROM @tasks GROUP BY status"):
-        statuses[Status(status)] = count
-    ready = connection.all("SELECT queue, band, count(*) FROM @tasks WHERE status = 'ready' GROUP BY queue, band")
+    for condition in (IN_DELAYED, "status = 'running'", "status = 'blocked'", IN_ENDS):
+        for status, count in connection.all(f"SELECT status, count(*) FROM @tasks WHERE {condition} GROUP BY status"):
+            statuses[Status(status)] = count
+    ready: dict[tuple[str, int], int] = {}
+    for condition in ("place <> 1", "place = 1"):
+        counts = connection.all(
+            f"SELECT queue, band, count(*) FROM @tasks WHERE status = 'ready' AND {condition} GROUP BY queue, band"
+        )
+        for queue, band, count in counts:
+            ready[queue, band] = ready.get((queue, band), 0) + count
+    statuses[Status.READY] = sum(ready.values())
     parked = connection.all(
         "SELECT queue, type, count(*) FROM @tasks WHERE status = 'ready' AND place = 1 GROUP BY queue, type"
     )
     return Stats(
         statuses=statuses,
-        ready={(queue, band): count for queue, band, count in ready},
+        ready=ready,
         parked={(queue, kind): count for queue, kind, count in parked},
         workers=connection.one("SELECT count(*) FROM @workers WHERE lost_at IS NULL")[0],
         dropped=connection.one("SELECT dropped FROM @state")[0],
@@ -52,19 +81,23 @@ def pauses(connection: Connection) -> list[Pause]:
 def events(
     connection: Connection, policy: Policy, after: int, limit: int, task_id: str | None
 ) -> tuple[list[Event], int]:
-    first, last = connection.one("SELECT min(seq), max(seq) FROM @events")
-    dropped = max((first or 1) - 1, (last or 0) - policy.events_max)
-    columns = "seq, at, kind, id, type, queue, worker_id, attempt, duration, detail"
-    about, params = ("", []) if task_id is None else ("AND id = ? ", [task_id])
-    found = connection.all(
-        f"SELECT {columns} FROM @events WHERE seq > ? {about}ORDER BY seq LIMIT ?",
-        [max(after, dropped), *params, limit],
-    )
-    return [Event(*row) for row in found], dropped
+    first = connection.one("SELECT first FROM @events ORDER BY last LIMIT 1")
+    last = last_event(connection)
+    dropped = max(last if first is None else first[0] - 1, last - policy.events_max, 0)
+    after = max(after, dropped)
+    found: list[Event] = []
+    for number, facts in connection.run("SELECT first, facts FROM @events WHERE last > ? ORDER BY last", (after,)):
+        for seq, fact in enumerate(_facts(facts), number):
+            if seq > after and (task_id is None or tells_of(task_id, fact[1], fact[2])):
+                found.append(Event(seq, *fact))
+        if len(found) >= limit:
+            break
+    return found[:limit], dropped
 
 
 def last_event(connection: Connection) -> int:
-    return connection.one("SELECT max(seq) FROM @events")[0] or 0
+    number: int = connection.one("SELECT fact FROM @state")[0]
+    return number
 
 
 def audit(connection: Connection, rows: Rows) -> list[str]:
@@ -72,7 +105,8 @@ def audit(connection: Connection, rows: Rows) -> list[str]:
     known = ", ".join(repr(status.value) for status in Status)
     strays = {
         "has no spec": "SELECT id FROM @tasks WHERE seq NOT IN (SELECT seq FROM @specs)",
-        "is waited for but is not there": "SELECT upstream FROM @waits WHERE upstream NOT IN (SELECT id FROM @tasks)",
+        "is waited for but will never tell": "SELECT upstream FROM @waits WHERE upstream NOT IN "
+        f"(SELECT id FROM @outbox UNION SELECT id FROM @tasks WHERE NOT ({IN_ENDS}))",
         "is said to wait but is not blocked": "SELECT dependant FROM @waits WHERE dependant NOT IN "
         "(SELECT id FROM @tasks WHERE status = 'blocked')",
         "has a status nobody knows": f"SELECT id FROM @tasks WHERE status NOT IN ({known})",

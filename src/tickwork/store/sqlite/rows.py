@@ -20,8 +20,17 @@ CHANGING = (
 )  # fmt: skip
 COLUMNS = ", ".join(("seq", "id", "submitted_at", *CHANGING))
 INSERT = (
-    f"INSERT INTO @tasks (id, nonce0, type, queue, band, schedule_id, submitted_at, {', '.join(CHANGING)}) "
-    f"VALUES ({', '.join('?' * (7 + len(CHANGING)))})"
+    f"INSERT INTO @tasks (seq, id, nonce0, type, queue, band, schedule_id, submitted_at, {', '.join(CHANGING)}) "
+    f"VALUES ({', '.join('?' * (8 + len(CHANGING)))}) ON CONFLICT (id) DO NOTHING"
+)
+# Indexes follow every column that is set, so the two hot transitions set no more than they change.
+START = (
+    "UPDATE @tasks SET status = 'running', attempt = ?, fence = ?, nonce = ?, worker_id = ?, lease_until = ?, "
+    "started_at = ?, finished_at = NULL WHERE seq = ?"
+)
+SUCCEED = (
+    "UPDATE @tasks SET status = 'success', lease_until = 0, finished_at = ?, cancel = 0, code = ?, message = ?, "
+    "result = ?, execution_time = ? WHERE seq = ?"
 )
 UPDATE = f"UPDATE @tasks SET {', '.join(f'{name} = ?' for name in CHANGING)} WHERE seq = ?"
 
@@ -36,19 +45,32 @@ class Rows:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._specs: dict[int, Spec] = {}
+        self._specs = connection.specs
 
-    def insert(self, record: Record) -> None:
+    def insert(self, record: Record) -> bool:
+        """False when there is a task of that id."""
         spec = record.spec
         cursor = self._connection.run(
             INSERT,
-            (spec.id, spec.nonce, spec.type, spec.queue, int(spec.band), spec.schedule_id,
+            (record.seq, spec.id, spec.nonce, spec.type, spec.queue, int(spec.band), spec.schedule_id,
              record.submitted_at, *_changing(record)),
         )  # fmt: skip
-        assert cursor.lastrowid is not None
-        record.seq = cursor.lastrowid
+        if cursor.rowcount == 0:
+            return False
         self._connection.run("INSERT INTO @specs (seq, spec) VALUES (?, ?)", (record.seq, _encode(spec)))
         self._remember(record.seq, spec)
+        return True
+
+    def save_started(self, records: Iterable[Record]) -> None:
+        self._connection.many(
+            START,
+            [(r.attempt, r.fence, r.nonce, r.worker_id, r.lease_until, r.started_at, r.seq) for r in records],
+        )
+
+    def save_succeeded(self, records: Iterable[Record]) -> None:
+        self._connection.many(
+            SUCCEED, [(r.finished_at, r.code, r.message, r.result, r.execution_time, r.seq) for r in records]
+        )
 
     def save(self, records: Iterable[Record]) -> None:
         self._connection.many(UPDATE, [(*_changing(record), record.seq) for record in records])

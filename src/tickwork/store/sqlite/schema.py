@@ -1,21 +1,29 @@
 """The tables, and the version they carry. `@name` in any SQL text is the namespace's own table of that name.
 
-`tasks` holds what changes, `specs` what was asked: a transition never rewrites a payload. The homes of the statuses are
-partial indexes over `tasks.status`, so a task cannot be in two of them, or in none.
+`tasks` holds what changes, `specs` what was asked: a transition never rewrites a payload. One row of `events` carries
+all the facts of one transaction. The homes of the statuses are
+partial indexes over `tasks.status`, so a task cannot be in two of them, or in none; a transition touches only two.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 
 from tickwork.errors import StoreError
 
 VERSION = 1
 
-TABLES = """
+# SQLite uses a partial index only for a query that repeats its condition to the letter.
+IN_DELAYED = "status IN ('pending', 'retrying')"
+IN_ENDS = "status IN ('success', 'failed', 'dead', 'cancelled')"
+
+TABLES = f"""
 CREATE TABLE @state (
     one INTEGER PRIMARY KEY CHECK (one = 1),
+    seq INTEGER NOT NULL DEFAULT 0,
     position INTEGER NOT NULL DEFAULT 0,
+    fact INTEGER NOT NULL DEFAULT 0,
     dropped INTEGER NOT NULL DEFAULT 0,
     pulse_at INTEGER NOT NULL,
     hold_until INTEGER NOT NULL DEFAULT 0,
@@ -25,7 +33,7 @@ CREATE TABLE @state (
 );
 CREATE TABLE @specs (seq INTEGER PRIMARY KEY, spec BLOB NOT NULL);
 CREATE TABLE @tasks (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
     nonce0 TEXT NOT NULL,
     type TEXT NOT NULL,
@@ -55,12 +63,12 @@ CREATE TABLE @tasks (
     progress_note TEXT NOT NULL,
     log BLOB
 );
-CREATE INDEX @by_status ON @tasks (status, seq);
 CREATE INDEX @ready ON @tasks (queue, band, place, position) WHERE status = 'ready' AND place <> 1;
 CREATE INDEX @parked ON @tasks (queue, type, band, position) WHERE status = 'ready' AND place = 1;
-CREATE INDEX @delayed ON @tasks (due_at, seq) WHERE status IN ('pending', 'retrying');
+CREATE INDEX @delayed ON @tasks (due_at, seq, status) WHERE {IN_DELAYED};
+CREATE INDEX @blocked ON @tasks (seq) WHERE status = 'blocked';
 CREATE INDEX @leases ON @tasks (lease_until) WHERE status = 'running';
-CREATE INDEX @ended ON @tasks (finished_at) WHERE status IN ('success', 'failed', 'dead', 'cancelled');
+CREATE INDEX @ended ON @tasks (status, finished_at) WHERE {IN_ENDS};
 CREATE TABLE @waits (
     dependant TEXT NOT NULL, upstream TEXT NOT NULL, PRIMARY KEY (dependant, upstream)
 ) WITHOUT ROWID;
@@ -80,28 +88,19 @@ CREATE INDEX @schedules_next ON @schedules (next_at) WHERE enabled = 1 AND next_
 CREATE TABLE @workers (
     id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, lost_at INTEGER, worker BLOB NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE @events (
-    seq INTEGER PRIMARY KEY,
-    at INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    id TEXT NOT NULL,
-    type TEXT NOT NULL,
-    queue TEXT NOT NULL,
-    worker_id TEXT NOT NULL,
-    attempt INTEGER NOT NULL,
-    duration REAL NOT NULL,
-    detail TEXT NOT NULL
-);
+CREATE TABLE @events (last INTEGER PRIMARY KEY, first INTEGER NOT NULL, facts BLOB NOT NULL);
 """
 
 
 def qualify(sql: str, namespace: str) -> str:
-    """Replace each `@name` by the namespace's quoted table or index name."""
+    """Replace each `@name` by the namespace's quoted table or index name. SQLite's names know no case and may not begin
+    with `sqlite_`; namespaces may."""
+    owner = re.sub("[A-Z]", lambda letter: f"^{letter[0].lower()}", namespace)
     parts = sql.split("@")
     out = [parts[0]]
     for part in parts[1:]:
         length = next((i for i, char in enumerate(part) if not (char.isalnum() or char == "_")), len(part))
-        out.append(f'"{namespace}_{part[:length]}"{part[length:]}')
+        out.append(f'"{owner}/{part[:length]}"{part[length:]}')
     return "".join(out)
 
 

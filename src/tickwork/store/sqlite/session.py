@@ -8,19 +8,23 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
 from tickwork.clock import Clock
 from tickwork.errors import StoreError
 from tickwork.events import Fact
-from tickwork.model import Policy, Record
+from tickwork.model import Policy, Record, Spec
 from tickwork.store.hints import EVENTS, Hints
 from tickwork.store.rules import hold_until
 from tickwork.store.sqlite.schema import prepare, qualify
 from tickwork.store.sqlite.thread import Session
 
 OLDEST_SQLITE = (3, 35, 0)  # RETURNING
-INSERT_EVENT = (
-    "INSERT INTO @events (at, kind, id, type, queue, worker_id, attempt, duration, detail) VALUES (?,?,?,?,?,?,?,?,?)"
-)
+STATE = ("seq", "position", "fact", "dropped", "pulse_at", "hold_until")
+READ_STATE = f"SELECT {', '.join(STATE)} FROM @state"
+WRITE_STATE = f"UPDATE @state SET {', '.join(f'{name} = ?' for name in STATE)}"
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class Connection(Session):
@@ -30,6 +34,7 @@ class Connection(Session):
         self.path = path
         self.namespace = namespace
         self.db: sqlite3.Connection
+        self.specs: dict[int, Spec] = {}  # decoded, by number
         self._texts: dict[str, str] = {}
 
     def connect(self, mode: str) -> sqlite3.Connection:
@@ -79,16 +84,20 @@ class Reader(Connection):
 class State:
     """The one row of `@state`: read when a transaction first needs it, written once before its commit."""
 
-    __slots__ = ("dropped", "hold_until", "position", "pulse_at")
+    __slots__ = STATE
+    seq: int
+    position: int
+    fact: int
+    dropped: int
+    pulse_at: int
+    hold_until: int
 
-    def __init__(self, position: int, dropped: int, pulse_at: int, hold_until: int) -> None:
-        self.position = position
-        self.dropped = dropped
-        self.pulse_at = pulse_at
-        self.hold_until = hold_until
+    def __init__(self, values: tuple[int, ...]) -> None:
+        for name, value in zip(STATE, values, strict=True):
+            setattr(self, name, value)
 
-    def values(self) -> tuple[int, int, int, int]:
-        return self.position, self.dropped, self.pulse_at, self.hold_until
+    def values(self) -> tuple[int, ...]:
+        return self.seq, self.position, self.fact, self.dropped, self.pulse_at, self.hold_until
 
 
 class Writer(Connection):
@@ -104,13 +113,21 @@ class Writer(Connection):
         self._topics: set[str] = set()
         self._ended: list[str] = []
         self._state: State | None = None
-        self._state_read: tuple[int, int, int, int] = (0, 0, 0, 0)
+        self._state_read: tuple[int, ...] = ()
         self._data_version = 0
 
     def open(self) -> sqlite3.Connection:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Tickwork needs 3.35 or newer")
         db = self.connect("rwc")
+        try:
+            self._prepare(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
         mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         if mode != "wal":
             raise StoreError(
@@ -118,9 +135,10 @@ class Writer(Connection):
             )
         db.execute(f"PRAGMA synchronous = {self._synchronous}")
         db.execute("PRAGMA temp_store = MEMORY")
+        db.execute("PRAGMA cache_size = -16000")
+        db.execute("PRAGMA wal_autocheckpoint = 4000")  # a page that changes often is copied back less often
         prepare(db, self.namespace, self.path, self.clock.now())
         self._data_version = db.execute("PRAGMA data_version").fetchone()[0]
-        return db
 
     # --- one transaction
 
@@ -130,12 +148,11 @@ class Writer(Connection):
 
     def commit(self) -> None:
         if self._facts:
-            self.many(INSERT_EVENT, self._facts)
-        if self._state is not None and self._state.values() != self._state_read:
-            self.run(
-                "UPDATE @state SET position = ?, dropped = ?, pulse_at = ?, hold_until = ?",
-                self._state.values(),
-            )
+            first = self.state.fact + 1
+            self.state.fact += len(self._facts)
+            self.run("INSERT INTO @events VALUES (?, ?, ?)", (self.state.fact, first, _encode(self._facts)))
+        if self._state is not None and (values := self._state.values()) != self._state_read:
+            self.run(WRITE_STATE, values)
         self.db.execute("COMMIT")
         if self.hints:
             for topic in self._topics:
@@ -151,7 +168,11 @@ class Writer(Connection):
         assert isinstance(mark, tuple)
         facts, ended, state = mark
         del self._facts[facts:], self._ended[ended:]
-        self._state = None if state is None else State(*state)
+        self._state = None if state is None else State(state)
+        self.abandon()
+
+    def abandon(self) -> None:
+        self.specs.clear()  # another process may give a number that was rolled back to another task
 
     def idle(self) -> None:
         """Notice what other processes have committed; one's own commits do not change this number."""
@@ -167,8 +188,8 @@ class Writer(Connection):
     @property
     def state(self) -> State:
         if self._state is None:
-            self._state_read = self.one("SELECT position, dropped, pulse_at, hold_until FROM @state")
-            self._state = State(*self._state_read)
+            self._state_read = self.one(READ_STATE)
+            self._state = State(self._state_read)
         return self._state
 
     def notify(self, topic: str) -> None:

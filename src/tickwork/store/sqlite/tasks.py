@@ -6,16 +6,19 @@ from typing import Literal
 
 from tickwork import transitions
 from tickwork.events import Fact
-from tickwork.model import DELAYED, ENDS, Lease, Outcome, Place, Record, Spec, Status
+from tickwork.model import DELAYED, ENDS, Band, Lease, Outcome, Place, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.hints import CONTROL, OUTBOX, WORK
 from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, detail_of, grant, met
 from tickwork.store.sqlite.members import lose_workers
 from tickwork.store.sqlite.rows import Rows
+from tickwork.store.sqlite.schema import IN_DELAYED, IN_ENDS
 from tickwork.store.sqlite.session import Writer
 
-IN_DELAYED = "status IN ('pending', 'retrying')"
-IN_ENDS = "status IN ('success', 'failed', 'dead', 'cancelled')"
+
+def _turn(record: Record, rank: int) -> tuple[int, ...]:
+    """When it is to start, compared to other ready tasks; `rank` is that of its queue."""
+    return record.spec.band, rank, record.place, record.position
 
 
 class Tasks:
@@ -58,24 +61,25 @@ class Tasks:
 
     def _to_outbox(self, record: Record) -> None:
         self.tx.run(
-            "INSERT OR REPLACE INTO @outbox (id, status, schedule_id) VALUES (?, ?, ?)",
+            "INSERT INTO @outbox (id, status, schedule_id) VALUES (?, ?, ?) ON CONFLICT (id) "
+            "DO UPDATE SET status = excluded.status, schedule_id = excluded.schedule_id",  # it keeps its turn
             (record.id, record.status.value, record.spec.schedule_id),
         )
         self.tx.notify(OUTBOX)
 
     def _bound_dead(self, now: int) -> None:
-        dead = self.tx.one("SELECT count(*) FROM @tasks WHERE status = 'dead'")[0]
+        dead = self.tx.one(f"SELECT count(*) FROM @tasks WHERE {IN_ENDS} AND status = 'dead'")[0]
         excess = dead - self.tx.policy.dlq_max
         if excess > 0:
-            for oldest in self.rows.where("status = 'dead' ORDER BY finished_at, position, seq LIMIT ?", (excess,)):
+            for oldest in self.rows.where(
+                f"{IN_ENDS} AND status = 'dead' ORDER BY finished_at, seq LIMIT ?", (excess,)
+            ):
                 self.tx.state.dropped += 1
                 self.tx.tell_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
                 self._forget(oldest)
 
     def _forget(self, record: Record) -> None:
         self.rows.delete(record)
-        if record.spec.dedup_key is not None:
-            self.tx.run("DELETE FROM @dedup WHERE id = ?", (record.id,))
 
     # --- in
 
@@ -86,11 +90,11 @@ class Tasks:
         return receipts
 
     def _submit(self, spec: Spec, now: int) -> Receipt:
-        old = self.tx.one("SELECT nonce0 FROM @tasks WHERE id = ?", (spec.id,))
-        if old is not None:
-            return Receipt(spec.id, "created" if old[0] == spec.nonce else "exists")
-        guarded = spec.dedup_key is not None and self.tx.policy.dedup
-        if guarded:
+        if spec.dedup_key is None and not spec.depends_on:
+            return self._create(spec, now, [], [])
+        if (known := self._known(spec)) is not None:
+            return known
+        if spec.dedup_key is not None and self.tx.policy.dedup:
             holder = self.tx.one("SELECT id FROM @dedup WHERE key = ? AND until > ?", (spec.dedup_key, now))
             if holder is not None:
                 return Receipt(spec.id, "duplicate", holder[0])
@@ -104,16 +108,27 @@ class Tasks:
                 waiting.append(upstream)
                 if record.status in ENDS:  # it ended badly: the outbox tells, as it would have then
                     ended.append(record)
-        record = transitions.submit(spec, 0, now, waiting)
+        return self._create(spec, now, waiting, ended)
+
+    def _known(self, spec: Spec) -> Receipt | None:
+        old = self.tx.one("SELECT nonce0 FROM @tasks WHERE id = ?", (spec.id,))
+        return None if old is None else Receipt(spec.id, "created" if old[0] == spec.nonce else "exists")
+
+    def _create(self, spec: Spec, now: int, waiting: list[str], ended: list[Record]) -> Receipt:
+        self.tx.state.seq += 1
+        record = transitions.submit(spec, self.tx.state.seq, now, waiting)
         self._place(record)
-        self.rows.insert(record)
-        self.tx.many("INSERT INTO @waits VALUES (?, ?)", [(spec.id, upstream) for upstream in waiting])
-        for upstream_record in ended:
-            self._to_outbox(upstream_record)
-        if guarded:
+        if not self.rows.insert(record):
+            known = self._known(spec)
+            assert known is not None
+            return known
+        if waiting:
+            self.tx.many("INSERT INTO @waits VALUES (?, ?)", [(spec.id, upstream) for upstream in waiting])
+            for upstream_record in ended:
+                self._to_outbox(upstream_record)
+        if spec.dedup_key is not None and self.tx.policy.dedup:
             self.tx.run(
-                "INSERT OR REPLACE INTO @dedup VALUES (?, ?, ?)",
-                (spec.dedup_key, spec.id, now + spec.dedup_ttl),
+                "INSERT OR REPLACE INTO @dedup VALUES (?, ?, ?)", (spec.dedup_key, spec.id, now + spec.dedup_ttl)
             )
         self.tx.tell_task(now, Fact.TASK_SUBMITTED, record)
         return Receipt(spec.id, "created")
@@ -154,19 +169,18 @@ class Tasks:
         self.tx.pulse(now)
         last = self.tx.one("SELECT nonce FROM @claims WHERE worker_id = ?", (want.worker_id,))
         if last is not None and last[0] == want.nonce:
-            held = self.rows.where(
-                "status = 'running' AND worker_id = ? AND nonce = ? ORDER BY seq",
-                (want.worker_id, want.nonce),
-            )
-            return Claimed([grant(record) for record in held])
+            held = self.rows.where("status = 'running' AND worker_id = ? AND nonce = ?", (want.worker_id, want.nonce))
+            ranks = {queue: rank for rank, queue in enumerate(dict.fromkeys(want.queues))}
+            held.sort(key=lambda record: _turn(record, ranks.get(record.spec.queue, 0)))
+            return Claimed([grant(record) for record in held], self._next_due_in(now))
         self._promote(now, want.limit + PARK_MAX)
-        records = self._startable(want, now)
+        records = self._startable(want, now) if want.limit > 0 else []
         grants: list[Grant] = []
         for record in records:
             fact = transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now)
             self._settle(record, now, fact, save=False)
             grants.append(grant(record))
-        self.rows.save(records)
+        self.rows.save_started(records)
         self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?)", (want.worker_id, want.nonce))
         return Claimed(grants, self._next_due_in(now))
 
@@ -175,34 +189,38 @@ class Tasks:
         pauses = self.tx.all("SELECT kind, name FROM @pauses")
         types = want.types - {name for kind, name in pauses if kind == "type"}
         paused = {name for kind, name in pauses if kind == "queue"}
-        queues = [queue for queue in want.queues if queue not in paused]
+        queues = [queue for queue in dict.fromkeys(want.queues) if queue not in paused]
         parks = PARK_MAX
         while True:
-            candidates = [
-                (record.spec.band, rank, record.place, record.position, record)
-                for rank, queue in enumerate(queues)
-                for record in self._heads(queue, types, want.limit)
-            ]
-            candidates.sort(key=lambda candidate: candidate[:4])
             found: list[Record] = []
             strange: list[Record] = []
-            for *_, record in candidates:
-                if len(found) == want.limit:
+            for record in self._heads(queues, types, want.limit):
+                if len(found) == want.limit or len(strange) > parks:
                     break
                 (found if record.spec.type in types else strange).append(record)
-            room = len(found) < want.limit and len(strange) <= parks
             for record in strange[:parks]:
                 record.place = Place.SIDE
                 self._settle(record, now, Fact.TASK_PARKED, f"no claimer may start type {record.spec.type} now")
             parks -= len(strange)
-            if not (strange and room):
+            if not strange or parks < 0:
                 return found
 
-    def _heads(self, queue: str, types: frozenset[str], limit: int) -> list[Record]:
-        found = self.rows.where(
-            "status = 'ready' AND place <> 1 AND queue = ? ORDER BY band, place, position LIMIT ?",
-            (queue, limit),
-        )
+    def _heads(self, queues: list[str], types: frozenset[str], limit: int) -> list[Record]:
+        """The first ready tasks of these queues, in order, as far as one look at each of them can tell."""
+        found: list[tuple[tuple[int, ...], Record]] = []
+        horizon: tuple[int, ...] = (len(Band),)
+        for rank, queue in enumerate(queues):
+            heads = self.rows.where(
+                "status = 'ready' AND place <> 1 AND queue = ? ORDER BY band, place, position LIMIT ?", (queue, limit)
+            )
+            if len(heads) == limit:  # behind its last one others may come before those of the next queues
+                horizon = min(horizon, _turn(heads[-1], rank))
+            found += [(_turn(record, rank), record) for record in heads + self._aside(queue, types, limit)]
+        found.sort(key=lambda candidate: candidate[0])
+        return [record for turn, record in found if turn <= horizon]
+
+    def _aside(self, queue: str, types: frozenset[str], limit: int) -> list[Record]:
+        found: list[Record] = []
         parked = self.tx.all(
             "SELECT DISTINCT type FROM @tasks WHERE status = 'ready' AND place = 1 AND queue = ?", (queue,)
         )
@@ -249,40 +267,38 @@ class Tasks:
         now = self.now()
         found = self.rows.by_ids([outcome.lease.id for outcome in outcomes]) if outcomes else {}
         verdicts: list[Verdict] = []
-        changed: list[tuple[Record, Fact]] = []
+        succeeded: list[Record] = []
         for outcome in outcomes:
             record = found.get(outcome.lease.id)
             if record is None or record.lease != outcome.lease:
                 verdicts.append(Verdict("lost"))
-            elif record.status is not Status.RUNNING:
+                continue
+            if record.status is not Status.RUNNING:
                 verdicts.append(Verdict("already", record.status))
-            else:
-                changed.append((record, transitions.finish(record, outcome, now, self.tx.policy)))
-                verdicts.append(Verdict("done", record.status))
-        for record, _ in changed:
-            self._place(record)
-        self.rows.save(record for record, _ in changed)
-        for record, fact in changed:
-            self.tx.tell_task(now, fact, record, detail_of(record, fact))
-            if record.status in ENDS:
-                self._ended(record, now)
-            else:
+                continue
+            fact = transitions.finish(record, outcome, now, self.tx.policy)
+            if fact is Fact.TASK_SUCCEEDED:
+                succeeded.append(record)
+            self._settle(record, now, fact, detail_of(record, fact), save=fact is not Fact.TASK_SUCCEEDED)
+            if record.status not in ENDS:
                 self.tx.notify(WORK)
+            verdicts.append(Verdict("done", record.status))
+        self.rows.save_succeeded(succeeded)
         return Finished(verdicts, None if then_claim is None else self.claim(then_claim))
 
     def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
         now = self.now()
         self.tx.pulse(now)
         lost_workers = lose_workers(self.tx, now, gone)
-        taken: list[str] = []
-        for worker_id in gone:
-            left = limit - len(taken)
-            orphans = self.rows.where("status = 'running' AND worker_id = ? ORDER BY seq LIMIT ?", (worker_id, left))
-            taken += [self._expire(record, now, why or "its process is gone") for record in orphans]
+        orphans = self.rows.where(
+            f"status = 'running' AND worker_id IN ({', '.join('?' * len(gone))}) ORDER BY lease_until, seq LIMIT ?",
+            (*gone, limit),
+        )
+        taken = [self._expire(record, now, why or "its process is gone") for record in orphans]
         if now >= self.tx.state.hold_until:
             left = limit - len(taken)
             expired = self.rows.where(
-                "status = 'running' AND lease_until <= ? ORDER BY lease_until LIMIT ?", (now, left)
+                "status = 'running' AND lease_until <= ? ORDER BY lease_until, seq LIMIT ?", (now, left)
             )
             taken += [self._expire(record, now, "its lease ran out") for record in expired]
         if taken:
@@ -306,7 +322,10 @@ class Tasks:
         return found
 
     def unsettle(self, ids: list[str]) -> None:
-        self.tx.many("DELETE FROM @outbox WHERE id = ?", [(task_id,) for task_id in ids])
+        self.tx.many(
+            "DELETE FROM @outbox WHERE id = ? AND NOT EXISTS (SELECT 1 FROM @waits WHERE upstream = @outbox.id)",
+            [(task_id,) for task_id in ids],
+        )
 
     # --- operators
 
@@ -350,6 +369,7 @@ class Tasks:
             return None
         if record.status.ended:
             self.tx.tell_task(self.now(), Fact.TASK_DELETED, record)
+            self.tx.run("DELETE FROM @dedup WHERE id = ?", (task_id,))
             self._forget(record)
         return record.status
 
@@ -358,20 +378,29 @@ class Tasks:
         self.tx.run("DELETE FROM @dedup WHERE key IN (SELECT key FROM @dedup WHERE until <= ? LIMIT ?)", (now, limit))
         ended = self.tx.one(f"SELECT count(*) FROM @tasks WHERE {IN_ENDS}")[0]
         excess = max(ended - policy.retention_max, 0)
-        oldest = self.rows.where(
-            f"{IN_ENDS} AND id NOT IN (SELECT id FROM @outbox) ORDER BY finished_at, position LIMIT ?",
-            (limit,),
-        )
+        oldest = [record for status in ENDS for record in self._oldest(status, limit)]
+        oldest.sort(key=lambda record: (record.finished_at or 0, record.seq))
         pruned = 0
-        for record in oldest:
+        for record in oldest[:limit]:
             if (record.finished_at or 0) > now - policy.retention and pruned >= excess:
                 break
             self._forget(record)
             pruned += 1
-        self.tx.run("DELETE FROM @workers WHERE lost_at <= ?", (now - LOST_WORKER_KEPT,))
-        self.tx.run(
-            "DELETE FROM @events WHERE seq <= (SELECT max(seq) FROM @events) - ? AND seq IN "
-            "(SELECT seq FROM @events ORDER BY seq LIMIT ?)",
-            (policy.events_max, 10 * limit),
-        )
+        self._prune_rest(now, limit)
         return pruned
+
+    def _oldest(self, status: Status, limit: int) -> list[Record]:
+        """Those that nobody waits to be told of."""
+        return self.rows.where(
+            f"{IN_ENDS} AND status = ? AND id NOT IN (SELECT id FROM @outbox) ORDER BY finished_at, seq LIMIT ?",
+            (status.value, limit),
+        )
+
+    def _prune_rest(self, now: int, limit: int) -> None:
+        lost = (now - LOST_WORKER_KEPT,)
+        self.tx.run("DELETE FROM @claims WHERE worker_id IN (SELECT id FROM @workers WHERE lost_at <= ?)", lost)
+        self.tx.run("DELETE FROM @workers WHERE lost_at <= ?", lost)
+        self.tx.run(
+            "DELETE FROM @events WHERE last IN (SELECT last FROM @events WHERE last <= ? ORDER BY last LIMIT ?)",
+            (self.tx.state.fact - self.tx.policy.events_max, 100 * limit),
+        )

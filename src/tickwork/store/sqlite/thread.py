@@ -45,6 +45,9 @@ class Session:
 
     def rewind(self, mark: object) -> None: ...
 
+    def abandon(self) -> None:
+        """The whole group was rolled back."""
+
     def idle(self) -> None:
         """Called between groups."""
 
@@ -56,8 +59,7 @@ class SqliteThread:
         self._name = name
         self._queue: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._opened: asyncio.Future[None] | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # no call may slip in behind the last one
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -67,9 +69,11 @@ class SqliteThread:
         await opened
 
     async def stop(self) -> None:
-        thread, self._thread = self._thread, None
+        with self._lock:
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                self._queue.put(None)
         if thread is not None:
-            self._queue.put(None)
             await asyncio.to_thread(thread.join, 10)
 
     @property
@@ -77,11 +81,12 @@ class SqliteThread:
         return self._thread is not None
 
     async def call(self, work: Callable[[], R]) -> R:
-        if self._thread is None:
-            raise StoreError(f"SQLite file {self._path} is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
-        self._queue.put(_Call(work, loop, future))
+        with self._lock:
+            if self._thread is None:
+                raise StoreError(f"SQLite file {self._path} is closed")
+            self._queue.put(_Call(work, loop, future))
         return await future
 
     def _run(self, loop: asyncio.AbstractEventLoop, opened: asyncio.Future[None]) -> None:
@@ -132,6 +137,7 @@ class SqliteThread:
         except Exception as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")
+            self._session.abandon()
             failure = self._named(error)
             answers = [(call, None, failure) for call in group]
         by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any, BaseException | None]]] = {}

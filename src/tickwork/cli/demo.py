@@ -1,0 +1,184 @@
+"""`tickwork demo`: a shop that never loses an order, whatever is done to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import sys
+import time
+from contextlib import suppress
+from datetime import datetime
+
+import click
+
+from tickwork.cli import output
+from tickwork.cli.demo_app import app, bring_customers
+from tickwork.cli.demo_screen import Snapshot, Watcher, draw, rate
+from tickwork.cli.options import Duration, global_options
+from tickwork.cli.session import said, sqlite_path
+from tickwork.errors import TickworkError
+from tickwork.events import Fact
+from tickwork.host import is_gone
+from tickwork.model import Status, Worker
+from tickwork.scheduler import run_loop
+from tickwork.store.base import Stats
+
+FRAME = 0.5  # seconds between looks on a terminal
+LINE = 1.0  # and between lines where there is none
+GRACE = 3.0
+
+
+@click.command("demo")
+@click.option("--seconds", type=Duration(), metavar="TIME", help="End by itself after that.")
+@click.option("--fresh", is_flag=True, help="Start over with an empty file.")
+@click.option("--rate", type=click.FloatRange(0, 200), default=5.0, show_default=True, help="Orders a second.")
+@global_options
+def demo_command(seconds: float | None, fresh: bool, rate: float) -> None:
+    """Run a small shop on a SQLite file, live on the screen.
+
+    The file is tickwork-demo.db in the working directory, or that of --store. Stop it in any way you like, also with
+    kill -9: the next start goes on where it was. A second one in another terminal shares the work.
+    """
+    if said("store"):
+        app.configure(store=said("store"))
+    if said("namespace"):
+        app.configure(namespace=said("namespace"))
+    path = sqlite_path(app.url)
+    if path is None:
+        raise click.UsageError("the demo shows how work survives a restart, so it needs --store sqlite:///FILE")
+    live = sys.stdout.isatty() and not output.as_json()
+    logging.getLogger("tickwork").addHandler(logging.NullHandler())  # the screen tells it all
+    run_loop(_Demo(path, live, seconds, rate).run(fresh))
+
+
+class _Demo:
+    def __init__(self, path: str, live: bool, seconds: float | None, orders: float) -> None:
+        self._path = path
+        self._live = live
+        self._seconds = seconds
+        self._orders = orders
+        self._stop = asyncio.Event()
+        self._color = click.get_current_context().color is not False
+        self._drawn: tuple[int, int, int] | None = None  # lines, and the size of the terminal they were drawn for
+
+    async def run(self, fresh: bool) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop.set)
+        if fresh:
+            await self._start_over()
+        found = await self._look_back()
+        await app.start()
+        customers = asyncio.ensure_future(bring_customers(self._orders)) if self._orders else None
+        try:
+            await self._show_until_stopped(found)
+        finally:
+            if customers is not None:
+                customers.cancel()
+            await self._close()
+
+    async def _start_over(self) -> None:
+        if os.path.exists(self._path):
+            others = _alive(await app.list_workers())
+            await app.close()
+            if others:
+                raise TickworkError(f"another demo uses {self._path} (pid {others[0].pid}); stop it first")
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                os.remove(self._path + suffix)
+
+    async def _look_back(self) -> str:
+        """What the last time has left."""
+        if not os.path.exists(self._path):
+            return f"{self._path} is a new file"
+        stats = await (await app._open()).stats()
+        others = _alive(await app.list_workers())
+        running = stats.statuses.get(Status.RUNNING, 0)
+        cut_off = f"{running} cut off while running, taken back now, " if running else ""
+        if others:
+            return f"joins a demo that runs already (pid {others[0].pid}): both share the work"
+        return f"from last time: {cut_off}{_summary(stats)}"
+
+    async def _show_until_stopped(self, found: str) -> None:
+        watcher, started = Watcher(app), time.monotonic()
+        if not self._live:
+            click.echo(f"Tickwork demo, pid {os.getpid()}, {app.url}: {found}")
+        while not self._stop.is_set():
+            snap = await watcher.look()
+            up = time.monotonic() - started
+            if self._live:
+                self._redraw(snap, found, up)
+            else:
+                click.echo(_plain(snap))
+            if self._seconds is not None and up >= self._seconds:
+                return
+            left = FRAME if self._live else LINE
+            if self._seconds is not None:
+                left = min(left, self._seconds - up)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), left)
+
+    def _redraw(self, snap: Snapshot, found: str, up: float) -> None:
+        """Over the last picture, without a screen of its own: if we are killed, the terminal is as it should be."""
+        size = shutil.get_terminal_size()
+        title = f"{app.url}  pid {os.getpid()}  up {output.duration(int(up))}" if up >= 1 else app.url
+        lines = draw(snap, title, found, self._hints(size.lines), size.columns - 1, size.lines - 1, self._color)
+        shown = (len(lines), *size)
+        if self._drawn is None:
+            start = "\n" * len(lines) + f"\x1b[{len(lines)}A"
+        elif self._drawn == shown:
+            start = f"\x1b[{len(lines)}A"
+        else:
+            start = "\x1b[2J\x1b[H"
+        self._drawn = shown
+        sys.stdout.write(start + "".join(f"\r{line}\x1b[K\n" for line in lines) + "\x1b[J")
+        sys.stdout.flush()
+
+    def _hints(self, rows: int) -> list[str]:
+        store = f"--store {app.url}"
+        hints = [
+            f"Try elsewhere: tickwork dlq retry-all {store}",
+            f"or kill -9 {os.getpid()} and run it again: nothing is lost. Ctrl-C stops.",
+        ]
+        if rows >= 32:
+            hints[1:1] = [f"               tickwork events --follow --kind task.died {store}",
+                          f"               tickwork queues pause default {store}"]  # fmt: skip
+        return hints
+
+    async def _close(self) -> None:
+        seen = await (await app._open()).last_event()
+        if not self._live:
+            click.echo("stopping")
+        await app.shutdown(GRACE)
+        store = await app._open()
+        facts, _ = await store.events(seen, 10_000)
+        given_back = sum(event.kind == Fact.TASK_RELEASED for event in facts)
+        stats = await store.stats()
+        await app.close()
+        back = f" ({given_back} of them given back unfinished)" if given_back else ""
+        click.echo(f"Stopped. {self._path} holds {_summary(stats, back)}.")
+        click.echo("Nothing is lost: run it again and it goes on from here; --fresh starts over.")
+
+
+def _alive(workers: list[Worker]) -> list[Worker]:
+    """Those of other processes that have not provably ended."""
+    others = [worker for worker in workers if worker.lost_at is None and worker.pid != os.getpid()]
+    return [worker for worker in others if not is_gone(worker.host, worker.pid, worker.pid_started)]
+
+
+def _summary(stats: Stats, about_waiting: str = "") -> str:
+    count = {status: stats.statuses.get(status, 0) for status in Status}
+    waiting = sum(count[status] for status in (Status.READY, Status.PENDING, Status.RETRYING, Status.BLOCKED))
+    return f"{waiting:,} waiting{about_waiting}, {count[Status.SUCCESS]:,} done, {count[Status.DEAD]:,} dead letters"
+
+
+def _plain(snap: Snapshot) -> str:
+    count = snap.stats.statuses
+    shown = " ".join(
+        f"{status}={count.get(status, 0)}"
+        for status in (Status.READY, Status.RUNNING, Status.RETRYING, Status.PENDING, Status.SUCCESS, Status.DEAD)
+    )
+    return f"{datetime.now():%H:%M:%S} {shown} in={rate(snap.submitted):.1f}/s done={rate(snap.done):.1f}/s"

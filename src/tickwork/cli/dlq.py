@@ -1,0 +1,164 @@
+"""`tickwork dlq`: dead letters."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from tickwork.cli import output
+from tickwork.cli.options import cursor_option, global_options, limit_option
+from tickwork.cli.output import Column
+from tickwork.cli.session import ask
+from tickwork.cli.tasks import first_line, task_command
+from tickwork.errors import TickworkError
+from tickwork.model import Status, TaskInfo, to_millis
+
+if TYPE_CHECKING:
+    from tickwork.client import Client
+    from tickwork.model import Page
+
+AT_ONCE = 100  # the store does as many in one commit
+COLUMNS = (
+    Column("ID"),
+    Column("TYPE", least=10),
+    Column("QUEUE", least=5, drop=2),
+    Column("TRIES", drop=3, right=True),
+    Column("DIED", drop=1),
+    Column("ERROR", least=12, color=lambda cell: "red"),
+)
+
+_type_option = click.option("--type", "type_", metavar="TYPE", help="Only those of this type.")
+_yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@click.group("dlq", invoke_without_command=True)
+@global_options
+@click.pass_context
+def dlq_command(ctx: click.Context) -> None:
+    """Look after dead letters: tasks whose retries are spent.
+
+    Without a command it lists them.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_command)
+
+
+@dlq_command.command("list")
+@_type_option
+@limit_option
+@cursor_option
+@global_options
+def list_command(type_: str | None = None, limit: int = 50, cursor: str | None = None) -> None:
+    """List dead letters."""
+
+    async def look(client: Client) -> tuple[Page[TaskInfo], int]:
+        page = await client.list_tasks(Status.DEAD, type=type_, limit=limit, cursor=cursor)
+        return page, (await client.open_store()).now()
+
+    page, now = ask(look)
+    if output.as_json():
+        output.show_json({"tasks": page.items, "cursor": page.cursor})
+        return
+    rows = [
+        (task.id, task.type, task.queue, task.attempt, _died(task, now), first_line(task.last_error)) for task in page
+    ]
+    output.show_table(COLUMNS, rows, "no dead letters")
+    if page.cursor is not None:
+        click.secho(f"more with --cursor {page.cursor}", dim=True)
+
+
+def _died(task: TaskInfo, now: int) -> str:
+    return "" if task.finished_at is None else output.age(to_millis(task.finished_at), now)
+
+
+@dlq_command.command("show")
+@click.argument("task_id", metavar="ID")
+@global_options
+@click.pass_context
+def show_command(ctx: click.Context, task_id: str) -> None:
+    """Show everything known about a dead letter."""
+    ask(lambda client: client.dlq.get(task_id))
+    ctx.invoke(task_command, task_id=task_id)
+
+
+@dlq_command.command("retry")
+@click.argument("task_id", metavar="ID")
+@global_options
+def retry_command(task_id: str) -> None:
+    """Run a dead letter again, with fresh counters."""
+    ask(lambda client: client.dlq.retry(task_id))
+    output.done(f"{task_id}  sent to run", id=task_id, done="sent to run")
+
+
+@dlq_command.command("remove")
+@click.argument("task_id", metavar="ID")
+@global_options
+def remove_command(task_id: str) -> None:
+    """Delete a dead letter."""
+    ask(lambda client: client.dlq.remove(task_id))
+    output.done(f"{task_id}  deleted", id=task_id, done="deleted")
+
+
+@dlq_command.command("retry-all")
+@_type_option
+@_yes_option
+@global_options
+def retry_all_command(type_: str | None, yes: bool) -> None:
+    """Run all dead letters again."""
+    _do_to_all(type_, yes, "run again", "sent to run", lambda client: client.dlq.retry)
+
+
+@dlq_command.command("clear")
+@_type_option
+@_yes_option
+@global_options
+def clear_command(type_: str | None, yes: bool) -> None:
+    """Delete all dead letters."""
+    _do_to_all(type_, yes, "delete", "deleted", lambda client: client.dlq.remove)
+
+
+def _do_to_all(
+    type_: str | None,
+    yes: bool,
+    verb: str,
+    word: str,
+    action_of: Callable[[Client], Callable[[str], Awaitable[None]]],
+) -> None:
+    """Find them first, so that what dies meanwhile, perhaps of being run again, is left alone."""
+    ids = ask(lambda client: _all_ids(client, type_))
+    kind = f" of type {type_}" if type_ else ""
+    if ids and not yes:
+        click.confirm(f"{verb} {len(ids)} dead letters{kind}?".capitalize(), abort=True, err=True)
+
+    async def go(client: Client) -> int:
+        act, count = action_of(client), 0
+        with click.progressbar(length=len(ids), label=word, hidden=output.as_json()) as bar:
+            for start in range(0, len(ids), AT_ONCE):
+                batch = ids[start : start + AT_ONCE]
+                answers = await asyncio.gather(*(act(task_id) for task_id in batch), return_exceptions=True)
+                count += sum(_succeeded(answer) for answer in answers)
+                bar.update(len(batch))
+        return count
+
+    count = ask(go) if ids else 0
+    output.done(f"{count} dead letters{kind} {word}", count=count, done=word)
+
+
+def _succeeded(answer: BaseException | None) -> bool:
+    """Somebody else may have been faster; anything else is an error."""
+    if answer is not None and not (isinstance(answer, TickworkError) and isinstance(answer, LookupError)):
+        raise answer
+    return answer is None
+
+
+async def _all_ids(client: Client, type_: str | None) -> list[str]:
+    ids: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await client.list_tasks(Status.DEAD, type=type_, limit=1000, cursor=cursor)
+        ids += [task.id for task in page]
+        if (cursor := page.cursor) is None:
+            return ids

@@ -1,0 +1,268 @@
+"""`tickwork doctor`: is all well, and what to do if it is not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import click
+
+from tickwork import __version__
+from tickwork.cli import output
+from tickwork.cli.options import global_options
+from tickwork.cli.session import ask, schema_versions, settings, sqlite_path
+from tickwork.config import mask_url
+from tickwork.model import Band, Status, Worker
+
+if TYPE_CHECKING:
+    from tickwork.admin import QueueInfo, ScheduleInfo
+    from tickwork.client import Client
+    from tickwork.store.base import Pause, Stats
+
+LATE = 10_000  # milliseconds that a tick may be overdue
+SKEW = 5_000  # milliseconds that a written time may lie ahead of the clock
+RECENT = 3_600_000
+LITTLE_SPACE, NO_SPACE = 500_000_000, 20_000_000
+EPOCH_OF_THIS_RELEASE = 1_735_689_600_000  # no honest clock shows a time before 2025
+WAITING = (Status.READY, Status.PENDING, Status.RETRYING)
+COLORS = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+
+class Finding(NamedTuple):
+    level: Literal["ok", "warning", "problem"]
+    text: str
+    advice: str = ""
+
+
+class Patient(NamedTuple):
+    """Everything that is looked at, read in one go."""
+
+    now: int
+    host_now: int
+    stats: Stats
+    workers: list[Worker]
+    queues: list[QueueInfo]
+    pauses: list[Pause]
+    schedules: list[ScheduleInfo]
+    newest_event_at: int | None
+    audit: list[str]
+    audit_seconds: float
+
+
+@click.command("doctor")
+@global_options
+def doctor_command() -> None:
+    """Check the store, the workers and the schedules; say what to do.
+
+    Exits with 1 if there is a problem; a warning is not one.
+    """
+    patient = ask(_examine)
+    findings = [*check_installation(), *check_patient(patient)]
+    problems = sum(finding.level == "problem" for finding in findings)
+    if output.as_json():
+        output.show_json({"healthy": not problems, "findings": [finding._asdict() for finding in findings]})
+    else:
+        for finding in findings:
+            level = click.style(f"{finding.level:<8}", fg=COLORS[finding.level], bold=finding.level != "ok")
+            click.echo(f"{level} {output.clean(finding.text)}")
+            if finding.advice:
+                click.echo(f"         {click.style('→ ' + output.clean(finding.advice), dim=True)}")
+    if problems:
+        click.get_current_context().exit(1)
+
+
+async def _examine(client: Client) -> Patient:
+    store = await client.open_store()
+    last = await store.last_event()
+    newest = await client.events.read(last - 1, 1) if last else []
+    started = time.monotonic()
+    audit = await store.audit()
+    return Patient(
+        now=store.now(),
+        host_now=round(time.time() * 1000),
+        stats=await store.stats(),
+        workers=await store.workers(),
+        queues=await client.queues.list(),
+        pauses=await store.paused(),
+        schedules=await client.schedules.list(),
+        newest_event_at=newest[0].at if newest else None,
+        audit=audit,
+        audit_seconds=time.monotonic() - started,
+    )
+
+
+def check_installation() -> Iterator[Finding]:
+    """The store as a place, which answered or we would not be here."""
+    config = settings().config
+    url = config.store or ""
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("ok", f"Tickwork {__version__} on Python {version}, store {mask_url(url)} can be reached")
+    path = sqlite_path(url)
+    if path is None:
+        return
+    from tickwork.store.sqlite.schema import VERSION
+
+    found = schema_versions(path).get(config.namespace)
+    yield Finding("ok", f"namespace {config.namespace} has schema version {found} (this release writes {VERSION})")
+    size = sum(os.path.getsize(file) for file in (path, f"{path}-wal") if os.path.exists(file))
+    free = shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free
+    text = f"{path} has {_bytes(size)}, its disk {_bytes(free)} free"
+    if free < NO_SPACE:
+        yield Finding("problem", text, "free some space now: a full disk stops every submit and every worker")
+    elif free < max(LITTLE_SPACE, size):
+        yield Finding("warning", text, "free some space, or keep ended tasks for a shorter time (retention)")
+    else:
+        yield Finding("ok", text)
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GB", 1_000_000_000), ("MB", 1_000_000)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count / 1000:.0f} kB"
+
+
+def check_patient(patient: Patient) -> Iterator[Finding]:
+    yield from check_audit(patient)
+    yield from check_clock(patient)
+    yield from check_workers(patient)
+    yield from check_waiting(patient)
+    yield from check_schedules(patient)
+    yield from check_dead_letters(patient)
+
+
+def check_audit(patient: Patient) -> Iterator[Finding]:
+    total = sum(patient.stats.statuses.values())
+    for problem in patient.audit[:10]:
+        yield Finding("problem", f"audit: {problem}")
+    if patient.audit:
+        yield Finding(
+            "problem",
+            f"the audit found {len(patient.audit)} faults",
+            "keep a copy of the store and report this: no sequence of calls should lead here",
+        )
+    else:
+        yield Finding("ok", f"the audit of {total:,} tasks found nothing ({output.duration(patient.audit_seconds)})")
+
+
+def check_clock(patient: Patient) -> Iterator[Finding]:
+    ahead = max([patient.newest_event_at or 0, *(worker.beat_at for worker in patient.workers)]) - patient.now
+    if patient.now < EPOCH_OF_THIS_RELEASE:
+        yield Finding("problem", f"the clock shows {output.moment(patient.now)}", "set it; tasks run at wrong times")
+    elif ahead > SKEW:
+        yield Finding(
+            "problem",
+            f"the store holds times {output.duration(ahead / 1000)} ahead of its clock, so the clock was set back",
+            "set it right (NTP); until then leases and delays last longer than they should",
+        )
+    elif abs(patient.now - patient.host_now) > SKEW:
+        apart = output.duration(abs(patient.now - patient.host_now) / 1000)
+        yield Finding("warning", f"this host's clock and the store's are {apart} apart", "the store's decides; use NTP")
+    else:
+        yield Finding("ok", f"the clock shows {output.moment(patient.now)}")
+
+
+def check_workers(patient: Patient) -> Iterator[Finding]:
+    alive = [worker for worker in patient.workers if worker.lost_at is None]
+    silent = [worker for worker in alive if worker.expires_at < patient.now]
+    waiting = sum(patient.stats.statuses.get(status, 0) for status in WAITING)
+    start = "start one: tickwork up MODULE:APP"
+    if not alive:
+        if waiting:
+            yield Finding("problem", f"no worker is up, and {waiting:,} tasks wait", start)
+        else:
+            yield Finding("warning", "no worker is up", start)
+    elif silent:
+        names = ", ".join(worker.id for worker in silent)
+        advice = "a node takes their tasks back by itself; if none is up, start one: tickwork up MODULE:APP"
+        yield Finding("problem", f"not heard of for a whole lease: {names}", advice)
+    else:
+        slots = sum(worker.capacity for worker in alive)
+        yield Finding("ok", f"{len(alive)} workers are up with {slots} slots")
+    lost = [worker for worker in patient.workers if worker.lost_at and patient.now - worker.lost_at < RECENT]
+    if lost:
+        yield Finding(
+            "warning",
+            f"{len(lost)} workers were lost in the last hour; their tasks were taken back",
+            "look at how those processes ended: out of memory, or killed?",
+        )
+    stuck = sum(worker.leaked for worker in alive)
+    if stuck:
+        yield Finding(
+            "warning", f"{stuck} handlers ignore that they were told to stop", "give them timeouts of their own"
+        )
+
+
+def check_waiting(patient: Patient) -> Iterator[Finding]:
+    """Tasks that nobody is going to take."""
+    alive = [worker for worker in patient.workers if worker.lost_at is None]
+    paused_types = {pause.name for pause in patient.pauses if pause.kind == "type"}
+    for pause in patient.pauses:
+        note = f": {pause.note}" if pause.note else ""
+        since = output.duration((patient.now - pause.at) / 1000)
+        flag = "--type " if pause.kind == "type" else ""
+        yield Finding(
+            "warning",
+            f"{pause.kind} {pause.name} has been paused for {since}{note}",
+            f"when it may go on: tickwork queues resume {flag}{pause.name}",
+        )
+    for (queue, kind), count in sorted(patient.stats.parked.items()):
+        if kind in paused_types or any(queue in worker.queues and kind in worker.task_types for worker in alive):
+            continue
+        yield Finding(
+            "problem",
+            f"{count:,} tasks of type {kind} wait in queue {queue}, and no worker that is up there knows that type",
+            "start a worker whose application has a handler for it, or cancel them",
+        )
+    for found in patient.queues:
+        ready = sum(patient.stats.ready.get((found.name, band), 0) for band in Band)
+        if ready and alive and not found.workers and not found.paused:
+            yield Finding(
+                "problem",
+                f"{ready:,} tasks wait in queue {found.name}, which no worker serves",
+                f"start one with --queues {found.name}",
+            )
+
+
+def check_schedules(patient: Patient) -> Iterator[Finding]:
+    late = [
+        (schedule.id, overdue)
+        for schedule in patient.schedules
+        if schedule.next_at is not None and (overdue := patient.now - _millis(schedule)) > LATE
+    ]
+    for schedule_id, overdue in late:
+        yield Finding(
+            "problem",
+            f"schedule {schedule_id} is {output.duration(overdue / 1000)} late",
+            "no node leads: start one with `tickwork up MODULE:APP` or `tickwork up --role scheduler`",
+        )
+    for schedule in patient.schedules:
+        if schedule.stopped:
+            advice = f"when that is mended: tickwork schedules resume {schedule.id}"
+            yield Finding("warning", f"schedule {schedule.id} has stopped: {schedule.stopped}", advice)
+    if patient.schedules and not late:
+        yield Finding("ok", f"none of {len(patient.schedules)} schedules is late")
+
+
+def _millis(schedule: ScheduleInfo) -> int:
+    assert schedule.next_at is not None
+    return round(schedule.next_at.timestamp() * 1000)
+
+
+def check_dead_letters(patient: Patient) -> Iterator[Finding]:
+    dead = patient.stats.statuses.get(Status.DEAD, 0)
+    if dead:
+        advice = "look at them with `tickwork dlq list`; run them again with `tickwork dlq retry-all`"
+        yield Finding("warning", f"{dead:,} dead letters", advice)
+    else:
+        yield Finding("ok", "no dead letters")
+    if patient.stats.dropped:
+        yield Finding(
+            "warning",
+            f"{patient.stats.dropped:,} dead letters were dropped, as there were more than dlq_max",
+            "empty them sooner, or raise dlq_max",
+        )

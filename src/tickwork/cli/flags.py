@@ -1,0 +1,138 @@
+"""A flag for every option of `Config`, made from its fields so that none is ever missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from msgspec.structs import fields
+
+from tickwork.backoff import Seconds
+from tickwork.config import CHOICES, Config
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Those that are said in another way on a command line, or that cannot be said there.
+ELSEWHERE = {"store", "namespace", "logger"}
+HELP = {
+    "scheduler_id": "The name of this node; made up otherwise.",
+    "queues": "Queues to take tasks from.",
+    "worker_count": "Workers in this process.",
+    "concurrency": "Tasks that one worker runs at a time.",
+    "task_types": "Types to take; all that are registered otherwise.",
+    "labels": "Labels of this worker.",
+    "weight": "Share of this worker where work is assigned by weight.",
+    "lease_ttl": "After so long without a sign of life a task is run elsewhere.",
+    "renew_interval": "Time between signs of life.",
+    "leader_lease_ttl": "After so long without a sign of life another node leads.",
+    "leader_renew_interval": "Time between signs of life of the leader.",
+    "scan_interval": "Look for work at least so often.",
+    "batch_size": "Tasks in one exchange with the store.",
+    "max_retry": "Retries after the first attempt.",
+    "retry": 'Strategy between attempts, as JSON: {"type": "fixed", ...}.',
+    "timeout": "For one attempt; 0 is none.",
+    "max_losses": "Workers that may vanish under a task before it is set aside.",
+    "dedup": "Refuse a task whose key is taken.",
+    "dedup_ttl": "How long a task holds its key.",
+    "dlq": "Keep tasks whose retries are spent.",
+    "dlq_max": "So many at most; the oldest go first.",
+    "rate_limit": "Submissions a second, and burst.",
+    "breaker": "Failures in a row that stop a type, and for how long.",
+    "dispatch": "pull or assigned, or one for each queue.",
+    "load_balance_strategy": "How assigned work is spread.",
+    "partitions": "Parts that a namespace is split into.",
+    "durability": "What must be safe before a call is answered.",
+    "payload_limit": "Bytes of one payload at most.",
+    "retention": "How long ended tasks are kept.",
+    "retention_max": "How many of them are kept.",
+    "cleanup_interval": "Time between clean-ups.",
+    "shutdown_timeout": "For tasks that run when a stop is asked for.",
+    "timezone": "The zone of cron lines that name none.",
+    "serializer": "How payloads are written.",
+    "metrics": "Serve metrics.",
+    "metrics_port": "The port for them.",
+    "health": "Serve health checks.",
+    "health_port": "The port for them.",
+    "server": "Serve the HTTP API.",
+    "monitoring": "Watch over alert rules.",
+    "metrics_interval": "Time between measurements.",
+    "health_check_interval": "Time between looks at remote workers.",
+    "alert_rules": "Rules, as a JSON list.",
+    "worker_timeout": "After so long a remote worker counts as gone.",
+    "lock_prefix": "Prefix of lock names.",
+    "lock_ttl": "How long a lock lasts; as long as the lease otherwise.",
+    "pool_size": "Connections to the store.",
+    "events": "Keep the log of what has happened.",
+    "log_level": "What to log from.",
+    "debug": "Log everything.",
+}
+
+METAVARS: dict[Any, str] = {
+    int: "N",
+    Seconds: "TIME",
+    Seconds | None: "TIME",
+    tuple[str, ...]: "A,B",
+    tuple[str, ...] | None: "A,B",
+    dict[str, str]: "NAME=VALUE,..",
+    tuple[float, int] | None: "RATE,BURST",
+    tuple[int, Seconds] | None: "N,TIME",
+}
+
+
+def config_flags(function: F) -> F:
+    for field in reversed(fields(Config)):
+        if field.name not in ELSEWHERE:
+            function = _flag(field.name, field.type)(function)
+    return function
+
+
+def _flag(name: str, kind: Any) -> Callable[[F], F]:
+    flag = f"--{name.replace('_', '-')}"
+    text = HELP.get(name, "")
+    default = getattr(Config(), name)
+    if kind is bool:
+        return ConfigFlag.make(f"{flag}/--no-{flag[2:]}", name, default=None, help=f"{text}  [{_word(default)}]")
+    if default is not None and not isinstance(default, str | int | float | tuple):
+        default = None
+    shown = _printed(default, kind)
+    if name in CHOICES:
+        return ConfigFlag.make(flag, name, type=click.Choice(CHOICES[name]), help=text + shown)
+    return ConfigFlag.make(flag, name, metavar=METAVARS.get(kind, "TEXT"), help=text + shown)
+
+
+def _word(switch: bool) -> str:
+    return "on" if switch else "off"
+
+
+def _printed(default: Any, kind: Any) -> str:
+    if default in (None, ()):
+        return ""
+    if kind is Seconds:
+        from tickwork.cli.output import duration
+
+        return f"  [{duration(default)}]"
+    return f"  [{','.join(default) if isinstance(default, tuple) else default}]"
+
+
+class ConfigFlag(click.Option):
+    """Tells these from a command's own options, so that its help can show them apart."""
+
+    @classmethod
+    def make(cls, *names: str, **attributes: Any) -> Callable[[F], F]:
+        return click.option(*names, cls=cls, **attributes)
+
+
+class ConfiguredCommand(click.Command):
+    """A command whose help shows its own options first, then those of the configuration."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading, wanted in (("Options", False), ("Configuration (also TICKWORK_<NAME>, and in the file)", True)):
+            records = [
+                record
+                for param in self.get_params(ctx)
+                if isinstance(param, click.Option) and isinstance(param, ConfigFlag) is wanted
+                if (record := param.get_help_record(ctx)) is not None
+            ]
+            with formatter.section(heading):
+                formatter.write_dl(records)

@@ -1,0 +1,111 @@
+"""From `MODULE:APP` to the user's scheduler, with what the command line says set over its own options."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from functools import reduce
+from types import ModuleType
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from tickwork.cli import output
+from tickwork.cli.session import DEFAULT_STORE, said, said_options
+from tickwork.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tickwork.scheduler import Scheduler
+
+
+class BrokenModule(click.ClickException):
+    """The user's own code raised when it was imported; the message is its traceback, and says it all."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        for line in output.clean_lines(self.message):
+            click.echo(line, err=True)
+
+
+def load_app(name: str | None, **options: Any) -> Scheduler:
+    """Find the application, or make one without handlers, and set what was said over its options.
+
+    Where no store is named at all it uses a file in the working directory, as every other command does.
+    """
+    from tickwork.config import DEFAULT_FILE
+    from tickwork.scheduler import Scheduler
+    from tickwork.yaml import FILE_VARIABLE
+
+    app = Scheduler() if name is None else find_app(name)
+    file = said("config")
+    named = file or app.config_file or os.environ.get(FILE_VARIABLE)
+    if not named and os.path.exists(DEFAULT_FILE):
+        file = DEFAULT_FILE
+    app.configure(config=file, **said_options(), **options)
+    if app.config.store is None:
+        app.configure(store=DEFAULT_STORE)
+    return app
+
+
+def find_app(name: str) -> Scheduler:
+    from tickwork.scheduler import Scheduler
+
+    module_name, _, attribute = name.partition(":")
+    if module_name.endswith(".py") or os.sep in module_name:
+        proper = module_name.removesuffix(".py").strip(f".{os.sep}").replace(os.sep, ".")
+        raise ConfigError(f"{module_name!r} is a file; name the module instead: {proper}:{attribute or 'app'}")
+    module = _import(module_name)
+    try:
+        found = reduce(getattr, (attribute or "app").split("."), module)
+    except AttributeError:
+        raise ConfigError(f"module {module_name!r} has no {attribute or 'app'!r}{_schedulers_in(module)}") from None
+    if not isinstance(found, Scheduler):
+        raise ConfigError(
+            f"{module_name}:{attribute or 'app'} is a {type(found).__name__}, not a Scheduler{_schedulers_in(module)}"
+        )
+    return found
+
+
+def _schedulers_in(module: ModuleType) -> str:
+    from tickwork.scheduler import Scheduler
+
+    names = [name for name, value in vars(module).items() if isinstance(value, Scheduler)]
+    return f"; it has {' and '.join(f'{module.__name__}:{name}' for name in names)}" if names else ""
+
+
+def _import(name: str) -> ModuleType:
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise BrokenModule(_own_traceback(error)) from None  # it is the module's own import that failed
+        raise ConfigError(
+            f"there is no module {error.name!r} in {os.getcwd()}, nor anywhere else that Python looks"
+        ) from None
+    except (ValueError, TypeError) as error:
+        if name.strip(".") == name and name:
+            raise BrokenModule(_own_traceback(error)) from None
+        raise ConfigError(f"{name!r} is not the name of a module") from None
+    except SystemExit as error:
+        raise ConfigError(
+            f"module {name!r} ended the program when it was imported (status {error.code}); "
+            'put what it runs under `if __name__ == "__main__":`'
+        ) from None
+    except Exception as error:
+        raise BrokenModule(_own_traceback(error)) from None
+
+
+def _own_traceback(error: BaseException) -> str:
+    """The traceback from the user's code on: how we came there is no news to them."""
+    trace = error.__traceback__
+    while trace is not None and (
+        trace.tb_frame.f_code.co_filename.startswith("<frozen importlib")
+        or trace.tb_frame.f_code.co_filename in (__file__, importlib.__file__)
+    ):
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace)).rstrip()

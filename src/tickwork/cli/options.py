@@ -1,0 +1,144 @@
+"""Options that many commands share: where the store is, how to print, and how values are written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType  # not generic in older releases
+
+
+def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """`meta` is one for all levels of a command line, so an option may stand before or after the command's name."""
+    if value:
+        ctx.meta[f"tickwork.{param.name}"] = value
+
+
+def _keep_color(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value or os.environ.get("NO_COLOR"):
+        ctx.color = False
+        ctx.meta["tickwork.no_color"] = True
+    elif ctx.meta.get("tickwork.no_color"):
+        ctx.color = False
+
+
+def _global(*names: str, callback: Callable[..., None] = _keep, **attributes: Any) -> Callable[[F], F]:
+    return click.option(*names, expose_value=False, callback=callback, **attributes)
+
+
+_GLOBAL: tuple[Callable[[Any], Any], ...] = (
+    _global("--store", metavar="URL", help="sqlite:///FILE, or memory:// for up and bench."),
+    _global("--namespace", metavar="NAME", help="One of several worlds in a store."),
+    _global("--config", metavar="FILE", help="A YAML file of options."),
+    _global("--json", is_flag=True, help="Print JSON."),
+    _global("--no-color", is_flag=True, callback=_keep_color, help="Print plain text; so does NO_COLOR=1."),
+)
+
+
+def global_options(function: F) -> F:
+    for option in reversed(_GLOBAL):
+        function = option(function)
+    return function
+
+
+class Duration(_ParamType):
+    """Seconds, or a text such as 250ms, 10s, 1h30m."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from tickwork.yaml import read_seconds
+
+        try:
+            return read_seconds(value)
+        except ValueError as error:
+            self.fail(f"{value!r} {error}", param, ctx)
+
+
+class PriorityLevel(_ParamType):
+    """`high`, `normal`, `low`, or a number from 1 to 10."""
+
+    name = "priority"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from tickwork.model import Priority
+
+        text = str(value).strip()
+        if text.upper() in Priority.__members__:
+            return int(Priority[text.upper()])
+        if text.isdecimal() and 1 <= int(text) <= 10:
+            return int(text)
+        return self.fail(f"{value!r} is not high, normal, low, or a number from 1 to 10", param, ctx)
+
+
+class Json(_ParamType):
+    """A JSON text; `-` reads it from standard input."""
+
+    name = "json"
+
+    def __init__(self, kind: type | None = None) -> None:
+        self._kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        import msgspec
+
+        if not isinstance(value, str):
+            return value
+        text = sys.stdin.read() if value == "-" else value
+        try:
+            found = msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            hint = "" if text.lstrip()[:1] in ("{", "[", '"') else """; a text needs quotes of its own: '"text"'"""
+            self.fail(f"not JSON: {error}{hint}", param, ctx)
+        if self._kind is not None and not isinstance(found, self._kind):
+            self.fail("not a JSON object", param, ctx)
+        return found
+
+
+def read_pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """`--tag k=v`, any number of times."""
+    pairs = [value.partition("=") for value in values]
+    for name, equals, _ in pairs:
+        if not name or not equals:
+            raise click.BadParameter(f"{name!r} is not written as name=value", ctx, param)
+    return {name: text for name, _, text in pairs}
+
+
+tag_option = click.option(
+    "--tag", "tags", metavar="NAME=VALUE", multiple=True, callback=read_pairs, help="May be given several times."
+)
+limit_option = click.option(
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many."
+)
+cursor_option = click.option("--cursor", metavar="CURSOR", help="Go on where an earlier page ended.")
+
+
+def task_options(function: F) -> F:
+    """What may be said of one task, and of every task of a schedule."""
+    for option in reversed(
+        (
+            click.option("--priority", type=PriorityLevel(), help="high, normal, low, or 1 to 10."),
+            click.option("--queue", metavar="NAME", help="The queue to wait in.  [default: default]"),
+            click.option("--max-retry", type=click.IntRange(0), help="Retries after the first attempt."),
+            click.option("--timeout", type=Duration(), help="For one attempt; 0 is none."),
+            click.option("--key", metavar="TEXT", help="What limits and affinity go by."),
+            tag_option,
+            click.option("--context", type=Json(dict), metavar="JSON", help="An object that travels with the task."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Those that were said."""
+    return {name: value for name, value in options.items() if value not in (None, {}, ())}

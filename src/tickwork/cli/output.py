@@ -1,0 +1,239 @@
+"""What commands print: tables that fit the terminal, colours, JSON, and times in words.
+
+Texts from the store were written by strangers. `clean` and `clean_lines` take out what could steer a terminal; every
+printer here cleans what it is given, so colour is added by its own arguments only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import click
+
+GAP = "  "
+ELLIPSIS = "…"
+STATUS_COLORS = {
+    "pending": "blue", "blocked": "magenta", "ready": "cyan", "assigned": "cyan", "running": "yellow",
+    "retrying": "yellow", "success": "green", "failed": "red", "dead": "red", "cancelled": "bright_black",
+}  # fmt: skip
+
+# CSI and OSC and the other string sequences, then any other escape of two or three characters.
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]?"
+)
+_NOT_PLAIN = re.compile(r"[^ -~]")
+_HIDDEN_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+
+
+def clean(text: object) -> str:
+    """One line without escape sequences and control characters."""
+    plain = str(text)
+    if plain.isascii() and plain.isprintable():
+        return plain
+    plain = _ESCAPES.sub("", plain)
+    return _NOT_PLAIN.sub(lambda found: _printable(found[0]), plain)
+
+
+def clean_lines(text: str) -> list[str]:
+    """The same for a text of several lines, such as a traceback."""
+    return [clean(line.expandtabs(4)) for line in re.split(r"\r?\n|\r", text)]
+
+
+def _printable(char: str) -> str:
+    if char.isspace():
+        return " "
+    return char if char.isprintable() or (width(char) == 0 and char.isalpha()) else ""
+
+
+def width(text: str) -> int:
+    """Columns that a clean text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def clip(text: str, limit: int) -> str:
+    """At most `limit` columns; what was cut off shows as an ellipsis."""
+    if width(text) <= limit:
+        return text
+    if limit < 1:
+        return ""
+    kept, used = "", 0
+    for char in text:
+        used += width(char)
+        if used > limit - 1:
+            break
+        kept += char
+    return kept + ELLIPSIS
+
+
+def pad(text: str, columns: int, right: bool = False) -> str:
+    blanks = " " * max(columns - width(text), 0)
+    return blanks + text if right else text + blanks
+
+
+class Column(NamedTuple):
+    """`least` is how narrow it may get, None for never narrower; the column with the highest `drop` goes first."""
+
+    title: str
+    least: int | None = None
+    drop: int = 0
+    right: bool = False
+    color: Callable[[str], str | None] = lambda cell: None
+
+
+def terminal_width() -> int | None:
+    """None where nothing limits a line: a pipe or a file, which may want every character."""
+    if os.environ.get("COLUMNS", "").isdecimal():
+        return int(os.environ["COLUMNS"])
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], limit: int | None = None) -> list[str]:
+    """The lines of a table, its head first, none wider than `limit` if that can be."""
+    cells = [[clean(cell) for cell in row] for row in rows]
+    shown = list(range(len(columns)))
+    while True:
+        widths = {i: max([width(columns[i].title), *(width(row[i]) for row in cells)]) for i in shown}
+        if limit is None or _shrink(widths, columns, limit):
+            break
+        worst = max(shown, key=lambda i: columns[i].drop)
+        if not columns[worst].drop:
+            break
+        shown.remove(worst)
+    head = GAP.join(pad(columns[i].title, widths[i], columns[i].right) for i in shown).rstrip()
+    return [click.style(head, bold=True), *(_row(columns, row, shown, widths) for row in cells)]
+
+
+def _shrink(widths: dict[int, int], columns: Sequence[Column], limit: int) -> bool:
+    """Take columns from the widest that may get narrower, until all fit."""
+    while (excess := sum(widths.values()) + len(GAP) * (len(widths) - 1) - limit) > 0:
+        elastic = [i for i in widths if (least := columns[i].least) is not None and widths[i] > least]
+        if not elastic:
+            return False
+        widest = max(elastic, key=lambda i: widths[i])
+        next_to = max([widths[i] for i in elastic if widths[i] < widths[widest]], default=0)
+        floor = max(columns[widest].least or 0, next_to, widths[widest] - excess)
+        widths[widest] = min(floor, widths[widest] - 1)
+    return True
+
+
+def _row(columns: Sequence[Column], row: Sequence[str], shown: list[int], widths: dict[int, int]) -> str:
+    parts = []
+    for i in shown:
+        text = clip(row[i], widths[i])
+        text = text if i == shown[-1] and not columns[i].right else pad(text, widths[i], columns[i].right)
+        color = columns[i].color(row[i])
+        parts.append(click.style(text, fg=color) if color else text)
+    return GAP.join(parts).rstrip()
+
+
+def show_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], empty: str) -> None:
+    """Print it, or a sentence when there is nothing to show."""
+    if not rows:
+        click.secho(empty, dim=True)
+        return
+    for line in table(columns, rows, terminal_width()):
+        click.echo(line)
+
+
+def show_facts(
+    facts: Iterable[tuple[str, object]], colors: dict[str, str | None] | None = None, *, err: bool = False
+) -> None:
+    """Names and values below each other; facts without a value are left out."""
+    given = [(name, clean(value)) for name, value in facts if value not in (None, "", (), [], {})]
+    longest = max((len(name) for name, _ in given), default=0)
+    for name, value in given:
+        shown = click.style(value, fg=color) if (color := (colors or {}).get(name)) else value
+        click.echo(click.style(f"{name:<{longest}}", dim=True) + GAP + shown, err=err)
+
+
+def show_heading(text: str) -> None:
+    click.echo("\n" + click.style(text, bold=True))
+
+
+def status_color(status: str) -> str | None:
+    return STATUS_COLORS.get(status)
+
+
+# --- JSON
+
+
+def as_json() -> bool:
+    return bool(click.get_current_context().meta.get("tickwork.json"))
+
+
+def show_json(value: Any, *, one_line: bool = False) -> None:
+    click.echo(json_text(value, one_line=one_line))
+
+
+def json_text(value: Any, *, one_line: bool = False) -> str:
+    """One document. What a terminal might obey is written as an escape, which means the same in JSON."""
+    import msgspec
+
+    text = msgspec.json.encode(value, enc_hook=str)
+    if not one_line:
+        text = msgspec.json.format(text, indent=2)
+    return _HIDDEN_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text.decode())
+
+
+def done(sentence: str, **facts: object) -> None:
+    """What a command has changed: a sentence for people, the facts for programs."""
+    if as_json():
+        show_json(facts)
+    else:
+        click.echo(clean(sentence))
+
+
+# --- times
+
+
+def duration(seconds: float) -> str:
+    """Two units at most: 850ms, 4.2s, 3m05s, 1h, 4d3h."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f}ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f}".removesuffix(".0") + "s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d{hours}h" if hours else f"{days}d"
+    if hours:
+        return f"{hours}h{minutes:02}m" if minutes else f"{hours}h"
+    return f"{minutes}m{rest:02}s" if rest else f"{minutes}m"
+
+
+def age(at_ms: int, now_ms: int) -> str:
+    """How far a moment is from now, in whole seconds: `12s ago`, `in 5m`."""
+    seconds = (now_ms - at_ms) // 1000
+    if seconds == 0:
+        return "now"
+    return f"{duration(seconds)} ago" if seconds > 0 else f"in {duration(-seconds)}"
+
+
+def moment(at: datetime | int | None) -> str:
+    """A time of the store, on this host's clock; empty for none."""
+    if at is None:
+        return ""
+    local = datetime.fromtimestamp(at / 1000).astimezone() if isinstance(at, int) else at.astimezone()
+    return in_zone(local)
+
+
+def in_zone(at: datetime) -> str:
+    """A time in the zone that it came with."""
+    return f"{at:%Y-%m-%d %H:%M:%S} {at.tzname()}"
+
+
+def clock(at_ms: int) -> str:
+    """The time of day on this host's clock, to the millisecond."""
+    return f"{datetime.fromtimestamp(at_ms / 1000):%H:%M:%S.%f}"[:-3]

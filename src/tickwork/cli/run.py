@@ -1,0 +1,91 @@
+"""`tickwork up` and `tickwork worker`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tickwork import __version__
+from tickwork.cli import output
+from tickwork.cli.flags import ConfiguredCommand, config_flags
+from tickwork.cli.loading import load_app
+from tickwork.cli.options import global_options
+
+if TYPE_CHECKING:
+    from tickwork.scheduler import Scheduler
+
+ROLES = {"all": (True, True), "worker": (True, False), "scheduler": (False, True)}
+_ROLE_WORDS = {"all": "worker and scheduler", "worker": "worker", "scheduler": "scheduler, runs no handlers"}
+
+_log_format = click.option(
+    "--log-format", type=click.Choice(["text", "json"]), help="Of the log on standard error; --json means json.  [text]"
+)
+
+
+@click.command("up", cls=ConfiguredCommand)
+@click.argument("app", metavar="MODULE:APP", required=False)
+@click.option("--role", type=click.Choice(list(ROLES)), default="all", show_default=True, help="What this node does.")
+@_log_format
+@global_options
+@config_flags
+def up_command(app: str | None, role: str, log_format: str | None, **flags: Any) -> None:
+    """Run an application: its handlers and its share of the scheduling.
+
+    MODULE:APP names a Scheduler, such as `shop.jobs:app`; the working directory is looked in first. Without a store of
+    its own it uses the file tickwork.db there. `--role scheduler` needs no application: it moves what is due, fires
+    schedules and takes back what lost workers have left.
+    """
+    if app is None and role != "scheduler":
+        raise click.UsageError("which application? Name it as MODULE:APP; only --role scheduler can do without")
+    _run(app, role, log_format, flags)
+
+
+@click.command("worker", cls=ConfiguredCommand)
+@click.argument("app", metavar="MODULE:APP")
+@_log_format
+@global_options
+@config_flags
+def worker_command(app: str, log_format: str | None, **flags: Any) -> None:
+    """Run an application's handlers only; leave the scheduling to others."""
+    _run(app, "worker", log_format, flags)
+
+
+def _run(name: str | None, role: str, log_format: str | None, flags: dict[str, Any]) -> None:
+    from tickwork import logs
+
+    app = load_app(name, **{option: value for option, value in flags.items() if value is not None})
+    level = "debug" if app.config.debug else app.config.log_level or "info"
+    as_json = log_format == "json" or (log_format is None and output.as_json())
+    logs.set_up(level, as_json)
+    if not as_json:
+        show_banner(app, role)
+    work, lead = ROLES[role]
+    app.run(work=work, lead=lead)
+    if app.exhausted:
+        click.get_current_context().exit(1)
+
+
+def show_banner(app: Scheduler, role: str) -> None:
+    """Everything that a glance should tell, on the stream of the log that follows."""
+    from tickwork.config import mask_url
+
+    config = app.config
+    works = ROLES[role][0]
+    store = mask_url(app.url) + ("  (kept nowhere, seen by this process only)" if app.url.startswith("memory:") else "")
+    workers = f"{config.concurrency} tasks at a time"
+    if config.worker_count > 1:
+        workers += f" in each of {config.worker_count} workers"
+    facts = [
+        ("store", store),
+        ("namespace", config.namespace),
+        ("role", _ROLE_WORDS[role]),
+        ("queues", ", ".join(config.queues) if works else None),
+        ("concurrency", workers if works else None),
+        ("task types", ", ".join(config.task_types or app.registry.list()) or "none" if works else None),
+        ("schedules", ", ".join(app.list_registered()) or None),
+    ]
+    grace = f"waits up to {output.duration(config.shutdown_timeout)} for what runs"
+    click.secho(f"Tickwork {__version__}", bold=True, err=True)
+    output.show_facts(facts, err=True)
+    click.secho(f"Ctrl-C stops: it {grace}; a second Ctrl-C gives it back at once.\n", dim=True, err=True)

@@ -1,0 +1,196 @@
+"""`tickwork schedules`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tickwork.cli import output
+from tickwork.cli.options import Duration, Json, given, global_options, task_options
+from tickwork.cli.output import Column
+from tickwork.cli.session import ask
+from tickwork.model import Misfire, Overlap, to_millis
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from tickwork.admin import ScheduleInfo
+    from tickwork.client import Client
+
+COLUMNS = (
+    Column("ID", least=12),
+    Column("TYPE", least=8, drop=4),
+    Column("WHEN", least=12),
+    Column("ZONE", least=6, drop=3),
+    Column("NEXT"),
+    Column("LAST", least=6, drop=1, color=lambda cell: output.status_color(cell.partition(" ")[0])),
+    Column("STATE", least=6, drop=2, color=lambda cell: "green" if cell == "on" else "yellow"),
+)
+
+_id_argument = click.argument("schedule_id", metavar="ID")
+
+
+@click.group("schedules", invoke_without_command=True)
+@global_options
+@click.pass_context
+def schedules_command(ctx: click.Context) -> None:
+    """Look after schedules, which submit tasks by a cron line.
+
+    Without a command it lists them.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_command)
+
+
+@schedules_command.command("list")
+@global_options
+def list_command() -> None:
+    """List schedules."""
+
+    async def look(client: Client) -> tuple[list[ScheduleInfo], int]:
+        return await client.schedules.list(), (await client.open_store()).now()
+
+    found, now = ask(look)
+    if output.as_json():
+        output.show_json(found)
+        return
+    output.show_table(COLUMNS, [_row(schedule, now) for schedule in found], "no schedules")
+
+
+def _row(schedule: ScheduleInfo, now: int) -> Sequence[object]:
+    next_run = "" if schedule.next_at is None else output.age(to_millis(schedule.next_at), now)
+    last = ""
+    if schedule.last_fire_at is not None:
+        last = f"{schedule.last_status or 'running'} {output.age(to_millis(schedule.last_fire_at), now)}"
+    return (
+        schedule.id, schedule.type, schedule.description, schedule.timezone, next_run, last, state_of(schedule)
+    )  # fmt: skip
+
+
+def state_of(schedule: ScheduleInfo) -> str:
+    if schedule.stopped:
+        return f"stopped: {schedule.stopped}"
+    return "on" if schedule.enabled else "paused"
+
+
+@schedules_command.command("show")
+@_id_argument
+@global_options
+def show_command(schedule_id: str) -> None:
+    """Show a schedule and its next runs."""
+
+    async def look(client: Client) -> tuple[ScheduleInfo, Sequence[datetime]]:
+        return await client.schedules.get(schedule_id), await client.schedules.next_runs(schedule_id)
+
+    found, runs = ask(look)
+    if output.as_json():
+        import msgspec
+
+        output.show_json({**msgspec.structs.asdict(found), "next_runs": runs})
+        return
+    state = state_of(found)
+    output.show_facts(
+        [
+            ("id", found.id),
+            ("name", found.name if found.name != found.id else None),
+            ("type", found.type),
+            ("state", state),
+            ("cron", found.cron),
+            ("in words", found.description),
+            ("zone", found.timezone),
+            ("overlap", found.overlap),
+            ("misfire", found.misfire),
+            ("on exhausted", found.on_exhausted),
+            ("last run", output.moment(found.last_fire_at)),
+            ("last task", found.last_task_id),
+            ("last status", found.last_status),
+            ("created", output.moment(found.created_at)),
+            ("updated", output.moment(found.updated_at)),
+        ],
+        {"state": "green" if state == "on" else "yellow", "last status": output.status_color(found.last_status)},
+    )
+    if runs:
+        output.show_heading("Next runs")
+        for run in runs:
+            click.echo(f"  {output.in_zone(run)}")
+
+
+@schedules_command.command("next")
+@_id_argument
+@click.option("-n", "count", type=click.IntRange(1, 1000), default=5, show_default=True, help="So many.")
+@global_options
+def next_command(schedule_id: str, count: int) -> None:
+    """Show when a schedule runs next."""
+    runs = ask(lambda client: client.schedules.next_runs(schedule_id, count))
+    if output.as_json():
+        output.show_json(runs)
+        return
+    for run in runs:
+        click.echo(output.in_zone(run))
+    if not runs:
+        click.secho("it runs only when it is triggered, or not at all while it is paused", dim=True)
+
+
+@schedules_command.command("pause")
+@_id_argument
+@global_options
+def pause_command(schedule_id: str) -> None:
+    """Stop firing a schedule until it is resumed."""
+    ask(lambda client: client.schedules.pause(schedule_id))
+    output.done(f"{schedule_id}  paused", id=schedule_id, done="paused")
+
+
+@schedules_command.command("resume")
+@_id_argument
+@global_options
+def resume_command(schedule_id: str) -> None:
+    """Go on with a schedule from its next tick."""
+    ask(lambda client: client.schedules.resume(schedule_id))
+    output.done(f"{schedule_id}  resumed", id=schedule_id, done="resumed")
+
+
+@schedules_command.command("trigger")
+@_id_argument
+@global_options
+def trigger_command(schedule_id: str) -> None:
+    """Run a schedule once now; prints the task's id."""
+    task_id = ask(lambda client: client.schedules.trigger(schedule_id))
+    output.done(task_id, id=schedule_id, done="triggered", task_id=task_id)
+
+
+@schedules_command.command("delete")
+@_id_argument
+@global_options
+def delete_command(schedule_id: str) -> None:
+    """Delete a schedule; tasks it has submitted go on."""
+    ask(lambda client: client.schedules.delete(schedule_id))
+    output.done(f"{schedule_id}  deleted", id=schedule_id, done="deleted")
+
+
+@schedules_command.command("put")
+@_id_argument
+@click.argument("type_", metavar="TYPE")
+@click.argument("payload", metavar="[PAYLOAD_JSON]", type=Json(), required=False)
+@click.option("--cron", metavar="LINE", help="5 fields, 6 with seconds, or @daily and its like; none: only by trigger.")
+@click.option("--timezone", metavar="ZONE", help="The zone of the line.")
+@click.option("--name", metavar="TEXT", help="What people call it.")
+@click.option("--overlap", type=click.Choice([*map(str, Overlap)]), help="When the last run has not ended.  [skip]")
+@click.option("--misfire", type=click.Choice([*map(str, Misfire)]), help="When ticks were missed.  [latest]")
+@click.option("--misfire-grace", type=Duration(), help="Ticks older than that are not made up for.  [1h]")
+@click.option("--on-exhausted", type=click.Choice(["continue", "stop"]), help="When a run has used up its retries.")
+@click.option("--paused", is_flag=True, help="Do not fire it yet.")
+@task_options
+@global_options
+def put_command(schedule_id: str, type_: str, payload: Any, paused: bool, **said: Any) -> None:
+    """Create or replace a schedule."""
+    options = given(**said)
+    found = ask(
+        lambda client: client.schedules.put(schedule_id, type_, payload, enabled=not paused, **options), create=True
+    )
+    if output.as_json():
+        output.show_json(found)
+        return
+    when = "" if found.next_at is None else f", next {output.moment(found.next_at)}"
+    click.echo(output.clean(f"{found.id}  {found.description}{when}"))

@@ -1,0 +1,111 @@
+"""How a command reaches the store: which one, checked before it is touched, opened for one question."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+import click
+
+from tickwork.errors import ConfigError, StoreError
+
+if TYPE_CHECKING:
+    from tickwork.client import Client
+    from tickwork.config import Loaded
+
+T = TypeVar("T")
+
+DEFAULT_STORE = "sqlite:///tickwork.db"
+
+
+def said(name: str) -> Any:
+    """A global option, wherever on the command line it stood."""
+    return click.get_current_context().meta.get(f"tickwork.{name}")
+
+
+def said_options() -> dict[str, Any]:
+    return {name: said(name) for name in ("store", "namespace") if said(name)}
+
+
+def settings() -> Loaded:
+    """The configuration that a command goes by when it has no application."""
+    from tickwork.config import load
+
+    loaded = load(said_options(), file=said("config"), default_file=True)
+    if loaded.config.store is None:
+        loaded = load({"store": DEFAULT_STORE, **said_options()}, file=said("config"), default_file=True)
+        loaded.origins["store"] = "default of the command line"
+    return loaded
+
+
+def ask(question: Callable[[Client], Awaitable[T]], *, create: bool = False) -> T:
+    """Open the store, ask, close. Only with `create` may that make a file, or a namespace in it."""
+    import asyncio
+
+    return asyncio.run(_ask(question, create))
+
+
+async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
+    from tickwork.client import Client
+    from tickwork.handlers import Registry
+    from tickwork.ids import new_nonce
+    from tickwork.store.base import Store
+    from tickwork.store.opening import make_store
+
+    config = settings().config
+    url = config.store or DEFAULT_STORE
+    check_store(url, config.namespace, create)
+    store: Store = make_store(url, config)
+
+    async def opened() -> Store:
+        return store
+
+    await store.open()
+    try:
+        return await question(Client(opened, Registry(), config, f"cli-{os.getpid()}-{new_nonce()[:6]}"))
+    finally:
+        await store.close()
+
+
+def check_store(url: str, namespace: str, create: bool = False) -> None:
+    """Refuse what a second process cannot see, and, unless it may be made, what is not there yet."""
+    if url.startswith("memory:"):
+        raise ConfigError(
+            "each process has its own memory:// store, so this command would see nothing of another's; "
+            "use sqlite:///FILE with --store or TICKWORK_STORE"
+        )
+    path = sqlite_path(url)
+    if path is None or create:
+        return
+    if not os.path.exists(path):
+        raise StoreError(
+            f"there is no SQLite file {path}; name the store with --store URL or TICKWORK_STORE, "
+            "or start one with `tickwork up MODULE:APP`"
+        )
+    versions = schema_versions(path)
+    if namespace not in versions:
+        known = ", ".join(sorted(versions)) or "none"
+        raise StoreError(f"SQLite file {path} has no namespace {namespace!r} of Tickwork (it has: {known})")
+
+
+def sqlite_path(url: str) -> str | None:
+    """The file of a SQLite URL, None for other stores."""
+    return url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else None
+
+
+def schema_versions(path: str) -> dict[str, int]:
+    """The namespaces of a file and the version of their tables. Reads only: the file may be somebody else's."""
+    import sqlite3
+
+    try:
+        db = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True, timeout=5)
+        try:
+            return dict(db.execute("SELECT namespace, version FROM tickwork_schema"))
+        finally:
+            db.close()
+    except sqlite3.Error as error:
+        if "no such table" in str(error):
+            return {}
+        raise StoreError(f"SQLite file {path}: {error}") from None

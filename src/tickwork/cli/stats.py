@@ -1,0 +1,102 @@
+"""`tickwork stats` and `tickwork workers`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tickwork.cli import output
+from tickwork.cli.options import global_options
+from tickwork.cli.output import Column
+from tickwork.cli.queues import show_queues
+from tickwork.cli.session import ask
+from tickwork.model import Status, Worker, to_datetime
+
+if TYPE_CHECKING:
+    from tickwork.admin import QueueInfo
+    from tickwork.client import Client
+    from tickwork.store.base import Stats
+
+WORKER_COLUMNS = (
+    Column("ID", least=16),
+    Column("STATUS", color=lambda cell: {"idle": "green", "busy": "yellow", "offline": "red"}.get(cell)),
+    Column("BUSY", right=True),
+    Column("QUEUES", least=7, drop=2),
+    Column("TYPES", least=8, drop=4),
+    Column("PID", right=True, drop=3),
+    Column("UP", drop=1, right=True),
+    Column("SEEN"),
+)
+
+
+@click.command("stats")
+@global_options
+def stats_command() -> None:
+    """Count tasks by status and queue."""
+
+    async def look(client: Client) -> tuple[Stats, list[QueueInfo], str]:
+        store = await client.open_store()
+        return await store.stats(), await client.queues.list(), client.config.namespace
+
+    stats, queues, namespace = ask(look)
+    if output.as_json():
+        from tickwork.views import queue_stats
+
+        output.show_json(
+            {
+                "namespace": namespace,
+                "tasks": {status.value: stats.statuses.get(status, 0) for status in Status},
+                "counts": queue_stats(stats),
+                "queues": queues,
+                "workers": stats.workers,
+                "dropped_dead_letters": stats.dropped,
+            }
+        )
+        return
+    for status in Status:
+        count = stats.statuses.get(status, 0)
+        if count or status is not Status.ASSIGNED:
+            text = click.style(f"{status:<10}", fg=output.status_color(status) if count else "bright_black")
+            click.echo(f"{text} {count:>9,}")
+    click.echo(f"{'workers':<10} {stats.workers:>9,}")
+    if stats.dropped:
+        click.secho(f"{stats.dropped:,} dead letters were dropped, as there were too many (dlq_max)", fg="red")
+    click.echo()
+    show_queues(queues)
+
+
+@click.command("workers")
+@global_options
+def workers_command() -> None:
+    """List workers."""
+
+    async def look(client: Client) -> tuple[list[Worker], int]:
+        return await client.list_workers(), (await client.open_store()).now()
+
+    workers, now = ask(look)
+    if output.as_json():
+        output.show_json([worker_document(worker) for worker in workers])
+        return
+    rows = [
+        (
+            worker.id,
+            worker.status,
+            f"{worker.running}/{worker.capacity}",
+            ", ".join(worker.queues),
+            ", ".join(worker.task_types),
+            worker.pid or "",
+            output.duration(max(now - worker.started_at, 0) // 1000) if worker.lost_at is None else "",
+            output.age(worker.beat_at, now),
+        )
+        for worker in workers
+    ]
+    output.show_table(WORKER_COLUMNS, rows, "no worker is up; start one with `tickwork up MODULE:APP`")
+
+
+def worker_document(worker: Worker) -> dict[str, Any]:
+    """A worker with its status, and with times that programs can read."""
+    document = {name: getattr(worker, name) for name in worker.__struct_fields__}
+    for name in ("started_at", "beat_at", "expires_at", "lost_at"):
+        document[name] = None if document[name] is None else to_datetime(document[name])
+    return {**document, "status": worker.status}

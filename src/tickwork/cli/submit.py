@@ -1,0 +1,152 @@
+"""`tickwork submit`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from tickwork.cli import output
+from tickwork.cli.options import Duration, Json, given, global_options, task_options
+from tickwork.cli.session import ask, check_store, settings, sqlite_path
+from tickwork.errors import ResultError, ResultTimeout
+
+if TYPE_CHECKING:
+    from tickwork.handle import Handle
+    from tickwork.model import TaskInfo
+
+QUIET = 2.0  # seconds until somebody who waits is told why
+
+
+@click.command("submit")
+@click.argument("type_", metavar="TYPE")
+@click.argument("payload", metavar="[PAYLOAD_JSON]", type=Json(), required=False)
+@click.option("--delay", type=Duration(), help="Run it that much later.")
+@click.option("--at", metavar="TIME", help="Run it at a time such as 2030-01-31T09:00+01:00.")
+@click.option("--cron", metavar="LINE", help="Run it again and again: makes a schedule.")
+@click.option("--timezone", metavar="ZONE", help="The zone of --cron, or of a --at that names none.")
+@task_options
+@click.option("--id", "id_", metavar="ID", help="Its id; one is made up otherwise.")
+@click.option("--dedup-key", metavar="TEXT", help="Refused while another task holds this key.")
+@click.option("--dedup-ttl", type=Duration(), help="How long it holds the key.")
+@click.option("--depends-on", metavar="ID", multiple=True, help="Run after this task; may be given several times.")
+@click.option("--app", metavar="MODULE:APP", help="Check the payload with the application's handler.")
+@click.option("--wait", is_flag=True, help="Wait for the end and print the result; exit 1 if it failed.")
+@click.option("--wait-timeout", type=Duration(), help="Wait no longer than that.")
+@global_options
+def submit_command(
+    type_: str,
+    payload: Any,
+    at: str | None,
+    id_: str | None,
+    app: str | None,
+    wait: bool,
+    wait_timeout: float | None,
+    **said: Any,
+) -> None:
+    """Submit a task, or a schedule with --cron.
+
+    PAYLOAD_JSON is what the handler gets: a value for one parameter, an object for several; `-` reads it from
+    standard input. Prints the task's id, or with --wait its result.
+    """
+    wait = wait or wait_timeout is not None
+    if wait and said["cron"] is not None:
+        raise click.UsageError("a schedule has no result to --wait for")
+    moment = None if at is None else _moment(at, said["timezone"])
+    if said["cron"] is None:
+        del said["timezone"]
+    options = given(id=id_, schedule_at=moment, **said)
+    patience = Patience(wait, wait_timeout)
+    if app is not None:
+        info = asyncio.run(_submit_by_app(app, type_, payload, options, patience))
+    else:
+        path = sqlite_path(settings().config.store or "")
+        if path is not None and not os.path.exists(path):
+            click.echo(f"note: {output.clean(path)} is a new file", err=True)
+        info = ask(
+            lambda client: _follow(client.submit(type_, payload, options), client.explain, patience),  # type: ignore[arg-type]
+            create=True,
+        )
+    _show(info)
+
+
+class Patience(NamedTuple):
+    wait: bool
+    timeout: float | None
+
+
+async def _submit_by_app(
+    name: str, type_: str, payload: Any, options: dict[str, Any], patience: Patience
+) -> TaskInfo | str:
+    from tickwork.cli.loading import load_app
+
+    app = load_app(name)
+    app.registry.get(type_)  # says which types it knows
+    check_store(app.url, app.config.namespace, create=True)
+    try:
+        return await _follow(app.submit(type_, payload, **options), app.explain, patience)
+    finally:
+        await app.close()
+
+
+async def _follow(
+    submitting: Awaitable[Handle[Any]], explain: Callable[[str], Awaitable[str]], patience: Patience
+) -> TaskInfo | str:
+    """The task once it has ended, or only its id when nobody waits."""
+    handle = await submitting
+    if not patience.wait:
+        return handle.id
+    telling = asyncio.ensure_future(_tell_why(handle.id, explain))
+    try:
+        await handle.result(patience.timeout)
+    except ResultTimeout:
+        raise
+    except ResultError:
+        pass  # told from its record
+    finally:
+        telling.cancel()
+    return await handle.info()
+
+
+async def _tell_why(task_id: str, explain: Callable[[str], Awaitable[str]]) -> None:
+    await asyncio.sleep(QUIET)
+    click.echo(output.clean(f"{task_id}: {await explain(task_id)}"), err=True)
+
+
+def _moment(text: str, timezone: str | None) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a time such as 2030-01-31T09:00+01:00", param_hint="--at") from None
+    if moment.tzinfo is None:
+        if timezone is None:
+            raise click.BadParameter(
+                f"{text!r} names no zone; add Z or an offset such as +01:00, or give --timezone", param_hint="--at"
+            )
+        from tickwork.cron_zone import find_zone
+
+        moment = moment.replace(tzinfo=find_zone(timezone).tz)
+    return moment
+
+
+def _show(info: TaskInfo | str) -> None:
+    if isinstance(info, str):
+        output.done(info, id=info)
+        return
+    failed = info.status != "success"
+    if output.as_json():
+        output.show_json(info)
+    else:
+        took = "" if info.execution_time is None else f" in {output.duration(info.execution_time)}"
+        status = click.style(info.status, fg=output.status_color(info.status))
+        click.echo(f"{output.clean(info.id)}  {status}{took}", err=True)
+        if info.result is not None and not failed:
+            output.show_json(info.result.data)
+    if failed:
+        for line in output.clean_lines((info.last_error or (info.result and info.result.message) or "").rstrip()):
+            click.echo(line, err=True)
+        click.get_current_context().exit(1)

@@ -1,0 +1,244 @@
+"""`tickwork tasks`, `task`, `cancel`, `retry` and `delete`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tickwork.cli import output
+from tickwork.cli.options import cursor_option, global_options, limit_option, tag_option
+from tickwork.cli.output import Column
+from tickwork.cli.session import ask
+from tickwork.errors import StoreError, TickworkError
+from tickwork.events import Event, Fact
+from tickwork.model import DELAYED, Status, TaskInfo, to_datetime, to_millis
+
+if TYPE_CHECKING:
+    from tickwork.client import Client
+    from tickwork.model import Page
+
+STORY_MAX = 1000
+COLUMNS = (
+    Column("ID"),
+    Column("TYPE", least=10),
+    Column("STATUS", color=output.status_color),
+    Column("QUEUE", least=5, drop=3),
+    Column("PRIO", drop=4, right=True),
+    Column("TRY", drop=2, right=True),
+    Column("WHEN", drop=1),
+    Column("NOTE", least=8, drop=5),
+)
+_SAID = {
+    Fact.TASK_SUBMITTED: "was submitted",
+    Fact.TASK_RESOLVED: "heard that a task it waited for has ended",
+    Fact.TASK_DUE: "became due",
+    Fact.TASK_HASTENED: "was told to run now",
+    Fact.TASK_PARKED: "was set aside: no worker here may start its type",
+    Fact.TASK_CLAIMED: "was taken by {worker}, attempt {attempt}",
+    Fact.TASK_SUCCEEDED: "succeeded after {duration}",
+    Fact.TASK_RETRYING: "failed after {duration} and waits for its next attempt",
+    Fact.TASK_FAILED: "failed for good after {duration}",
+    Fact.TASK_DIED: "failed for good after {duration} and went to the dead letters",
+    Fact.TASK_SNOOZED: "asked to run later",
+    Fact.TASK_RELEASED: "was given back unfinished",
+    Fact.TASK_LOST: "was taken back from a worker that vanished",
+    Fact.TASK_CANCEL_ASKED: "was asked to stop",
+    Fact.TASK_CANCELLED: "was cancelled",
+    Fact.TASK_RETRIED: "was sent round again by hand",
+}
+
+
+@click.command("tasks")
+@click.option("--status", type=click.Choice([*map(str, Status), "completed"]), help="Only those in this status.")
+@click.option("--type", "type_", metavar="TYPE", help="Only those of this type.")
+@click.option("--queue", metavar="NAME", help="Only those of this queue.")
+@tag_option
+@limit_option
+@cursor_option
+@global_options
+def tasks_command(
+    status: str | None, type_: str | None, queue: str | None, tags: dict[str, str], limit: int, cursor: str | None
+) -> None:
+    """List tasks."""
+
+    async def look(client: Client) -> tuple[Page[TaskInfo], int]:
+        page = await client.list_tasks(status, type=type_, queue=queue, tags=tags or None, limit=limit, cursor=cursor)
+        return page, (await client.open_store()).now()
+
+    page, now = ask(look)
+    show_page(page, now, "no tasks")
+
+
+def show_page(page: Page[TaskInfo], now: int, empty: str) -> None:
+    if output.as_json():
+        output.show_json({"tasks": page.items, "cursor": page.cursor})
+        return
+    output.show_table(COLUMNS, [_row(task, now) for task in page], empty)
+    if page.cursor is not None:
+        click.secho(f"more with --cursor {page.cursor}", dim=True)
+
+
+def _row(task: TaskInfo, now: int) -> Sequence[object]:
+    when = output.age(to_millis(when_of(task)), now)
+    return task.id, task.type, task.status, task.queue, task.priority, task.attempt, when, note_of(task)
+
+
+def when_of(task: TaskInfo) -> datetime:
+    """The moment that matters in its status."""
+    if task.status in DELAYED:
+        return task.scheduled_at
+    return task.finished_at or task.started_at or task.submitted_at
+
+
+def note_of(task: TaskInfo) -> str:
+    if task.status is Status.RUNNING and task.progress is not None:
+        return f"{task.progress:.0%} {task.progress_note}".rstrip()
+    if task.status is Status.BLOCKED:
+        return f"waits for {', '.join(task.waiting_for)}"
+    if task.status is Status.SUCCESS:
+        return f"in {output.duration(task.execution_time)}" if task.execution_time is not None else ""
+    return first_line(task.last_error)
+
+
+def first_line(text: str | None) -> str:
+    return (text or "").partition("\n")[0]
+
+
+@click.command("task")
+@click.argument("task_id", metavar="ID")
+@global_options
+def task_command(task_id: str) -> None:
+    """Show everything known about a task, and why it is not running."""
+
+    async def look(client: Client) -> tuple[TaskInfo, str, list[Event]]:
+        info = await client.get_task(task_id)
+        return info, await client.explain(task_id), await client.events.read(0, STORY_MAX, task_id=task_id)
+
+    info, explanation, story = ask(look)
+    if output.as_json():
+        import msgspec
+
+        events = [event_document(event) for event in story]
+        output.show_json({**msgspec.structs.asdict(info), "explanation": explanation, "events": events})
+        return
+    _show_facts(info, explanation)
+    if story:
+        output.show_heading("What happened")
+        _tell_story(story)
+    if info.log:
+        output.show_heading("Log")
+        for line in info.log:
+            click.echo(f"  {output.clean(line)}")
+    if info.last_error:
+        output.show_heading("Last error")
+        for line in output.clean_lines(info.last_error.rstrip()):
+            click.echo(f"  {line}")
+
+
+def _show_facts(info: TaskInfo, explanation: str) -> None:
+    result = info.result
+    progress = None if info.progress is None else f"{info.progress:.0%} {info.progress_note}".rstrip()
+    output.show_facts(
+        [
+            ("id", info.id),
+            ("type", info.type),
+            ("status", info.status),
+            ("", explanation),
+            ("queue", f"{info.queue}, priority {info.priority}"),
+            ("attempt", f"{info.attempt} of {info.max_retry + 1}"),
+            ("lost workers", info.losses or None),
+            ("payload", output.json_text(info.payload, one_line=True)),
+            ("result", output.json_text(result.data, one_line=True) if result and result.data is not None else None),
+            ("progress", progress),
+            ("submitted", output.moment(info.submitted_at)),
+            ("due", output.moment(info.scheduled_at) if info.status in DELAYED else None),
+            ("started", output.moment(info.started_at)),
+            ("finished", output.moment(info.finished_at)),
+            ("run time", None if info.execution_time is None else output.duration(info.execution_time)),
+            ("worker", info.worker_id),
+            ("schedule", info.schedule_id),
+            ("depends on", ", ".join(info.depends_on)),
+            ("key", info.key),
+            ("tags", ", ".join(f"{name}={text}" for name, text in info.tags.items())),
+            ("context", output.json_text(info.context, one_line=True) if info.context else None),
+            ("cancelling", "asked to stop" if info.cancelling else None),
+        ],
+        {"status": output.status_color(info.status), "": "cyan"},
+    )
+
+
+def _tell_story(story: list[Event]) -> None:
+    before = story[0].at
+    for event in story:
+        text = _SAID.get(Fact(event.kind), event.kind).format(
+            worker=event.worker_id, attempt=event.attempt, duration=output.duration(event.duration)
+        )
+        if event.detail:
+            text += f": {first_line(event.detail)}"
+        waited = f"+{output.duration((event.at - before) / 1000)}" if event.at > before else ""
+        click.echo(f"  {click.style(output.clock(event.at), dim=True)}  {waited:>8}  {output.clean(text)}")
+        before = event.at
+
+
+def event_document(event: Event) -> dict[str, Any]:
+    """An event with all its keys, whether they say something or not."""
+    document = {name: getattr(event, name) for name in event.__struct_fields__}
+    return {**document, "at": to_datetime(event.at)}
+
+
+# --- steering
+
+
+@click.command("cancel")
+@click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
+@click.option("--force", is_flag=True, help="Ask running handlers to stop, too.")
+@global_options
+def cancel_command(task_ids: tuple[str, ...], force: bool) -> None:
+    """Cancel waiting tasks; with --force also running ones."""
+    _each(task_ids, lambda client, task_id: client.cancel(task_id, force), "cancelled")
+
+
+@click.command("retry")
+@click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
+@global_options
+def retry_command(task_ids: tuple[str, ...]) -> None:
+    """Run ended tasks again, or delayed ones now."""
+    _each(task_ids, lambda client, task_id: client.retry(task_id), "sent to run")
+
+
+@click.command("delete")
+@click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
+@global_options
+def delete_command(task_ids: tuple[str, ...]) -> None:
+    """Delete ended tasks."""
+    _each(task_ids, lambda client, task_id: client.delete(task_id), "deleted")
+
+
+def _each(task_ids: tuple[str, ...], act: Callable[[Client, str], Awaitable[None]], word: str) -> None:
+    """Do it to every task named; what one refuses does not hold up the others."""
+
+    async def go(client: Client) -> list[dict[str, Any]]:
+        answers: list[dict[str, Any]] = []
+        for task_id in task_ids:
+            try:
+                await act(client, task_id)
+                answers.append({"id": task_id, "done": word, "error": None})
+            except StoreError:
+                raise
+            except TickworkError as error:
+                answers.append({"id": task_id, "done": None, "error": str(error)})
+        return answers
+
+    answers = ask(go)
+    if output.as_json():
+        output.show_json(answers)
+    for answer in answers:
+        if answer["error"]:
+            click.echo(click.style("error: ", fg="red", bold=True) + output.clean(answer["error"]), err=True)
+        elif not output.as_json():
+            click.echo(f"{output.clean(answer['id'])}  {word}")
+    if any(answer["error"] for answer in answers):
+        click.get_current_context().exit(1)

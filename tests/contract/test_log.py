@@ -1,0 +1,451 @@
+"""The log tells every task's story in order, and hints wake whoever wants to look again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.support.stores import Bench
+from tickwork.model import (
+    Aborted,
+    Failed,
+    Lease,
+    Policy,
+    Released,
+    Schedule,
+    Snoozed,
+    Spec,
+    Status,
+    Stopped,
+    Succeeded,
+    Worker,
+)
+from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK
+
+# --- stories
+
+
+async def take(bench: Bench, worker: str = "w1") -> Lease:
+    (grant,) = await bench.claim(worker=worker)
+    return grant.lease
+
+
+async def test_the_story_of_a_success(bench: Bench) -> None:
+    lease = await bench.start("it", queue="default")
+    bench.clock.advance(2)
+    await bench.end(Succeeded(lease, duration=1.5))
+    submitted, claimed, succeeded = await bench.events("it")
+    now = bench.clock.now()
+    assert (submitted.kind, submitted.at, submitted.attempt, submitted.worker_id) == (
+        "task.submitted",
+        now - 2000,
+        0,
+        "",
+    )
+    assert (claimed.kind, claimed.at, claimed.attempt, claimed.worker_id) == ("task.claimed", now - 2000, 1, "w1")
+    assert (succeeded.kind, succeeded.at, succeeded.attempt, succeeded.duration) == ("task.succeeded", now, 1, 1.5)
+    assert {(event.id, event.type, event.queue) for event in (submitted, claimed, succeeded)} == {
+        ("it", "job", "default")
+    }
+
+
+async def test_the_story_of_retries_death_and_a_second_life(bench: Bench) -> None:
+    await bench.submit("it", delay=1000)
+    bench.clock.advance(1)
+    await bench.end(Failed(await take(bench), "first", 5000))
+    bench.clock.advance(5)
+    await bench.end(Failed(await take(bench), "second", 5000))
+    await bench.store.run_now("it")
+    await bench.end(Aborted(await take(bench), "third"))
+    await bench.store.retry("it")
+    await bench.end(Succeeded(await take(bench)))
+    await bench.store.delete("it")
+    events = await bench.events("it")
+    assert [(event.kind.removeprefix("task."), event.attempt, event.detail) for event in events] == [
+        ("submitted", 0, ""),
+        ("due", 0, ""),
+        ("claimed", 1, ""),
+        ("retrying", 1, "first"),
+        ("due", 1, ""),
+        ("claimed", 2, ""),
+        ("retrying", 2, "second"),
+        ("hastened", 2, ""),
+        ("claimed", 3, ""),
+        ("died", 3, "third"),
+        ("retried", 0, ""),
+        ("claimed", 1, ""),
+        ("succeeded", 1, ""),
+        ("deleted", 1, ""),
+    ]
+
+
+async def test_the_story_of_losses_a_release_and_a_snooze(bench: Bench) -> None:
+    await bench.submit("it")
+    await take(bench, "first")
+    await bench.store.reclaim(10, gone=("first",), why="killed")
+    await bench.end(Released(await take(bench, "second")))
+    await bench.end(Snoozed(await take(bench, "third"), delay=1000))
+    bench.clock.advance(1)
+    await bench.end(Succeeded(await take(bench, "fourth")))
+    events = await bench.events("it")
+    assert [(event.kind.removeprefix("task."), event.worker_id) for event in events] == [
+        ("submitted", ""),
+        ("claimed", "first"),
+        ("lost", "first"),
+        ("claimed", "second"),
+        ("released", "second"),
+        ("claimed", "third"),
+        ("snoozed", "third"),
+        ("due", "third"),
+        ("claimed", "fourth"),
+        ("succeeded", "fourth"),
+    ]
+    assert "killed" in events[2].detail
+
+
+async def test_the_story_of_a_poison_task(bench: Bench) -> None:
+    await bench.submit("it")
+    for _ in range(3):
+        await take(bench)
+        await bench.store.reclaim(10, gone=("w1",))
+    kinds = await bench.facts("it")
+    assert kinds == ["task.submitted", *["task.claimed", "task.lost"] * 2, "task.claimed", "task.died"]
+    assert "3 lost workers" in (await bench.events("it"))[-1].detail
+
+
+async def test_the_story_of_a_forced_cancel(bench: Bench) -> None:
+    lease = await bench.start("it")
+    await bench.store.cancel("it", True, "operator")
+    await bench.end(Stopped(lease))
+    events = await bench.events("it")
+    assert [event.kind for event in events[1:]] == ["task.claimed", "task.cancel_asked", "task.cancelled"]
+    assert events[2].detail == "operator"
+
+
+async def test_the_story_of_dependants(bench: Bench) -> None:
+    await bench.submit("up")
+    await bench.submit("good", depends_on=("up",), run_after="end")
+    await bench.submit("bad", depends_on=("up",))
+    await bench.end(Aborted(await take(bench), "boom"))
+    await bench.propagate()
+    assert await bench.facts("good") == ["task.submitted", "task.resolved"]
+    assert await bench.facts("bad") == ["task.submitted", "task.cancelled"]
+    assert (await bench.events("good"))[-1].detail == "up"
+
+
+async def test_the_story_of_a_parked_task(bench: Bench) -> None:
+    await bench.submit("it", type="strange")
+    await bench.claim()
+    (grant,) = await bench.claim(types=("strange",))
+    await bench.end(Succeeded(grant.lease))
+    assert await bench.facts("it") == ["task.submitted", "task.parked", "task.claimed", "task.succeeded"]
+
+
+async def test_the_stories_of_all_else(bench: Bench) -> None:
+    store = bench.store
+    await store.pause("queue", "mail", "maintenance")
+    await store.resume("queue", "mail")
+    await store.pause("type", "send")
+    await store.resume("type", "send")
+    await store.beat(Worker(id="w1"))
+    await store.beat(Worker(id="w1"))
+    await store.leave("w1")
+    await store.leave("w1")
+    leader = await store.campaign("n1", 1000)
+    await store.campaign("n1", 1000)
+    await store.resign("n1", leader.term)
+    await store.put_schedule(Schedule(id="s", cron="@daily", task=Spec(id="", type="job", nonce="")))
+    await store.drop_schedule("s")
+    assert [(event.kind, event.id, event.detail) for event in await bench.events()] == [
+        ("queue.paused", "mail", "maintenance"),
+        ("queue.resumed", "mail", ""),
+        ("type.paused", "send", ""),
+        ("type.resumed", "send", ""),
+        ("worker.joined", "w1", ""),
+        ("worker.left", "w1", ""),
+        ("leader.elected", "n1", "term 1"),
+        ("leader.resigned", "n1", "term 1"),
+        ("schedule.put", "s", "@daily"),
+        ("schedule.dropped", "s", ""),
+    ]
+
+
+async def test_a_tasks_story_is_not_mixed_with_that_of_a_namesake(bench: Bench) -> None:
+    """Queues, types, workers and schedules may have any task's name."""
+    await bench.submit("it", queue="it", type="it")
+    await bench.store.pause("queue", "it")
+    await bench.store.pause("type", "it")
+    await bench.store.beat(Worker(id="it"))
+    assert await bench.facts("it") == ["task.submitted"]
+
+
+# --- reading
+
+
+async def test_numbers_grow_one_by_one(bench: Bench) -> None:
+    await bench.submit_many(3)
+    await bench.claim(2)
+    await bench.store.cancel("t2", False)
+    events = await bench.events()
+    assert [event.seq for event in events] == list(range(events[0].seq, events[0].seq + 6))
+    assert await bench.store.last_event() == events[-1].seq
+
+
+async def test_an_empty_log(bench: Bench) -> None:
+    assert await bench.store.events(0, 10) == ([], 0)
+    assert await bench.store.last_event() == 0
+
+
+async def test_reading_goes_on_where_it_stopped(bench: Bench) -> None:
+    await bench.submit_many(10)
+    everything = await bench.events()
+    seen, after = [], 0
+    while piece := (await bench.store.events(after, 3))[0]:
+        assert len(piece) <= 3
+        seen += piece
+        after = piece[-1].seq
+    assert seen == everything
+    await bench.submit("late")
+    ((late,), _) = await bench.store.events(after, 3)
+    assert late.id == "late"
+    assert late.seq == after + 1
+
+
+async def test_reading_one_tasks_facts_goes_on_too(bench: Bench) -> None:
+    await bench.submit("it")
+    for number in range(3):
+        await bench.end(Released(await take(bench)))
+        await bench.submit(f"noise{number}")
+    whole = [event for event in await bench.events() if event.id == "it"]
+    assert len(whole) == 7
+    (first, _) = await bench.store.events(0, 2, "it")
+    (rest, _) = await bench.store.events(first[-1].seq, 100, "it")
+    assert first + rest == whole
+
+
+async def test_a_limit_counts_the_facts_asked_for(bench: Bench) -> None:
+    await bench.submit_many(20)
+    await bench.submit("it")
+    assert [event.id for event in (await bench.store.events(0, 1, "it"))[0]] == ["it"]
+
+
+async def test_reading_beyond_the_end_is_empty(bench: Bench) -> None:
+    await bench.submit("it")
+    assert await bench.store.events(await bench.store.last_event() + 100, 10) == ([], 0)
+
+
+@pytest.mark.parametrize("policy", [Policy(events_max=10)], ids=["ten"])
+@pytest.mark.parametrize("pruned", [False, True], ids=["as-is", "pruned"])
+async def test_a_bounded_log_says_how_much_it_dropped(bench: Bench, policy: Policy, pruned: bool) -> None:
+    await bench.submit_many(25)
+    if pruned:
+        await bench.store.prune(100)
+    events, dropped = await bench.store.events(0, 1000)
+    assert [event.id for event in events] == [f"t{number}" for number in range(15, 25)]
+    assert dropped == events[0].seq - 1 == 15
+    assert await bench.store.last_event() == 25
+
+
+@pytest.mark.parametrize("policy", [Policy(events_max=10)], ids=["ten"])
+async def test_a_reader_that_fell_behind_can_tell(bench: Bench, policy: Policy) -> None:
+    await bench.submit_many(5)
+    seen, dropped = await bench.store.events(0, 1000)
+    assert dropped == 0
+    await bench.submit_many(30, "later")
+    await bench.store.prune(100)
+    after = seen[-1].seq
+    events, dropped = await bench.store.events(after, 1000)
+    assert dropped > after, "facts between them are gone"
+    assert events[0].seq == dropped + 1
+    assert [event.seq for event in events] == list(range(dropped + 1, 36))
+
+
+@pytest.mark.parametrize("policy", [Policy(events_max=10)], ids=["ten"])
+async def test_numbers_go_on_after_the_log_was_cut(bench: Bench, policy: Policy) -> None:
+    for round_ in range(5):
+        await bench.submit_many(7, f"r{round_}-")
+        await bench.store.prune(100)
+        assert await bench.store.last_event() == 7 * (round_ + 1)
+
+
+@pytest.mark.parametrize("policy", [Policy(events=False)], ids=["off"])
+async def test_a_log_that_is_off_holds_nothing(bench: Bench, policy: Policy) -> None:
+    await bench.end(Succeeded(await bench.start("it")))
+    await bench.store.pause("queue", "mail")
+    await bench.store.beat(Worker(id="w1"))
+    await bench.store.campaign("n1", 1000)
+    assert await bench.store.events(0, 10) == ([], 0)
+    assert await bench.store.last_event() == 0
+
+
+# --- hints: a hint that is lost costs latency, so they are tested, but nothing is built on them
+
+PATIENCE = 10.0  # seconds until a hint that does not come fails the test
+
+
+async def do_submit(bench: Bench) -> None:
+    await bench.submit("new")
+
+
+async def do_resolve(bench: Bench) -> None:
+    await bench.store.resolve("blocked", "pending", True)
+
+
+async def do_promote(bench: Bench) -> None:
+    await bench.store.promote(10)
+
+
+async def do_run_now(bench: Bench) -> None:
+    await bench.store.run_now("pending")
+
+
+async def do_release(bench: Bench) -> None:
+    await bench.end(Released((await bench.record("running")).lease))
+
+
+async def do_reclaim(bench: Bench) -> None:
+    await bench.store.reclaim(10, gone=("w1",))
+
+
+async def do_retry(bench: Bench) -> None:
+    await bench.store.retry("dead")
+
+
+async def do_resume(bench: Bench) -> None:
+    await bench.store.resume("queue", "closed")
+
+
+async def crowd(bench: Bench) -> None:
+    await bench.bring(Status.DEAD, "dead")
+    await bench.bring(Status.RUNNING, "running")
+    await bench.bring(Status.PENDING, "pending")
+    await bench.submit("blocked", depends_on=("pending",))
+    await bench.store.pause("queue", "closed")
+    bench.clock.advance(60)  # the pending one is due; moving the clock raises every hint, so not later
+
+
+MAKES_WORK = pytest.mark.parametrize(
+    "act", [do_submit, do_resolve, do_promote, do_run_now, do_release, do_reclaim, do_retry, do_resume]
+)
+
+
+@MAKES_WORK
+async def test_whatever_may_give_work_raises_the_work_hint(
+    bench: Bench, act: Callable[[Bench], Awaitable[None]]
+) -> None:
+    await crowd(bench)
+    with bench.store.hint(WORK) as hint:
+        assert await hint.wait(0) is False
+        await act(bench)
+        assert await hint.wait(PATIENCE) is True, "raised before anyone waited, it is kept"
+        assert await hint.wait(0) is False, "and it is lowered by being seen"
+
+
+@MAKES_WORK
+async def test_the_work_hint_wakes_who_waits(bench: Bench, act: Callable[[Bench], Awaitable[None]]) -> None:
+    await crowd(bench)
+    with bench.store.hint(WORK) as hint:
+        waiting = asyncio.create_task(hint.wait(PATIENCE))
+        await asyncio.sleep(0)
+        await act(bench)
+        assert await waiting is True
+
+
+async def test_a_forced_cancel_raises_the_control_hint(bench: Bench) -> None:
+    await bench.start("it")
+    with bench.store.hint(CONTROL) as hint:
+        await bench.store.cancel("it", False)
+        assert await hint.wait(0) is False
+        await bench.store.cancel("it", True)
+        assert await hint.wait(PATIENCE) is True
+
+
+async def test_every_fact_raises_the_events_hint(bench: Bench) -> None:
+    with bench.store.hint(EVENTS) as hint:
+        await bench.store.pause("queue", "mail")
+        assert await hint.wait(PATIENCE) is True
+        await bench.submit("it")
+        assert await hint.wait(PATIENCE) is True
+
+
+async def test_an_end_that_others_wait_for_raises_the_outbox_hint(bench: Bench) -> None:
+    lease = await bench.start("up")
+    await bench.submit("it", depends_on=("up",))
+    with bench.store.hint(OUTBOX) as hint:
+        await bench.end(Aborted(lease, "boom"))
+        assert await hint.wait(PATIENCE) is True
+        await bench.submit("late", depends_on=("up",))
+        assert await hint.wait(PATIENCE) is True
+
+
+async def test_an_end_that_nobody_waits_for_does_not_raise_it(bench: Bench) -> None:
+    lease = await bench.start("it")
+    with bench.store.hint(OUTBOX) as hint:
+        await bench.end(Succeeded(lease))
+        assert await hint.wait(0) is False
+
+
+async def test_a_new_or_changed_schedule_raises_its_hint(bench: Bench) -> None:
+    schedule = Schedule(id="s", cron="@daily", task=Spec(id="", type="job", nonce=""))
+    with bench.store.hint(SCHEDULES) as hint:
+        await bench.store.put_schedule(schedule)
+        assert await hint.wait(PATIENCE) is True
+        await bench.store.set_schedule("s", enabled=False)
+        assert await hint.wait(PATIENCE) is True
+
+
+@pytest.mark.parametrize("how", ["success", "death", "stop", "cancel", "loss"])
+async def test_the_end_of_a_task_wakes_who_waits_for_it(bench: Bench, how: str) -> None:
+    lease = await bench.start("it")
+    await bench.submit("other")
+    with bench.store.hint("it") as hint, bench.store.hint("other") as other:
+        match how:
+            case "success":
+                await bench.end(Succeeded(lease))
+            case "death":
+                await bench.end(Aborted(lease, "boom"))
+            case "stop":
+                await bench.end(Stopped(lease))
+            case "loss":
+                await bench.store.cancel("it", True)
+                await bench.store.reclaim(10, gone=("w1",))
+            case _:
+                await bench.end(Snoozed(lease))
+                await bench.store.cancel("it", False)
+        assert await hint.wait(PATIENCE) is True
+        assert await other.wait(0) is False
+
+
+async def test_a_retry_is_no_end(bench: Bench) -> None:
+    lease = await bench.start("it")
+    with bench.store.hint("it") as hint:
+        await bench.end(Failed(lease, "boom", 1000))
+        assert await hint.wait(0) is False
+
+
+async def test_a_hint_that_is_not_raised_runs_out(bench: Bench) -> None:
+    with bench.store.hint(CONTROL) as hint:
+        assert await hint.wait(0.01) is False
+
+
+async def test_several_may_wait_on_one_topic(bench: Bench) -> None:
+    with bench.store.hint(WORK) as first, bench.store.hint(WORK) as second:
+        await bench.submit("it")
+        assert await first.wait(PATIENCE) is True
+        assert await second.wait(PATIENCE) is True
+
+
+async def test_leaving_a_hint_leaves_the_others(bench: Bench) -> None:
+    with bench.store.hint(WORK) as stays:
+        with bench.store.hint(WORK):
+            pass
+        await bench.submit("it")
+        assert await stays.wait(PATIENCE) is True
+
+
+async def test_moving_the_clock_wakes_everybody(bench: Bench) -> None:
+    with bench.store.hint(WORK) as hint:
+        bench.clock.advance(1)
+        assert await hint.wait(PATIENCE) is True

@@ -1,0 +1,188 @@
+"""Who is there and who leads: by the store's clock alone."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tests.support.stores import START, Bench
+from tickwork.model import Leader, Policy, Worker
+
+FULL = Worker(
+    id="w1",
+    node="n1",
+    host="host-a",
+    pid=42,
+    pid_started="1234",
+    address="http://10.0.0.1:8080",
+    queues=("mail", "default"),
+    task_types=("send", "resize"),
+    labels={"gpu": "yes"},
+    weight=3,
+    capacity=4,
+    running=2,
+    leaked=1,
+)
+
+# --- workers
+
+
+async def test_a_beat_makes_a_member_and_keeps_all_it_says(bench: Bench) -> None:
+    assert await bench.store.beat(FULL) is None
+    expected = replace(FULL, started_at=START, beat_at=START, expires_at=START + Policy().lease_ttl)
+    assert await bench.store.workers() == [expected]
+    assert (await bench.store.stats()).workers == 1
+
+
+async def test_a_beat_renews_and_updates(bench: Bench) -> None:
+    await bench.store.beat(FULL)
+    bench.clock.advance(10)
+    await bench.store.beat(replace(FULL, running=4, started_at=99, beat_at=99, expires_at=99))
+    (member,) = await bench.store.workers()
+    assert (member.started_at, member.beat_at, member.expires_at) == (START, START + 10_000, START + 40_000)
+    assert (member.running, member.status) == (4, "busy")
+    assert await bench.facts() == ["worker.joined"]
+
+
+async def test_members_are_listed_by_name(bench: Bench) -> None:
+    for name in ("b", "c", "a"):
+        await bench.store.beat(Worker(id=name))
+    assert [worker.id for worker in await bench.store.workers()] == ["a", "b", "c"]
+
+
+async def test_who_leaves_is_gone(bench: Bench) -> None:
+    await bench.store.beat(FULL)
+    await bench.store.leave("w1")
+    assert await bench.store.workers() == []
+    assert (await bench.store.stats()).workers == 0
+    await bench.store.leave("w1")
+    await bench.store.leave("nobody")
+    assert await bench.facts() == ["worker.joined", "worker.left"]
+
+
+async def test_who_left_is_not_lost(bench: Bench) -> None:
+    await bench.store.beat(FULL)
+    await bench.store.leave("w1")
+    await bench.pass_time(60)
+    assert (await bench.store.reclaim(10)).lost_workers == []
+
+
+async def test_who_comes_back_after_leaving_starts_anew(bench: Bench) -> None:
+    await bench.store.beat(FULL)
+    await bench.store.leave("w1")
+    bench.clock.advance(5)
+    await bench.store.beat(FULL)
+    (member,) = await bench.store.workers()
+    assert member.started_at == START + 5000
+    assert await bench.facts() == ["worker.joined", "worker.left", "worker.joined"]
+
+
+async def test_leaving_does_not_give_up_leases(bench: Bench) -> None:
+    lease = await bench.start("it")
+    await bench.store.beat(Worker(id="w1"))
+    await bench.store.leave("w1")
+    assert await bench.store.extend([lease], 1000) == ["held"]
+
+
+async def test_a_lost_worker_stays_visible_for_an_hour(bench: Bench) -> None:
+    await bench.store.beat(FULL)
+    await bench.store.reclaim(10, gone=("w1",))
+    bench.clock.advance(3599)
+    await bench.store.prune(100)
+    assert [worker.id for worker in await bench.store.workers()] == ["w1"]
+    bench.clock.advance(1)
+    await bench.store.prune(100)
+    assert await bench.store.workers() == []
+
+
+async def test_prune_leaves_living_workers(bench: Bench) -> None:
+    await bench.store.beat(FULL)
+    bench.clock.advance(7200)
+    await bench.store.prune(100)
+    assert [worker.id for worker in await bench.store.workers()] == ["w1"]
+
+
+# --- leadership
+
+
+async def test_of_two_candidates_one_leads(bench: Bench) -> None:
+    first = await bench.store.campaign("a", 10_000)
+    assert first == Leader("a", 1, START + 10_000)
+    assert await bench.store.campaign("b", 10_000) == first
+
+
+async def test_the_leader_renews_in_the_same_term(bench: Bench) -> None:
+    await bench.store.campaign("a", 10_000)
+    bench.clock.advance(9.999)
+    assert await bench.store.campaign("a", 10_000) == Leader("a", 1, START + 19_999)
+    assert (await bench.facts()).count("leader.elected") == 1
+
+
+async def test_leadership_ends_by_the_stores_clock(bench: Bench) -> None:
+    await bench.store.campaign("a", 10_000)
+    bench.clock.advance(9.999)
+    assert (await bench.store.campaign("b", 10_000)).id == "a"
+    bench.clock.advance(0.001)
+    assert await bench.store.campaign("b", 5000) == Leader("b", 2, START + 15_000)
+    assert (await bench.store.campaign("a", 10_000)).id == "b"
+
+
+async def test_a_leader_that_let_it_lapse_gets_a_new_term(bench: Bench) -> None:
+    await bench.store.campaign("a", 10_000)
+    bench.clock.advance(10)
+    assert (await bench.store.campaign("a", 10_000)).term == 2
+
+
+async def test_terms_only_grow(bench: Bench) -> None:
+    terms = []
+    for number in range(6):
+        leader = await bench.store.campaign(f"n{number % 2}", 1000)
+        terms.append(leader.term)
+        if number % 3:
+            await bench.store.resign(leader.id, leader.term)
+        else:
+            bench.clock.advance(1)
+    assert terms == [1, 2, 3, 4, 5, 6]
+
+
+async def test_who_resigns_makes_room_at_once(bench: Bench) -> None:
+    await bench.store.campaign("a", 10_000)
+    assert await bench.store.resign("a", 1) is True
+    assert await bench.store.beat(FULL) is None
+    assert await bench.store.campaign("b", 10_000) == Leader("b", 2, START + 10_000)
+
+
+async def test_who_resigned_does_not_lead_again_because_the_clock_went_back(bench: Bench) -> None:
+    await bench.store.campaign("a", 10_000)
+    await bench.store.resign("a", 1)
+    bench.clock.advance(-5)
+    assert await bench.store.beat(FULL) is None
+    assert (await bench.store.campaign("b", 10_000)).id == "b"
+
+
+async def test_a_stale_resignation_is_refused(bench: Bench) -> None:
+    assert await bench.store.resign("a", 1) is False
+    await bench.store.campaign("a", 1000)
+    assert await bench.store.resign("b", 1) is False
+    assert await bench.store.resign("a", 2) is False
+    bench.clock.advance(1)
+    await bench.store.campaign("b", 1000)
+    assert await bench.store.resign("a", 1) is False
+    assert (await bench.store.campaign("c", 1000)).id == "b"
+
+
+async def test_an_old_term_of_the_present_leader_is_refused(bench: Bench) -> None:
+    await bench.store.campaign("a", 1000)
+    bench.clock.advance(1)
+    await bench.store.campaign("a", 1000)
+    assert await bench.store.resign("a", 1) is False
+    assert (await bench.store.campaign("b", 1000)).id == "a"
+
+
+async def test_every_beat_says_who_leads(bench: Bench) -> None:
+    assert await bench.store.beat(FULL) is None
+    leader = await bench.store.campaign("a", 10_000)
+    assert await bench.store.beat(FULL) == leader
+    bench.clock.advance(9.999)
+    assert await bench.store.beat(FULL) == leader
+    bench.clock.advance(0.001)
+    assert await bench.store.beat(FULL) is None

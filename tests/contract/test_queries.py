@@ -1,0 +1,243 @@
+"""Lists, counts and pauses: what operators and the dashboard see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.stores import Bench
+from tickwork.errors import StoreError
+from tickwork.model import Band, Status, Succeeded, Worker
+from tickwork.store.base import PAGE_MAX, Pause, Query
+
+# --- pages
+
+
+async def test_pages_are_newest_first(bench: Bench) -> None:
+    await bench.submit_many(3)
+    records, cursor = await bench.store.page(Query())
+    assert ([record.id for record in records], cursor) == (["t2", "t1", "t0"], None)
+
+
+async def test_a_page_holds_whole_records(bench: Bench) -> None:
+    await bench.end(Succeeded(await bench.start("it", tags={"a": "b"}), b"1"))
+    (records, _) = await bench.store.page(Query())
+    assert records == [await bench.record("it")]
+
+
+async def test_an_empty_store_has_an_empty_page(bench: Bench) -> None:
+    assert await bench.store.page(Query()) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, ["job-b-dev", "mail-b-prod", "mail-a-prod", "job-a-prod"]),
+        ({"type": "mail"}, ["mail-b-prod", "mail-a-prod"]),
+        ({"queue": "a"}, ["mail-a-prod", "job-a-prod"]),
+        ({"tags": {"env": "prod"}}, ["mail-b-prod", "mail-a-prod", "job-a-prod"]),
+        ({"tags": {"env": "prod", "queue": "b"}}, ["mail-b-prod"]),
+        ({"tags": {"env": "prod", "missing": "x"}}, []),
+        ({"tags": {}}, ["job-b-dev", "mail-b-prod", "mail-a-prod", "job-a-prod"]),
+        ({"type": "mail", "queue": "b", "tags": {"env": "prod"}}, ["mail-b-prod"]),
+        ({"type": "nothing"}, []),
+        ({"status": Status.READY, "type": "job"}, ["job-b-dev"]),
+        ({"status": Status.CANCELLED}, ["job-a-prod"]),
+        ({"status": Status.CANCELLED, "queue": "a"}, ["job-a-prod"]),
+        ({"status": Status.RUNNING}, []),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("limit", [1, 2, 50])
+async def test_filters(bench: Bench, query: dict[str, Any], expected: list[str], limit: int) -> None:
+    for name in ("job-a-prod", "mail-a-prod", "mail-b-prod", "job-b-dev"):
+        kind, queue, env = name.split("-")
+        await bench.submit(name, type=kind, queue=queue, tags={"env": env, "queue": queue})
+    await bench.store.cancel("job-a-prod", False)
+    found = await bench.walk(limit=limit, **query)
+    assert found == expected if "status" not in query else sorted(found) == sorted(expected)
+
+
+@pytest.mark.parametrize("status", [s for s in Status if s not in (Status.ASSIGNED, Status.FAILED)], ids=str)
+async def test_every_status_can_be_listed(bench: Bench, status: Status) -> None:
+    await bench.bring(status)
+    assert "it" in await bench.walk(status=status)
+    others = [task_id for other in Status if other is not status for task_id in await bench.walk(status=other)]
+    assert "it" not in others
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 10, 11])
+async def test_a_walk_gives_every_task_exactly_once(bench: Bench, limit: int) -> None:
+    ids = await bench.submit_many(10)
+    assert await bench.walk(limit=limit) == ids[::-1]
+
+
+async def test_a_page_never_holds_more_than_its_limit(bench: Bench) -> None:
+    await bench.submit_many(10)
+    cursor: str | None = None
+    for expected in (4, 4, 2):
+        records, cursor = await bench.store.page(Query(limit=4, cursor=cursor))
+        assert len(records) == expected
+    assert cursor is None
+
+
+@pytest.mark.parametrize("query", [{}, {"queue": "default"}, {"status": Status.READY}], ids=str)
+async def test_a_full_last_page_has_no_cursor(bench: Bench, query: dict[str, Any]) -> None:
+    await bench.submit_many(4)
+    first, cursor = await bench.store.page(Query(limit=2, **query))
+    assert cursor is not None
+    second, cursor = await bench.store.page(Query(limit=2, cursor=cursor, **query))
+    assert (len(first), len(second), cursor) == (2, 2, None)
+
+
+@pytest.mark.parametrize("query", [{}, {"queue": "default"}, {"status": Status.READY}], ids=str)
+async def test_a_walk_over_more_than_one_look(bench: Bench, query: dict[str, Any]) -> None:
+    ids = await bench.submit_many(2 * PAGE_MAX + 300)
+    found = await bench.walk(limit=400, **query)
+    assert found == ids[::-1] if "status" not in query else sorted(found) == sorted(ids)
+
+
+@pytest.mark.parametrize("query", [{}, {"queue": "default"}, {"status": Status.READY}], ids=str)
+async def test_no_call_looks_at_more_than_it_may_however_large_the_limit(bench: Bench, query: dict[str, Any]) -> None:
+    ids = await bench.submit_many(PAGE_MAX + 5)
+    records, cursor = await bench.store.page(Query(limit=10 * PAGE_MAX, **query))
+    assert len(records) <= PAGE_MAX
+    assert cursor is not None
+    assert sorted(await bench.walk(limit=10 * PAGE_MAX, **query)) == sorted(ids)
+
+
+@pytest.mark.parametrize("status", [s for s in Status if s not in (Status.ASSIGNED, Status.FAILED)], ids=str)
+@pytest.mark.parametrize("limit", [1, 2, 5])
+async def test_a_walk_over_one_status_gives_each_of_it_once(bench: Bench, status: Status, limit: int) -> None:
+    """Each status may have an order of its own, and many of them may share one moment."""
+    for number in range(5):
+        await bench.submit("upstream", delay=3_600_000)
+        await bench.bring(status, f"it{number}")
+        if number == 2:
+            bench.clock.advance(0.001)
+    found = await bench.walk(status=status, limit=limit)
+    assert sorted(task_id for task_id in found if task_id != "upstream") == [f"it{number}" for number in range(5)]
+
+
+async def test_a_needle_far_down_is_found_by_a_walk(bench: Bench) -> None:
+    await bench.submit("needle", type="rare", tags={"find": "me"})
+    await bench.submit_many(2 * PAGE_MAX)
+    assert await bench.walk(type="rare") == ["needle"]
+    assert await bench.walk(tags={"find": "me"}, limit=1) == ["needle"]
+    records, cursor = await bench.store.page(Query(type="rare"))
+    assert records or cursor, "an empty page with a cursor says: look further"
+
+
+async def test_a_walk_goes_on_while_tasks_come_and_go(bench: Bench) -> None:
+    await bench.submit_many(6)
+    records, cursor = await bench.store.page(Query(limit=2))
+    assert [record.id for record in records] == ["t5", "t4"]
+    await bench.submit("new")
+    for task_id in ("t4", "t3"):  # the one the cursor stands on, and the next
+        await bench.store.cancel(task_id, False)
+        await bench.store.delete(task_id)
+    rest: list[str] = []
+    while cursor is not None:
+        records, cursor = await bench.store.page(Query(limit=2, cursor=cursor))
+        rest += [record.id for record in records]
+    assert rest == ["t2", "t1", "t0"]
+
+
+@pytest.mark.parametrize("cursor", ["abc", "1.5", "9" * 40, "-1", "'; DROP TABLE tasks"])
+async def test_a_cursor_that_was_never_given_is_refused_or_leads_nowhere_new(bench: Bench, cursor: str) -> None:
+    await bench.submit_many(3)
+    try:
+        records, _ = await bench.store.page(Query(cursor=cursor))
+    except StoreError:
+        return
+    assert {record.id for record in records} <= {"t0", "t1", "t2"}
+
+
+# --- counts
+
+
+async def test_counts_of_an_empty_store(bench: Bench) -> None:
+    stats = await bench.store.stats()
+    assert stats.statuses == dict.fromkeys(Status, 0)
+    assert (stats.ready, stats.parked, stats.workers, stats.dropped) == ({}, {}, 0, 0)
+
+
+async def test_counts_by_status(bench: Bench) -> None:
+    await bench.bring(Status.SUCCESS, "done")
+    await bench.bring(Status.DEAD, "dead")
+    await bench.bring(Status.RETRYING, "retrying")
+    await bench.bring(Status.RUNNING, "running")
+    await bench.submit("pending", delay=1000)
+    await bench.submit("blocked", depends_on=("pending",))
+    await bench.submit_many(2, "ready")
+    await bench.submit("cancelled")
+    await bench.store.cancel("cancelled", False)
+    assert (await bench.store.stats()).statuses == {
+        Status.PENDING: 1,
+        Status.BLOCKED: 1,
+        Status.READY: 2,
+        Status.ASSIGNED: 0,
+        Status.RUNNING: 1,
+        Status.RETRYING: 1,
+        Status.SUCCESS: 1,
+        Status.FAILED: 0,
+        Status.DEAD: 1,
+        Status.CANCELLED: 1,
+    }
+
+
+async def test_ready_tasks_are_counted_by_queue_and_band(bench: Bench) -> None:
+    for queue, priority in (("a", 10), ("a", 10), ("a", 3), ("b", 5), ("b", 9)):
+        await bench.submit(queue=queue, priority=priority)
+    assert (await bench.store.stats()).ready == {("a", Band.HIGH): 2, ("a", Band.LOW): 1, ("b", Band.NORMAL): 2}
+    await bench.claim(10, queues=("a", "b"))
+    assert (await bench.store.stats()).ready == {}
+
+
+async def test_parked_tasks_are_counted_by_queue_and_type_over_all_bands(bench: Bench) -> None:
+    for queue, kind, priority in (("a", "x", 10), ("a", "x", 1), ("a", "y", 5), ("b", "x", 5)):
+        await bench.submit(queue=queue, type=kind, priority=priority)
+    await bench.claim(10, queues=("a", "b"))
+    stats = await bench.store.stats()
+    assert stats.parked == {("a", "x"): 2, ("a", "y"): 1, ("b", "x"): 1}
+    assert sum(stats.ready.values()) == 4, "parked tasks are ready tasks"
+
+
+async def test_only_living_workers_are_counted(bench: Bench) -> None:
+    for name in ("a", "b", "c"):
+        await bench.store.beat(Worker(id=name))
+    await bench.store.leave("a")
+    await bench.store.reclaim(10, gone=("b",))
+    assert (await bench.store.stats()).workers == 1
+
+
+# --- pauses
+
+
+async def test_pauses_are_listed_with_time_and_note(bench: Bench) -> None:
+    now = bench.clock.now()
+    await bench.store.pause("type", "send", "provider is down")
+    await bench.store.pause("queue", "b")
+    await bench.store.pause("queue", "a")
+    assert await bench.store.paused() == [
+        Pause("queue", "a", now),
+        Pause("queue", "b", now),
+        Pause("type", "send", now, "provider is down"),
+    ]
+
+
+async def test_a_second_pause_replaces_the_note(bench: Bench) -> None:
+    await bench.store.pause("queue", "a", "first")
+    bench.clock.advance(1)
+    await bench.store.pause("queue", "a", "second")
+    assert await bench.store.paused() == [Pause("queue", "a", bench.clock.now(), "second")]
+    assert await bench.store.resume("queue", "a") is True
+    assert await bench.store.paused() == []
+    assert await bench.store.resume("queue", "a") is False
+
+
+async def test_the_clock_is_the_stores(bench: Bench) -> None:
+    assert bench.store.now() == bench.clock.now()
+    bench.clock.advance(5)
+    assert bench.store.now() == bench.clock.now()
