@@ -124,7 +124,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(run(Path(folder), options.kills, options.seed))
     print(
-        f"{options.kills} kills: {found.acked} acknowledged, {len(found.lost)} lost, {len(found.unfinished)} unfinished, "
+        f"{options.kills} kills: {found.acked} acknowledged, "
+        f"{len(found.lost)} lost, {len(found.unfinished)} unfinished, "
         f"{len(found.ended_twice)} ended twice, {found.reruns} reruns of {found.starts} starts, "
         f"{len(found.unexplained_reruns)} of them unexplained"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -46,6 +46,7 @@ class Rows:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._specs = connection.specs
+        self._running = connection.running
 
     def insert(self, record: Record) -> bool:
         """False when there is a task of that id."""
@@ -61,19 +62,32 @@ class Rows:
         self._remember(record.seq, spec)
         return True
 
-    def save_started(self, records: Iterable[Record]) -> None:
+    def save_started(self, records: list[Record]) -> None:
         self._connection.many(
             START,
             [(r.attempt, r.fence, r.nonce, r.worker_id, r.lease_until, r.started_at, r.seq) for r in records],
         )
+        self._running.update((record.spec.id, record) for record in records)
 
-    def save_succeeded(self, records: Iterable[Record]) -> None:
+    def save_extended(self, records: list[Record]) -> None:
+        self._connection.many(
+            "UPDATE @tasks SET lease_until = ? WHERE seq = ?", [(r.lease_until, r.seq) for r in records]
+        )
+
+    def save_succeeded(self, records: list[Record]) -> None:
         self._connection.many(
             SUCCEED, [(r.finished_at, r.code, r.message, r.result, r.execution_time, r.seq) for r in records]
         )
+        for record in records:
+            self._running.pop(record.spec.id, None)
 
-    def save(self, records: Iterable[Record]) -> None:
+    def save(self, records: Sequence[Record]) -> None:
         self._connection.many(UPDATE, [(*_changing(record), record.seq) for record in records])
+        for record in records:
+            if record.status is Status.RUNNING:
+                self._running[record.spec.id] = record
+            else:
+                self._running.pop(record.spec.id, None)
 
     def delete(self, record: Record) -> None:
         self._connection.run("DELETE FROM @tasks WHERE seq = ?", (record.seq,))
@@ -85,11 +99,12 @@ class Rows:
         return found[0] if found else None
 
     def by_ids(self, ids: list[str]) -> dict[str, Record]:
-        if len(ids) == 1:
-            record = self.get(ids[0])
-            return {} if record is None else {record.id: record}
-        marks = ",".join("?" * len(ids))
-        return {record.id: record for record in self.where(f"id IN ({marks})", ids)}
+        found = {task_id: record for task_id in ids if (record := self._running.get(task_id)) is not None}
+        unknown = [task_id for task_id in ids if task_id not in found]
+        if unknown:
+            marks = ",".join("?" * len(unknown))
+            found.update((record.id, record) for record in self.where(f"id IN ({marks})", unknown))
+        return found
 
     def where(self, condition: str, params: Any = ()) -> list[Record]:
         """Records by a condition, which may end in ORDER BY and LIMIT."""

@@ -24,6 +24,8 @@ STATE = ("seq", "position", "fact", "dropped", "pulse_at", "hold_until")
 READ_STATE = f"SELECT {', '.join(STATE)} FROM @state"
 WRITE_STATE = f"UPDATE @state SET {', '.join(f'{name} = ?' for name in STATE)}"
 
+TRIM_EVERY = 1000  # facts; so a trim finds about as many to drop
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -35,6 +37,7 @@ class Connection(Session):
         self.namespace = namespace
         self.db: sqlite3.Connection
         self.specs: dict[int, Spec] = {}  # decoded, by number
+        self.running: dict[str, Record] = {}  # as they are in the file, while no other process writes to it
         self._texts: dict[str, str] = {}
 
     def connect(self, mode: str) -> sqlite3.Connection:
@@ -113,8 +116,10 @@ class Writer(Connection):
         self._topics: set[str] = set()
         self._ended: list[str] = []
         self._state: State | None = None
+        self._waits: bool | None = None
         self._state_read: tuple[int, ...] = ()
         self._data_version = 0
+        self._seen_version = 0
 
     def open(self) -> sqlite3.Connection:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
@@ -143,14 +148,25 @@ class Writer(Connection):
     # --- one transaction
 
     def begin(self) -> None:
-        self._facts, self._topics, self._ended, self._state = [], set(), [], None
+        self._facts, self._topics, self._ended, self._state, self._waits = [], set(), [], None, None
         self.db.execute("BEGIN IMMEDIATE")
+        version = self._version()
+        if version != self._seen_version:
+            self._seen_version = version
+            self.running.clear()
+
+    def _version(self) -> int:
+        """Changes when another connection has committed; one's own commits do not count."""
+        number: int = self.db.execute("PRAGMA data_version").fetchone()[0]
+        return number
 
     def commit(self) -> None:
         if self._facts:
             first = self.state.fact + 1
             self.state.fact += len(self._facts)
             self.run("INSERT INTO @events VALUES (?, ?, ?)", (self.state.fact, first, _encode(self._facts)))
+            if self.state.fact // TRIM_EVERY != (first - 1) // TRIM_EVERY:
+                self.run("DELETE FROM @events WHERE last <= ?", (self.state.fact - self.policy.events_max,))
         if self._state is not None and (values := self._state.values()) != self._state_read:
             self.run(WRITE_STATE, values)
         self.db.execute("COMMIT")
@@ -173,12 +189,13 @@ class Writer(Connection):
 
     def abandon(self) -> None:
         self.specs.clear()  # another process may give a number that was rolled back to another task
+        self.running.clear()
 
     def idle(self) -> None:
-        """Notice what other processes have committed; one's own commits do not change this number."""
+        """Notice what other processes have committed."""
         if not self.hints:
             return
-        version = self.db.execute("PRAGMA data_version").fetchone()[0]
+        version = self._version()
         if version != self._data_version:
             self._data_version = version
             self.hints.notify_all()
@@ -191,6 +208,17 @@ class Writer(Connection):
             self._state_read = self.one(READ_STATE)
             self._state = State(self._state_read)
         return self._state
+
+    @property
+    def waits(self) -> bool:
+        """Whether any task waits for another: mostly none does, and then no end need ask."""
+        if self._waits is None:
+            self._waits = self.one("SELECT 1 FROM @waits LIMIT 1") is not None
+        return self._waits
+
+    def add_waits(self, dependant: str, upstreams: list[str]) -> None:
+        self._waits = True
+        self.many("INSERT INTO @waits VALUES (?, ?)", [(dependant, upstream) for upstream in upstreams])
 
     def notify(self, topic: str) -> None:
         self._topics.add(topic)

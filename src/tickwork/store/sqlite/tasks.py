@@ -57,7 +57,7 @@ class Tasks:
             self._bound_dead(now)
 
     def _has_dependants(self, task_id: str) -> bool:
-        return self.tx.one("SELECT 1 FROM @waits WHERE upstream = ?", (task_id,)) is not None
+        return self.tx.waits and self.tx.one("SELECT 1 FROM @waits WHERE upstream = ?", (task_id,)) is not None
 
     def _to_outbox(self, record: Record) -> None:
         self.tx.run(
@@ -123,7 +123,7 @@ class Tasks:
             assert known is not None
             return known
         if waiting:
-            self.tx.many("INSERT INTO @waits VALUES (?, ?)", [(spec.id, upstream) for upstream in waiting])
+            self.tx.add_waits(spec.id, waiting)
             for upstream_record in ended:
                 self._to_outbox(upstream_record)
         if spec.dedup_key is not None and self.tx.policy.dedup:
@@ -247,10 +247,10 @@ class Tasks:
         now = self.now()
         self.tx.pulse(now)
         held = self._held(leases)
-        self.tx.many(
-            "UPDATE @tasks SET lease_until = ? WHERE seq = ?",
-            [(now + lease_ttl, record.seq) for record in held if record is not None],
-        )
+        for record in held:
+            if record is not None:
+                record.lease_until = now + lease_ttl
+        self.rows.save_extended([record for record in held if record is not None])
         return ["lost" if record is None else "cancel" if record.cancel else "held" for record in held]
 
     def note(self, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
@@ -386,7 +386,7 @@ class Tasks:
                 break
             self._forget(record)
             pruned += 1
-        self._prune_rest(now, limit)
+        self._prune_workers(now)
         return pruned
 
     def _oldest(self, status: Status, limit: int) -> list[Record]:
@@ -396,11 +396,7 @@ class Tasks:
             (status.value, limit),
         )
 
-    def _prune_rest(self, now: int, limit: int) -> None:
+    def _prune_workers(self, now: int) -> None:
         lost = (now - LOST_WORKER_KEPT,)
         self.tx.run("DELETE FROM @claims WHERE worker_id IN (SELECT id FROM @workers WHERE lost_at <= ?)", lost)
         self.tx.run("DELETE FROM @workers WHERE lost_at <= ?", lost)
-        self.tx.run(
-            "DELETE FROM @events WHERE last IN (SELECT last FROM @events WHERE last <= ? ORDER BY last LIMIT ?)",
-            (self.tx.state.fact - self.tx.policy.events_max, 100 * limit),
-        )
