@@ -1,0 +1,369 @@
+"""Writes the parts of the docs that the code already says: `python -m docs.generate`.
+
+A part stands between `<!-- generated: NAME -->` and `<!-- end -->`; `PARTS` has the function that writes each. A test
+fails when a page is not what this program would write.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tickwork import errors, logs, yaml
+from tickwork.backoff import ExponentialBackoff
+from tickwork.cli import COMMANDS
+from tickwork.config import OPTIONS, Config
+from tickwork.cron import Cron, Dst
+from tickwork.events import Fact
+from tickwork.model import TABLE, Op, Status
+
+FOLDER = Path(__file__).parent
+
+STATUSES = {
+    Status.PENDING: "waits for a time: it was delayed, or [snoozed](failures.md#snooze) itself",
+    Status.BLOCKED: "waits for [other tasks](submitting.md#dependencies)",
+    Status.READY: "may be taken by a worker",
+    Status.ASSIGNED: "given to one worker; not used in this version, where workers take what is ready",
+    Status.RUNNING: "a worker holds its [lease](delivery.md#leases-and-fences) and runs it",
+    Status.RETRYING: "an attempt failed; waits for the [next one](failures.md#retries)",
+    Status.SUCCESS: "ended: the handler returned; `completed` is accepted for it wherever a status is given",
+    Status.FAILED: "ended: failed for good, where dead letters are switched off",
+    Status.DEAD: "ended: failed for good, and is a [dead letter](failures.md#dead-letters)",
+    Status.CANCELLED: "ended: [cancelled](failures.md#cancelling), or a task that it depends on did not succeed",
+}
+
+OPERATIONS = {
+    Op.SUBMIT: "it is submitted: blocked while it depends on unfinished tasks, else pending while its time is ahead",
+    Op.RESOLVE: "a task that it depends on has ended: cancelled if that was no success",
+    Op.PROMOTE: "its time has come",
+    Op.RUN_NOW: "`retry(id)` on a task that waits for its time",
+    Op.CLAIM: "a worker takes it; `attempt` goes up by one and a new fence is issued",
+    Op.SUCCEED: "the handler returned",
+    Op.FAIL: "the attempt failed and a retry is left",
+    Op.ABORT: "the attempt failed and no retry is left, or the handler raised `Abort`",
+    Op.SNOOZE: "the handler raised `Snooze`; the attempt is given back",
+    Op.RELEASE: "given back unfinished at shutdown; the attempt is given back",
+    Op.STOP: "the handler ended because the task was cancelled",
+    Op.EXPIRE: "its worker is gone: the attempt is given back, `losses` goes up, at `max_losses` it is set aside",
+    Op.CANCEL: "`cancel(id)`",
+    Op.FORCE_CANCEL: "`cancel(id, force=True)`: a running task is told to stop",
+    Op.RETRY: "`retry(id)` on a task that has ended; its counters start again",
+    Op.DELETE: "`delete(id)`",
+    Op.PRUNE: "its retention is over",
+}
+
+FACTS = {
+    Fact.TASK_SUBMITTED: "it was submitted",
+    Fact.TASK_RESOLVED: "a task that it depends on has ended; `detail` names it",
+    Fact.TASK_DUE: "its time has come",
+    Fact.TASK_HASTENED: "it was told to run now, by hand",
+    Fact.TASK_PARKED: "no worker that asked may start it: its type is unknown to them, or paused",
+    Fact.TASK_CLAIMED: "a worker took it",
+    Fact.TASK_SUCCEEDED: "it ended with success",
+    Fact.TASK_RETRYING: "an attempt failed, another follows; `detail` is the error",
+    Fact.TASK_FAILED: "it failed for good, with dead letters off",
+    Fact.TASK_DIED: "it failed for good and is a dead letter; `detail` is the error",
+    Fact.TASK_SNOOZED: "it wants to run later",
+    Fact.TASK_RELEASED: "it was given back unfinished at a shutdown",
+    Fact.TASK_LOST: "its worker vanished; it is ready again",
+    Fact.TASK_CANCEL_ASKED: "it runs, and was told to stop",
+    Fact.TASK_CANCELLED: "it was cancelled; `detail` says why",
+    Fact.TASK_RETRIED: "it had ended and was told to run again, by hand",
+    Fact.TASK_DELETED: "it was deleted by hand",
+    Fact.TASK_DROPPED: "it was the oldest dead letter, and there were too many",
+    Fact.WORKER_JOINED: "a worker is there",
+    Fact.WORKER_LEFT: "a worker left in good order",
+    Fact.WORKER_LOST: "a worker has not been heard of for a whole lease, or its process is gone",
+    Fact.LEADER_ELECTED: "a node leads now; `detail` has the term",
+    Fact.LEADER_RESIGNED: "it leads no longer",
+    Fact.SCHEDULE_PUT: "a schedule was created or changed",
+    Fact.SCHEDULE_FIRED: "a tick became a task; `detail` names it",
+    Fact.SCHEDULE_SKIPPED: "a tick was left out, as the run before has not ended; `detail` names that",
+    Fact.SCHEDULE_MISSED: "ticks came while no node was up; `detail` says how many were left out",
+    Fact.SCHEDULE_STOPPED: "it stopped by itself, as a run used up its retries",
+    Fact.SCHEDULE_DROPPED: "it was deleted",
+    Fact.QUEUE_PAUSED: "a queue was paused; `detail` is the note",
+    Fact.QUEUE_RESUMED: "a queue was resumed",
+    Fact.TYPE_PAUSED: "a task type was paused",
+    Fact.TYPE_RESUMED: "a task type was resumed",
+    Fact.LOG_MISSED: "told to a subscriber that fell behind: `detail` says how many facts it missed",
+}
+
+MEANINGS = {
+    "Store": {
+        "store": "the [store's URL](#stores); none is `memory://`",
+        "namespace": "separates applications, or environments, in one store",
+        "durability": 'what survives a power cut: `"memory"` or `"disk"`; see [delivery](delivery.md#durability)',
+        "retention": "how long ended tasks are kept",
+        "retention_max": "how many ended tasks are kept; the oldest go first",
+        "cleanup_interval": "how often old tasks are removed",
+        "events": "whether the [event log](events-and-logs.md) is written",
+    },
+    "Workers": {
+        "scheduler_id": "the name of this process; none makes one from host, process and chance",
+        "queues": "the queues that its workers serve",
+        "worker_count": "workers in this process; each has an id and leases of its own",
+        "concurrency": "handlers that one worker runs at once",
+        "task_types": "the only types its workers take; none means all that are registered",
+        "labels": "names and texts shown with its workers",
+        "weight": "shown with its workers",
+        "lease_ttl": "after this long without a sign of life a task is [taken back](delivery.md#leases-and-fences)",
+        "renew_interval": "how often leases are renewed; `lease_ttl` should be 1.5 times as long or more",
+        "leader_lease_ttl": "after this long without a sign of life another node leads",
+        "leader_renew_interval": "how often leadership is renewed; less than half of `leader_lease_ttl`",
+        "scan_interval": "the longest pause between two looks for work; due times and submissions wake it earlier",
+        "batch_size": "tasks moved by one call to the store",
+        "shutdown_timeout": "how long a [shutdown](delivery.md#graceful-shutdown) waits for what runs",
+    },
+    "Tasks": {
+        "max_retry": "[retries](failures.md#retries) after the first attempt",
+        "retry": "the [strategy](failures.md#strategies) that says when",
+        "timeout": "how long one [attempt](failures.md#timeouts) may take; 0 is no limit",
+        "max_losses": "workers that may vanish under a task before it is [set aside](failures.md#poison-tasks)",
+        "dedup": "whether `dedup_key` is looked at",
+        "dedup_ttl": "how long a [dedup key](submitting.md#deduplication) is held",
+        "dlq": "whether what failed for good becomes a [dead letter](failures.md#dead-letters)",
+        "dlq_max": "dead letters that are kept; the oldest are dropped",
+        "payload_limit": "bytes that an encoded payload may have",
+        "serializer": "the default [serialiser](handlers.md#serialisers): a name, or as an argument an object",
+        "timezone": "the zone of [schedules](schedules.md) that name none",
+    },
+    "Logs": {
+        "logger": "a logger instead of `tickwork`; only as an argument",
+        "log_level": "`debug`, `info`, `warning`, `error` or `critical`; none leaves it to the program",
+        "debug": "the same as `log_level` `debug`",
+    },
+    "Read and checked, but without effect in this version": {
+        "rate_limit": "submissions a second, and burst",
+        "breaker": "failures in a row that open a circuit breaker, and seconds until it is tried again",
+        "dispatch": '`"pull"` or `"assigned"`, or one for each queue',
+        "load_balance_strategy": "how assigned tasks are spread",
+        "partitions": "parts of a Redis namespace",
+        "metrics": "serve metrics",
+        "metrics_port": "their port",
+        "health": "serve health checks",
+        "health_port": "their port",
+        "server": "serve the management API",
+        "monitoring": "evaluate alert rules",
+        "metrics_interval": "how often metrics are gathered",
+        "health_check_interval": "how often health is checked",
+        "alert_rules": "`AlertRule(name, metric, threshold, operator, duration)`",
+        "worker_timeout": "when a remote worker counts as offline",
+        "lock_prefix": "the name of locks in Redis",
+        "lock_ttl": "how long they are held; none is as long as a lease",
+        "pool_size": "connections to Redis",
+    },
+}
+
+CRON_LINES = (
+    ("* * * * *", "*/5 * * * *", "0 */2 * * *", "0 */6 * * *", "0 9-17 * * 1-5", "0 0 * * *", "0 0 * * 0", "0 0 1 * *")
+    + ("0 0 L * *", "0 0 LW * *", "0 0 15W * *", "0 0 * * 5#3", "0 0 * * 5L", "0 0 13 * 5", "30 8 1,15 jan-mar *")
+    + ("*/10 * * * * *", "0 * * * * *", "0 */5 * * * *", "0 0 * * * *", "0 0 2 * * *", "0 30 9 * * mon-fri")
+    + ("@yearly", "@monthly", "@weekly", "@daily", "@hourly", "@every5m", "@every10m", "@every15m", "@every30m")
+    + ("@every 90s", "@every 1h30m")
+)
+
+NEW_YORK = ZoneInfo("America/New_York")
+DST_LINES: tuple[tuple[str, Dst], ...] = (
+    ("30 2 * * *", "once"),
+    ("0,30 2 * * *", "once"),
+    ("0 2,3 * * *", "once"),
+    ("30 1 * * *", "once"),
+    ("*/30 * * * *", "once"),
+    ("15 * * * *", "once"),
+    ("*/20 2 * * *", "once"),
+    ("30 2 * * *", "instant"),
+    ("30 1 * * *", "instant"),
+)
+
+
+def statuses() -> Iterable[str]:
+    return table("status", "means", rows=((code(status), STATUSES[status]) for status in Status))
+
+
+def transitions() -> Iterable[str]:
+    """One row for each operation and what it leads to; the statuses it may come from are drawn together."""
+    merged: dict[tuple[Op, tuple[Status | None, ...]], list[Status | None]] = {}
+    for source, op, targets in TABLE:
+        merged.setdefault((op, targets), []).append(source)
+    rows = (
+        (_statuses(sources), code(op.value), _statuses(targets), OPERATIONS[op])
+        for (op, targets), sources in merged.items()
+    )
+    return table("from", "operation", "to", "when", rows=rows)
+
+
+def _statuses(some: Iterable[Status | None]) -> str:
+    return ", ".join("(none)" if status is None else code(status.value) for status in some)
+
+
+def facts() -> Iterable[str]:
+    def line(fact: Fact) -> str:
+        level, text, _ = logs.LINES.get(fact, (0, "", ()))
+        return f"{logging.getLevelName(level)} {text}" if text else ""
+
+    return table("fact", "means", "log line", rows=((code(fact.value), FACTS[fact], line(fact)) for fact in Fact))
+
+
+def error_tree() -> Iterable[str]:
+    text = inspect.cleandoc(errors.__doc__ or "").partition("\n\n")[2]
+    trees = [part for part in re.split(r"\n(?=\S)", text) if part.strip()]
+    tree, verdicts = trees[0], trees[1].partition("\n\n")[2]
+    yield from ("```text", *_unindented(tree), "```", "", "A handler may raise these to say how its attempt ended:", "")
+    yield from ("```text", *_unindented(verdicts), "```")
+
+
+def _unindented(text: str) -> list[str]:
+    return inspect.cleandoc("\n" + text.rstrip()).splitlines()
+
+
+def options() -> Iterable[str]:
+    described = [name for group in MEANINGS.values() for name in group]
+    if sorted(described) != sorted(OPTIONS):
+        raise SystemExit(f"docs/generate.py must describe each option once: {set(described) ^ set(OPTIONS)}")
+    defaults = Config()
+    for group, meanings in MEANINGS.items():
+        yield from (f"**{group}**", "")
+        yield from table(
+            "option", "default", "means",
+            rows=((code(name), _default(getattr(defaults, name)), meaning) for name, meaning in meanings.items()),
+        )  # fmt: skip
+        yield ""
+
+
+def _default(value: Any) -> str:
+    match value:
+        case None:
+            return "none"
+        case True | False:
+            return code(str(value).lower())
+        case ExponentialBackoff():
+            return f"[exponential](failures.md#strategies), {value.base:g} to {value.max:g}"
+        case float():
+            return f"{value:g}" if value < 1e5 else f"{value:.0f}"
+        case int():
+            return str(value)
+        case () | {} | []:
+            return "empty"
+        case tuple():
+            return code(", ".join(map(str, value)))
+        case _:
+            return "empty" if value == {} else code(str(value))
+
+
+def aliases() -> Iterable[str]:
+    parts = {"redis_pass": "part of `store`"}
+    names: dict[str, list[str]] = {}
+    for other, name in yaml.OTHER_NAMES.items():
+        names.setdefault(name, []).append(other)
+    rows = (
+        (parts.get(name, code(name)), ", ".join(map(code, others)))
+        for name, others in sorted(names.items())
+        if name not in parts
+    )
+    return table("option", "also accepted as", rows=rows)
+
+
+def sections() -> Iterable[str]:
+    def keys(text: str) -> str:
+        return ", ".join(
+            f"{code(short)} (= {code(long)})" if long else code(short)
+            for short, _, long in (entry.partition("=") for entry in text.split())
+        )
+
+    twins: dict[str, list[str]] = {}
+    for name, text in yaml.SECTIONS.items():
+        twins.setdefault(text, []).append(name)
+    return table(
+        "section", "may hold", rows=((", ".join(map(code, names)), keys(text)) for text, names in twins.items())
+    )
+
+
+def commands() -> Iterable[str]:
+    for heading, some in COMMANDS.items():
+        yield from (f"**{heading}**", "")
+        yield from table("command", "does", rows=((code(name), text) for name, (_, text) in some.items()))
+        yield ""
+
+
+def cron_lines() -> Iterable[str]:
+    return table("line", "means", rows=((code(line), Cron(line).describe()) for line in CRON_LINES))
+
+
+def daylight_saving() -> Iterable[str]:
+    """What lines do from 01:00 to 04:00 on the day clocks go forward, and until 03:00 when they go back."""
+
+    def runs(line: str, dst: Dst, start: datetime, end: datetime) -> str:
+        at, found = start - timedelta(seconds=1), list[str]()
+        cron = Cron(line, "America/New_York", dst)
+        while (following := cron.next(at)) is not None and following.astimezone(UTC) < end:
+            found.append(f"{following:%H:%M %Z}")
+            at = following
+        return ", ".join(found) or "no run"
+
+    spring = [datetime(2026, 3, 8, hour, tzinfo=NEW_YORK).astimezone(UTC) for hour in (1, 4)]
+    autumn = [datetime(2026, 11, 1, hour, tzinfo=NEW_YORK).astimezone(UTC) for hour in (1, 3)]
+    rows = (
+        (code(line), "`dst=instant`" if dst == "instant" else kind_of(line), runs(line, dst, *spring),
+         runs(line, dst, *autumn))
+        for line, dst in DST_LINES
+    )  # fmt: skip
+    return table("line", "kind", "8 March 2026, 02:00 EST becomes 03:00 EDT",
+                 "1 November 2026, 02:00 EDT becomes 01:00 EST", rows=rows)  # fmt: skip
+
+
+def kind_of(line: str) -> str:
+    minute, hour = line.split()[:2]
+    return "interval" if minute.startswith("*") or hour.startswith("*") else "fixed"
+
+
+PARTS: dict[str, Callable[[], Iterable[str]]] = {
+    "statuses": statuses,
+    "transitions": transitions,
+    "facts": facts,
+    "errors": error_tree,
+    "options": options,
+    "aliases": aliases,
+    "sections": sections,
+    "commands": commands,
+    "crons": cron_lines,
+    "dst": daylight_saving,
+}
+
+
+def code(text: str) -> str:
+    return f"`{text}`"
+
+
+def table(*head: str, rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = [head, ("---",) * len(head), *rows]
+    return [f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines]
+
+
+def generated(text: str) -> str:
+    """The page with all its parts as they should be."""
+
+    def fill(found: re.Match[str]) -> str:
+        body = "\n".join(PARTS[found[1]]()).strip()
+        return f"<!-- generated: {found[1]} -->\n{body}\n<!-- end -->"
+
+    return re.sub(r"<!-- generated: (\w+) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
+
+
+def main() -> None:
+    for page in sorted(FOLDER.glob("*.md")):
+        old = page.read_text()
+        new = generated(old)
+        if new != old:
+            page.write_text(new)
+            print(f"rewrote {page.name}")
+
+
+if __name__ == "__main__":
+    main()
