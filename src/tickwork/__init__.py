@@ -1,7 +1,7 @@
 """Tickwork: a distributed task scheduler. `docs/` and the README show how; `Scheduler` is where it starts."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tickwork.admin import QueueInfo, ScheduleInfo
@@ -119,15 +119,16 @@ _HOMES = (
     "admin", "task", "scheduler",
 )  # fmt: skip
 
+if not TYPE_CHECKING:  # to a type checker it would mean that every name exists
 
-def __getattr__(name: str) -> Any:
-    """A public name is imported when it is first used, so that `tickwork --help` need not wait for all of them."""
-    if name in __all__:
-        for home in _HOMES:
-            found = vars(import_module(f"tickwork.{home}"))
-            if name in found:
-                return globals().setdefault(name, found[name])
-    raise AttributeError(f"module 'tickwork' has no attribute {name!r}")
+    def __getattr__(name):
+        """A public name is imported when it is first used, so that `tickwork --help` need not wait for all of them."""
+        if name in __all__:
+            for home in _HOMES:
+                found = vars(import_module(f"tickwork.{home}"))
+                if name in found:
+                    return globals().setdefault(name, found[name])
+        raise AttributeError(f"module 'tickwork' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from tickwork import duties
 from tickwork.cron import Cron
+from tickwork.cron_zone import find_zone
 from tickwork.errors import ConfigError, ScheduleNotFound, TaskExists, TaskNotFound
 from tickwork.events import Event, Fact
+from tickwork.ids import new_nonce
 from tickwork.model import (
     Band,
     Misfire,
@@ -25,7 +27,7 @@ from tickwork.model import (
 )
 from tickwork.store.base import Query
 from tickwork.store.hints import EVENTS
-from tickwork.submission import ScheduleOptions, TaskOptions, name, seconds
+from tickwork.submission import ScheduleOptions, TaskOptions, known_only, name, seconds, text
 
 if TYPE_CHECKING:
     from tickwork.client import Client
@@ -128,22 +130,23 @@ class Schedules:
 
     def build(self, id: str, type: str, payload: Any, cron: str | None, options: ScheduleOptions) -> Schedule:
         """Check everything that can be checked without the store."""
+        known_only(options, ScheduleOptions)
         given = {key: options[key] for key in TaskOptions.__annotations__ if key in options}  # type: ignore[literal-required]
         task = self._client.spec(type, payload, cast("TaskOptions", given))
         if len(name("a schedule's id", id)) > 100:
             raise ConfigError(f"a schedule's id must be at most 100 characters, as its runs add a time to it: {id!r}")
         schedule = Schedule(
             id=id,
-            name=options.get("name", ""),
+            name=text("name", options["name"], 256) if options.get("name") else "",
             cron=cron,
-            timezone=options.get("timezone") or self._client.config.timezone,
+            timezone=find_zone(options.get("timezone") or self._client.config.timezone).name,
             dst=_choice("dst", options.get("dst", "once"), ("once", "instant")),
             task=replace(task, id="", nonce="", submitter=None),
-            enabled=options.get("enabled", True),
+            enabled=_flag("enabled", options.get("enabled", True)),
             overlap=Overlap(_choice("overlap", options.get("overlap", Overlap.SKIP), tuple(Overlap))),
             misfire=Misfire(_choice("misfire", options.get("misfire", Misfire.LATEST), tuple(Misfire))),
             misfire_grace=round(seconds("misfire_grace", options.get("misfire_grace", 3600)) * 1000),
-            misfire_cap=options.get("misfire_cap", 100),
+            misfire_cap=_count("misfire_cap", options.get("misfire_cap", 100)),
             on_exhausted=_choice("on_exhausted", options.get("on_exhausted", "continue"), ("stop", "continue")),  # type: ignore[arg-type]
         )
         if cron is not None:
@@ -175,7 +178,7 @@ class Schedules:
     async def trigger(self, schedule_id: str) -> str:
         """Run it once now, beside its ticks; answers the task's id."""
         store, schedule = await self._client.open_store(), await self._find(schedule_id)
-        return await duties.submit_tick(store, schedule, store.now())
+        return await duties.submit_tick(store, schedule, store.now(), by_hand=f".{new_nonce()[:8]}")
 
     async def next_runs(self, schedule_id: str, n: int = 5) -> Sequence[datetime]:
         schedule = await self._find(schedule_id)
@@ -191,6 +194,18 @@ class Schedules:
 def _choice(what: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise ConfigError(f"{what} must be one of {', '.join(allowed)}, not {value!r}")
+    return value
+
+
+def _flag(what: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{what} must be true or false, not {value!r}")
+    return value
+
+
+def _count(what: str, value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ConfigError(f"{what} must be a whole number from 1 on, not {value!r}")
     return value
 
 

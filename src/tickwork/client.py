@@ -42,7 +42,7 @@ from tickwork.model import (
     Worker,
 )
 from tickwork.store.base import SUBMIT_MAX, Query, Receipt, Store
-from tickwork.submission import Options, SpecMaker, TaskOptions
+from tickwork.submission import Options, SpecMaker, TaskOptions, known_only
 
 RESULT_POLL = 1.0  # behind the hint that the task has ended
 PAGES_MAX = 20  # index pages that one list_tasks call may look through
@@ -104,6 +104,7 @@ class Client:
         return entry
 
     async def _submit_cron(self, type: str, payload: Any, options: Options) -> ScheduleHandle:
+        known_only(options, Options)
         for wrong in ("schedule_at", "delay", "dedup_key", "depends_on"):
             if options.get(wrong) is not None:
                 raise ConfigError(f"{wrong} cannot be given together with cron")

@@ -108,6 +108,8 @@ async def fire_schedules(store: Store, limit: int, bus: Bus) -> float | None:
     due, later = await store.due_schedules(limit)
     for schedule in due:
         await fire(store, schedule, bus)
+    if due:
+        return 0  # what was fired has a next tick now, which may be the first of all
     return None if later is None else later / 1000
 
 
@@ -175,11 +177,14 @@ def tick_id(schedule: Schedule, tick: int) -> str:
     return f"{schedule.id}@{tick}"
 
 
-async def submit_tick(store: Store, schedule: Schedule, tick: int, after: tuple[str, ...] = ()) -> str:
-    """Create the task of one tick. Its id and nonce follow from the tick, so a second one changes nothing."""
+async def submit_tick(
+    store: Store, schedule: Schedule, tick: int, after: tuple[str, ...] = (), *, by_hand: str = ""
+) -> str:
+    """Create the task of one tick. Its id and nonce follow from the tick, so a second one changes nothing. `by_hand`
+    makes it another one, beside the tick of that moment."""
     spec = replace(
         schedule.task,
-        id=tick_id(schedule, tick),
+        id=tick_id(schedule, tick) + by_hand,
         nonce="tick",
         schedule_id=schedule.id,
         scheduled_at=tick,

@@ -67,27 +67,31 @@ class Heart:
         with self._store.hint(CONTROL) as hint:
             stopped = asyncio.ensure_future(self._stop.wait())
             stopped.add_done_callback(lambda _: hint.set())
+            pause = self._renew_interval
             while not stopped.done():
-                await hint.wait(self._renew_interval)
+                await hint.wait(pause)
                 if not stopped.done():
-                    await self._beat()
+                    in_touch = await self._beat()
+                    pause = self._renew_interval if in_touch else min(self._renew_interval / 4, 1.0)
 
-    async def _beat(self) -> None:
+    async def _beat(self) -> bool:
+        """False when the store could not be reached; then there is no time to lose."""
         sent_at = time.monotonic()
         try:
             for worker in self._workers:
                 await self._renew(worker)
                 self.leader = await self._store.beat(self._describe(worker))
             self._renewed_at = sent_at
+            return True
         except StoreError as error:
             _log.warning("leases could not be renewed, trying again: %s", error)
-            await asyncio.sleep(min(self._renew_interval / 4, 1.0))
         margin = min(1.0, self._lease_ttl / 4)
         if time.monotonic() > self._renewed_at + self._lease_ttl - margin:
             _log.error("no contact with the store for a whole lease: stopping what runs here")
             for worker in self._workers:
                 self._tell_home(worker.fence_off)
             self._renewed_at = time.monotonic()
+        return False
 
     async def _renew(self, worker: Worker) -> None:
         leases = worker.leases()

@@ -7,15 +7,17 @@ from typing import Any
 
 from tickwork.client import Client
 from tickwork.context import TaskContext
-from tickwork.errors import Abort, ConfigError
+from tickwork.errors import Abort, ConfigError, TaskExists
 from tickwork.handle import Handle
 from tickwork.handlers import Registry
 from tickwork.ids import new_id
+from tickwork.model import Status
 from tickwork.periodic import Job, Runnable
 from tickwork.submission import Options
 
 ASYNC_JOB = "tickwork:job"
 BLOCKING_JOB = "tickwork:blocking-job"
+SWEEP_FROM = 100
 
 
 class Jobs:
@@ -25,6 +27,8 @@ class Jobs:
         self._client = client
         self._registry = registry
         self._waiting: dict[str, Runnable] = {}
+        self._coming: set[str] = set()
+        self._sweep_at = SWEEP_FROM
 
     async def submit(self, job: Runnable, options: Options) -> Handle[Any]:
         if not self._client.types_are_known_here:
@@ -38,10 +42,29 @@ class Jobs:
         kind = ASYNC_JOB if inspect.iscoroutinefunction(run) else BLOCKING_JOB
         if not self._registry.has(kind):
             self._registry.register(kind, self._run_async if kind == ASYNC_JOB else self._run_blocking)
+        if len(self._waiting) >= self._sweep_at:
+            await self._sweep()
         task_id = job.id if isinstance(job, Job) else new_id()
-        handle = await self._client.submit(kind, None, {**options, "id": task_id})
-        self._waiting[task_id] = job
-        return handle
+        if task_id in self._waiting:
+            raise TaskExists(task_id)
+        self._waiting[task_id] = job  # first, as a worker may start it before `submit` is back
+        self._coming.add(task_id)
+        try:
+            return await self._client.submit(kind, None, {**options, "id": task_id})
+        except BaseException:
+            del self._waiting[task_id]
+            raise
+        finally:
+            self._coming.discard(task_id)
+
+    async def _sweep(self) -> None:
+        """Let go of the objects of tasks that were cancelled or deleted, which nobody tells us of."""
+        store = await self._client.open_store()
+        for task_id in list(self._waiting):
+            record = None if task_id in self._coming else await store.get(task_id)
+            if task_id not in self._coming and (record is None or record.status is Status.CANCELLED):
+                self._waiting.pop(task_id, None)
+        self._sweep_at = max(SWEEP_FROM, 2 * len(self._waiting))
 
     async def _run_async(self, ctx: TaskContext) -> Any:
         result = await self._call(ctx)

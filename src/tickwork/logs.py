@@ -5,6 +5,7 @@ No payload, result or context ever gets into a line. Values from outside are quo
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from datetime import UTC, datetime
@@ -67,9 +68,13 @@ def _value(event: Event, key: str) -> Any:
 
 def quoted(value: Any) -> str:
     text = str(value)
-    if text and all(char.isprintable() and char not in ' "=' for char in text):
+    if text and text.isprintable() and not any(char in text for char in ' "='):
         return text
-    return msgspec.json.encode(text).decode()
+    return "".join(char if char.isprintable() else _escaped(char) for char in json.dumps(text, ensure_ascii=False))
+
+
+def _escaped(char: str) -> str:
+    return json.dumps(char)[1:-1]
 
 
 class KeyValueFormatter(logging.Formatter):
@@ -100,7 +105,11 @@ class JSONFormatter(logging.Formatter):
                 entry[key] = getattr(record, key)
         if record.exc_info:
             entry["error"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(entry, enc_hook=str).decode()
+        try:
+            line = msgspec.json.encode(entry, enc_hook=str).decode()
+        except UnicodeEncodeError:  # a lone surrogate, as file names may have
+            line = ""
+        return line if line and line.isprintable() else json.dumps(entry, default=str)
 
 
 def set_up(level: str = "info", as_json: bool = False, stream: TextIO | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -62,7 +63,6 @@ class Scheduler:
         self._client = Client(self._open, self.registry, Config(), "")
         self._apply(_load({**given, **options}, config))
         self._opened = False
-        self._opening = asyncio.Lock()
         self._bus = Bus()
         self._node: Node | None = None
         self._stopped: asyncio.Event | None = None
@@ -184,10 +184,8 @@ class Scheduler:
             await node.stop(self.config.shutdown_timeout if timeout is None else timeout)
             logs.log(self._logger, logging.INFO, "Task scheduler stopped", id=self.id)
         self.node_loop = None
-        if self._opened:
-            self._opened = False
-            await self._store.close()
-        self.sync.close()
+        await self.close_store()
+        self.sync.end_thread()
         if self._stopped is not None:
             self._stopped.set()
 
@@ -237,17 +235,21 @@ class Scheduler:
             self.stop_soon()
 
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, on_signal)
+            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C arrives as KeyboardInterrupt there
+                loop.add_signal_handler(number, on_signal)
         await self.wait_stopped()
         await self.shutdown()
 
     async def _open(self) -> Store:
         if not self._opened:
-            async with self._opening:
-                if not self._opened:
-                    await self._store.open()
-                    self._opened = True
+            await self._store.open()  # safe to call twice, and from two loops at once
+            self._opened = True
         return self._store
+
+    async def close_store(self) -> None:
+        if self._opened:
+            self._opened = False
+            await self._store.close()
 
     # --- submitting
 
@@ -364,8 +366,20 @@ class Scheduler:
         return f"<Scheduler {self.id} on {mask_url(self.url)}>"
 
 
+def _without_effect(config: Config) -> list[str]:
+    """Options that are known already but do nothing yet must not be believed in."""
+    defaults = Config()
+    return [
+        f"option {name} has no effect in this version"
+        for name in ("rate_limit", "breaker", "dispatch", "partitions", "metrics", "health", "server", "monitoring")
+        if getattr(config, name) != getattr(defaults, name)
+    ]
+
+
 def _type_of(type: str | TaskFunction[..., Any]) -> str:
-    return type if isinstance(type, str) else type.type
+    if isinstance(type, str | TaskFunction):
+        return type if isinstance(type, str) else type.type
+    raise ConfigError(f"submit takes the name of a type, or a function that app.task has made one, not {type!r}")
 
 
 def _load(arguments: dict[str, Any], config: Any) -> Loaded:

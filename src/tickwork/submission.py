@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -12,6 +13,7 @@ import msgspec
 from tickwork.backoff import Backoff, RetryPolicy
 from tickwork.codec import JSON, Serializer, encode
 from tickwork.config import Config
+from tickwork.context import storable
 from tickwork.errors import ConfigError, PayloadError
 from tickwork.handlers import Entry, Registry
 from tickwork.ids import is_name, new_id, new_nonce
@@ -76,6 +78,7 @@ class SpecMaker:
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if entry is not None and entry.options:
             options = {**entry.options, **options}
+        known_only(options, Options)
         config = self._config
         serializer = self._serializer(options.get("serializer"), entry)
         data = self._encode(type, payload, serializer, entry)
@@ -84,7 +87,7 @@ class SpecMaker:
         dedup_key = options.get("dedup_key")
         return Spec(
             id=name("id", options["id"]) if "id" in options else new_id(),
-            type=type,
+            type=name("type", type) if entry is None else type,
             nonce=new_nonce(),
             queue=name("queue", options["queue"]) if "queue" in options else "default",
             priority=priority(options["priority"]) if "priority" in options else Priority.NORMAL,
@@ -101,7 +104,7 @@ class SpecMaker:
             tags=tags(options["tags"]) if "tags" in options else {},
             context=context(options["context"]) if "context" in options else {},
             executor=executor(options["executor"]) if "executor" in options else None,
-            target=options.get("target"),
+            target=name("target", options["target"]) if "target" in options else None,
             depends_on=dependencies(options["depends_on"]) if "depends_on" in options else (),
             submitter=self._submitter,
         )
@@ -158,6 +161,16 @@ class SpecMaker:
         return text("key", str(value), 512)
 
 
+def known_only(given: Mapping[str, Any], options: type) -> None:
+    """A misspelt option must not be left out without a word."""
+    known = options.__annotations__.keys()
+    if not given.keys() <= known:
+        wrong = min(given.keys() - known)
+        near = difflib.get_close_matches(wrong, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
+        raise ConfigError(f"unknown option {wrong!r}; {hint}")
+
+
 def name(what: str, value: Any) -> str:
     if not isinstance(value, str) or not is_name(value):
         raise ConfigError(f"{what} must be 1 to 128 letters, digits or ._:@-, not {value!r}")
@@ -165,9 +178,14 @@ def name(what: str, value: Any) -> str:
 
 
 def text(what: str, value: Any, longest: int) -> str:
-    if not isinstance(value, str) or not value or len(value) > longest:
+    if not is_text(value, longest) or not value:
         raise ConfigError(f"{what} must be a text of 1 to {longest} characters, not {value!r}")
     return value
+
+
+def is_text(value: Any, longest: int) -> bool:
+    """A text that every store can take: no lone surrogates, as file names may have."""
+    return isinstance(value, str) and len(value) <= longest and storable(value) == value
 
 
 def priority(value: Any) -> int:
@@ -210,7 +228,7 @@ def tags(value: Any) -> dict[str, str]:
         raise ConfigError(f"tags must be a mapping of names to texts, not {value!r}")
     for key, item in value.items():
         name("a tag's name", key)
-        if not isinstance(item, str) or len(item) > 256:
+        if not is_text(item, 256):
             raise ConfigError(f"tag {key!r} must be a text of at most 256 characters, not {item!r}")
     return dict(value)
 

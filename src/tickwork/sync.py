@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from tickwork.handle import Handle
@@ -73,6 +73,12 @@ class Sync:
             )
 
     def close(self) -> None:
+        """Close the store and end the background thread. A started scheduler is shut down by its own loop instead."""
+        if self._loop is not None and self._app.node_loop is None:
+            self.call(self._app.close_store())
+        self.end_thread()
+
+    def end_thread(self) -> None:
         with self._lock:
             loop, self._loop = self._loop, None
         if loop is not None:
@@ -102,7 +108,11 @@ class _Part:
 
 def _blocking(sync: Sync, what: Any) -> Any:
     if asyncio.iscoroutinefunction(what):
-        call: Callable[..., Any] = lambda *args, **kwargs: sync.call(what(*args, **kwargs))  # noqa: E731
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            found = sync.call(what(*args, **kwargs))
+            return SyncHandle(sync, found) if isinstance(found, Handle) else found
+
         return call
     return what if callable(what) or isinstance(what, str) else _Part(sync, what)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol
 from tickwork.context import TaskContext
 from tickwork.handle import Handle
 from tickwork.handlers import Entry, Registry, RunIn
-from tickwork.submission import Options
+from tickwork.submission import Options, TaskOptions, known_only
 
 if TYPE_CHECKING:
     from tickwork.client import Client
@@ -93,7 +93,7 @@ class TaskMaker(Protocol):
     def __call__(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...
     @overload
     def __call__(
-        self, type: str | None = None, /, *, run_in: RunIn | None = None, **options: Unpack[Options]
+        self, type: str | None = None, /, *, run_in: RunIn | None = None, **options: Unpack[TaskOptions]
     ) -> TaskMaker: ...
 
 
@@ -101,12 +101,15 @@ def task_maker(client: Client) -> TaskMaker:
     """The decorator of one scheduler."""
 
     def make(what: Any = None, /, *, run_in: RunIn | None = None, **options: Any) -> Any:
+        known_only(options, TaskOptions)
+
         def decorate(function: Callable[..., Any]) -> TaskFunction[..., Any]:
             name = what if isinstance(what, str) else function.__name__
-            serializer = options.pop("serializer", None)
+            given = dict(options)  # the decorator may be used for several functions
+            serializer = given.pop("serializer", None)
             if isinstance(serializer, str):
                 serializer = client.registry.serializer(serializer)
-            entry = client.registry.register(name, function, serializer, run_in=run_in, **options)
+            entry = client.registry.register(name, function, serializer, run_in=run_in, **given)
             return TaskFunction(client, entry)
 
         return decorate(what) if callable(what) else decorate

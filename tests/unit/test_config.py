@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tickwork import yaml as written
 from tickwork.backoff import (
+    LONGEST,
     CustomRetry,
     ExponentialBackoff,
     FixedDelay,
@@ -719,9 +720,10 @@ class TestAlertRules:
     def test_two_of_one_name(self) -> None:
         assert "must each have a name of its own" in refusal({"alert_rules": [self.RULES[0], self.RULES[0]]})
 
-    def test_a_threshold_is_a_number(self) -> None:
-        with pytest.raises(ConfigError, match="hold the threshold nan"):
-            validate(Config(alert_rules=(AlertRule("a", "m", math.nan, ">"),)))
+    @pytest.mark.parametrize("threshold", [math.nan, math.inf, -math.inf])
+    def test_a_threshold_is_a_number(self, threshold: float) -> None:
+        with pytest.raises(ConfigError, match=f"hold the threshold {threshold}"):
+            validate(Config(alert_rules=(AlertRule("a", "m", threshold, ">"),)))
 
 
 class Codec:
@@ -906,6 +908,11 @@ class TestValidation:
     def test_bad_breakers(self, pair: tuple[int, float]) -> None:
         with pytest.raises(ConfigError, match=r"^breaker: .* must be 1 failure or more and a timeout above 0"):
             validate(Config(breaker=pair))
+
+    def test_bounds_themselves_are_fine(self) -> None:
+        rules = (AlertRule("a", "m", 1, ">", 0), AlertRule("b", "m", 1, ">", LONGEST))
+        config = Config(rate_limit=(0.1, 1), breaker=(1, LONGEST), retention=LONGEST, alert_rules=rules)
+        assert validate(config) == validate(Config(breaker=(1, 0.5))) == []
 
     def test_an_empty_store_is_refused(self) -> None:
         assert refusal({"store": ""}) == "store: '' (argument) must be a URL"

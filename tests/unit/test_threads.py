@@ -145,9 +145,9 @@ async def test_a_timeout_ends_the_wait_at_once_and_counts_a_blocked_thread_until
     pool: ThreadPool,
 ) -> None:
     gate = Gate()
+    task = await enter(pool, gate)
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.02):
-            await pool.run(gate.work)
+        await asyncio.wait_for(task, 0.01)
     assert pool.leaked == 1
     gate.exit.release()
     await wait_until(lambda: pool.leaked == 0, what="the abandoned thread has ended")

@@ -139,14 +139,19 @@ def _report(text: str, status: int) -> int:
     return status
 
 
-@click.command(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=Commands, epilog=EPILOG, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, message="tickwork %(version)s")
 @global_options
-def commands() -> None:
+@click.pass_context
+def commands(ctx: click.Context) -> None:
     """A distributed task scheduler: immediate, delayed and recurring tasks on one store.
 
     Start with `tickwork demo`, then `tickwork up MODULE:APP`.
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ from tickwork.store.base import Stats
 
 FRAME = 0.5  # seconds between looks on a terminal
 LINE = 1.0  # and between lines where there is none
-GRACE = 3.0
+GRACE = 2.0
 
 
 @click.command("demo")
@@ -67,7 +67,8 @@ class _Demo:
     async def run(self, fresh: bool) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop.set)
+            with suppress(NotImplementedError):  # Windows: Ctrl-C arrives as KeyboardInterrupt there
+                loop.add_signal_handler(number, self._stop.set)
         if fresh:
             await self._start_over()
         found = await self._look_back()
@@ -143,15 +144,15 @@ class _Demo:
             f"Try elsewhere: tickwork dlq retry-all {store}",
             f"or kill -9 {os.getpid()} and run it again: nothing is lost. Ctrl-C stops.",
         ]
-        if rows >= 32:
-            hints[1:1] = [f"               tickwork events --follow --kind task.died {store}",
-                          f"               tickwork queues pause default {store}"]  # fmt: skip
+        if rows >= 31:
+            hints.insert(1, f"               tickwork queues pause default {store}")
         return hints
 
     async def _close(self) -> None:
         seen = await (await app._open()).last_event()
-        if not self._live:
-            click.echo("stopping")
+        if self._live:
+            sys.stdout.write("\r\x1b[K")  # the ^C of the terminal
+        click.echo(f"Stopping, at most {GRACE:g} s for what runs ...")
         await app.shutdown(GRACE)
         store = await app._open()
         facts, _ = await store.events(seen, 10_000)
@@ -172,7 +173,8 @@ def _alive(workers: list[Worker]) -> list[Worker]:
 def _summary(stats: Stats, about_waiting: str = "") -> str:
     count = {status: stats.statuses.get(status, 0) for status in Status}
     waiting = sum(count[status] for status in (Status.READY, Status.PENDING, Status.RETRYING, Status.BLOCKED))
-    return f"{waiting:,} waiting{about_waiting}, {count[Status.SUCCESS]:,} done, {count[Status.DEAD]:,} dead letters"
+    dead = output.many(count[Status.DEAD], "dead letter")
+    return f"{waiting:,} waiting{about_waiting}, {count[Status.SUCCESS]:,} done, {dead}"
 
 
 def _plain(snap: Snapshot) -> str:

@@ -23,7 +23,7 @@ from tickwork.scheduler import Scheduler
 from tickwork.task import TaskFunction
 
 # Short leases, so that also a machine that was switched off is noticed within seconds.
-app = Scheduler("sqlite:///tickwork-demo.db", concurrency=8, lease_ttl=10, renew_interval=3, shutdown_timeout=3)
+app = Scheduler("sqlite:///tickwork-demo.db", concurrency=8, lease_ttl=10, renew_interval=3)
 
 
 class Order(Struct):

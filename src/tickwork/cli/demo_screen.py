@@ -18,7 +18,7 @@ from tickwork.model import Band, Status, TaskInfo, Worker, band_of, to_millis
 from tickwork.scheduler import Scheduler
 from tickwork.store.base import Stats
 
-HISTORY = 20  # seconds of the small charts
+HISTORY = 18  # seconds of the small charts
 BLOCKS = "▁▂▃▄▅▆▇█"
 SHOWN = {
     Fact.TASK_SUBMITTED: ("submitted", "cyan"),
@@ -120,27 +120,21 @@ def draw(
     snap: Snapshot, title: str, found: str, hints: Sequence[str], columns: int, rows: int, color: bool
 ) -> list[str]:
     """The screen as lines, at most `rows` of at most `columns`."""
-    roomy = rows >= 32
-    sizes = {"running": 5, "members": 3, "dead": 3} if roomy else {"running": 3, "members": 2, "dead": 1}
+    roomy = rows >= 30
     gap: list[Line] = [[]] if roomy else []
+    head: Line = [("Tickwork demo", {"bold": True, "fg": "cyan"}), (f"  {title}", {"dim": True})]
+    dead = snap.stats.statuses.get(Status.DEAD, 0)
     lines: list[Line] = [
-        _ends(
-            [("Tickwork demo", {"bold": True, "fg": "cyan"}), (f"  {title}", {"dim": True})], f"v{__version__}", columns
-        ),
+        _ends(head, f"v{__version__}", columns),
         [(found, {"dim": True})],
         [],
         *_panels(snap, columns),
         *gap,
         _rule("RUNNING", columns),
-        *_fill([_running(task, snap.now) for task in snap.running], sizes["running"]),
+        *_fill([_running(task, snap.now) for task in snap.running], 4 if roomy else 3),
         *gap,
-        _rule("SCHEDULES AND WORKERS", columns),
-        *_fill(
-            [_schedule(s, snap.now) for s in snap.schedules[:1]] + [_worker(w) for w in snap.workers], sizes["members"]
-        ),
-        *gap,
-        _rule(f"DEAD LETTERS  {snap.stats.statuses.get(Status.DEAD, 0)}", columns),
-        *_fill([_dead(task) for task in snap.dead] or [[("none yet", {"dim": True})]], sizes["dead"]),
+        _rule(f"DEAD LETTERS {dead}" if dead else "DEAD LETTERS", columns),
+        *_fill([_dead(task) for task in snap.dead] or [[("none yet", {"dim": True})]], 2 if roomy else 1),
         *gap,
         _rule("EVENTS", columns),
     ]
@@ -175,17 +169,19 @@ def _rule(title: str, columns: int) -> Line:
 
 
 def _panels(snap: Snapshot, columns: int) -> list[Line]:
-    """Three columns of facts: counts, rates and what waits."""
-    counts, rates, waiting = _counts(snap), _rates(snap), _waiting(snap)
-    first, second = (22, 34) if columns < 96 else (28, 40)
-    lines: list[Line] = []
-    for parts in zip(counts, rates, waiting, strict=True):
-        line: Line = []
-        for part, size in zip(parts, (first, second, 0), strict=True):
-            used = sum(output.width(text) for text, _ in part)
-            line += [*part, (" " * max(size - used, 0), {})]
-        lines.append(line)
-    return lines
+    """Counts on the left; beside them rates and what waits, and below those the schedule and the workers."""
+    first, second = (20, 32) if columns < 96 else (26, 38)
+    upper = [_padded(left, second) + right for left, right in zip(_rates(snap), _waiting(snap), strict=True)]
+    more = len(snap.workers) - 2
+    workers = [_worker(worker) for worker in snap.workers[:2]]
+    if more > 0:
+        workers[-1].append((f", and {more} more", {}))
+    lower = _fill([*(_schedule(schedule, snap.now) for schedule in snap.schedules[:1]), *workers], 3)
+    return [_padded(left, first) + right for left, right in zip(_counts(snap), upper + lower, strict=True)]
+
+
+def _padded(line: Line, columns: int) -> Line:
+    return [*line, (" " * max(columns - sum(output.width(text) for text, _ in line), 1), {})]
 
 
 def _counts(snap: Snapshot) -> list[Line]:
@@ -194,7 +190,7 @@ def _counts(snap: Snapshot) -> list[Line]:
     for status in statuses:
         count = snap.stats.statuses.get(status, 0)
         style = {"fg": output.status_color(status)} if count else {"dim": True}
-        lines.append([(f"{status:<9}", style), (f"{count:>8,}", {"bold": True} if count else {"dim": True})])
+        lines.append([(f"{status:<9}", style), (f"{count:>7,}", {"bold": True} if count else {"dim": True})])
     return lines
 
 
@@ -207,7 +203,7 @@ def _rates(snap: Snapshot) -> list[Line]:
         ("failed", snap.failed, "yellow"),
     ):
         lines.append([(f"{name:<6}{rate(series):>5.1f} ", {}), (_sparks(series, top), {"fg": fg})])
-    return [*lines, [], [], []]
+    return lines
 
 
 def _sparks(series: Sequence[int], top: int) -> str:
@@ -222,10 +218,9 @@ def _waiting(snap: Snapshot) -> list[Line]:
     lines: list[Line] = [[("READY, BY PRIORITY", {"bold": True})]]
     for band, fg in ((Band.HIGH, "red"), (Band.NORMAL, "yellow"), (Band.LOW, "blue")):
         count = bands[band]
-        lines.append(
-            [(f"{band.name.lower():<7}", {}), (_bar(count, max(top, 10), 10), {"fg": fg}), (f"{count:>5}", {})]
-        )
-    return [*lines, [], [], []]
+        bar = _bar(count, max(top, 10), 10)
+        lines.append([(f"{band.name.lower():<7}", {}), (bar, {"fg": fg}), (f"{count:>5}", {})])
+    return lines
 
 
 def _bar(value: float, top: float, size: int) -> str:

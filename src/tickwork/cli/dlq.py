@@ -131,7 +131,7 @@ def _do_to_all(
     ids = ask(lambda client: _all_ids(client, type_))
     kind = f" of type {type_}" if type_ else ""
     if ids and not yes:
-        click.confirm(f"{verb} {len(ids)} dead letters{kind}?".capitalize(), abort=True, err=True)
+        click.confirm(f"{verb.capitalize()} {output.many(len(ids), 'dead letter')}{kind}?", abort=True, err=True)
 
     async def go(client: Client) -> int:
         act, count = action_of(client), 0
@@ -144,7 +144,7 @@ def _do_to_all(
         return count
 
     count = ask(go) if ids else 0
-    output.done(f"{count} dead letters{kind} {word}", count=count, done=word)
+    output.done(f"{output.many(count, 'dead letter')}{kind} {word}", count=count, done=word)
 
 
 def _succeeded(answer: BaseException | None) -> bool:

@@ -142,11 +142,13 @@ def check_audit(patient: Patient) -> Iterator[Finding]:
     if patient.audit:
         yield Finding(
             "problem",
-            f"the audit found {len(patient.audit)} faults",
+            f"the audit found {output.many(len(patient.audit), 'fault')}",
             "keep a copy of the store and report this: no sequence of calls should lead here",
         )
     else:
-        yield Finding("ok", f"the audit of {total:,} tasks found nothing ({output.duration(patient.audit_seconds)})")
+        yield Finding(
+            "ok", f"the audit of {output.many(total, 'task')} found nothing ({output.duration(patient.audit_seconds)})"
+        )
 
 
 def check_clock(patient: Patient) -> Iterator[Finding]:
@@ -173,7 +175,7 @@ def check_workers(patient: Patient) -> Iterator[Finding]:
     start = "start one: tickwork up MODULE:APP"
     if not alive:
         if waiting:
-            yield Finding("problem", f"no worker is up, and {waiting:,} tasks wait", start)
+            yield Finding("problem", f"no worker is up, with {output.many(waiting, 'task')} waiting", start)
         else:
             yield Finding("warning", "no worker is up", start)
     elif silent:
@@ -182,18 +184,20 @@ def check_workers(patient: Patient) -> Iterator[Finding]:
         yield Finding("problem", f"not heard of for a whole lease: {names}", advice)
     else:
         slots = sum(worker.capacity for worker in alive)
-        yield Finding("ok", f"{len(alive)} workers are up with {slots} slots")
+        yield Finding("ok", f"{output.many(len(alive), 'worker')} up with {output.many(slots, 'slot')}")
     lost = [worker for worker in patient.workers if worker.lost_at and patient.now - worker.lost_at < RECENT]
     if lost:
         yield Finding(
             "warning",
-            f"{len(lost)} workers were lost in the last hour; their tasks were taken back",
+            f"{output.many(len(lost), 'worker')} lost in the last hour; their tasks were taken back",
             "look at how those processes ended: out of memory, or killed?",
         )
     stuck = sum(worker.leaked for worker in alive)
     if stuck:
         yield Finding(
-            "warning", f"{stuck} handlers ignore that they were told to stop", "give them timeouts of their own"
+            "warning",
+            f"{output.many(stuck, 'handler')} told to stop, but still running",
+            'let them look at ctx.cancelled, or run them with run_in="process"',
         )
 
 
@@ -215,7 +219,7 @@ def check_waiting(patient: Patient) -> Iterator[Finding]:
             continue
         yield Finding(
             "problem",
-            f"{count:,} tasks of type {kind} wait in queue {queue}, and no worker that is up there knows that type",
+            f"{output.many(count, 'task')} of type {kind} in queue {queue}, where no worker knows that type",
             "start a worker whose application has a handler for it, or cancel them",
         )
     for found in patient.queues:
@@ -223,7 +227,7 @@ def check_waiting(patient: Patient) -> Iterator[Finding]:
         if ready and alive and not found.workers and not found.paused:
             yield Finding(
                 "problem",
-                f"{ready:,} tasks wait in queue {found.name}, which no worker serves",
+                f"{output.many(ready, 'task')} ready in queue {found.name}, which no worker serves",
                 f"start one with --queues {found.name}",
             )
 
@@ -245,7 +249,7 @@ def check_schedules(patient: Patient) -> Iterator[Finding]:
             advice = f"when that is mended: tickwork schedules resume {schedule.id}"
             yield Finding("warning", f"schedule {schedule.id} has stopped: {schedule.stopped}", advice)
     if patient.schedules and not late:
-        yield Finding("ok", f"none of {len(patient.schedules)} schedules is late")
+        yield Finding("ok", f"{output.many(len(patient.schedules), 'schedule')}, none late")
 
 
 def _millis(schedule: ScheduleInfo) -> int:
@@ -257,7 +261,7 @@ def check_dead_letters(patient: Patient) -> Iterator[Finding]:
     dead = patient.stats.statuses.get(Status.DEAD, 0)
     if dead:
         advice = "look at them with `tickwork dlq list`; run them again with `tickwork dlq retry-all`"
-        yield Finding("warning", f"{dead:,} dead letters", advice)
+        yield Finding("warning", output.many(dead, "dead letter"), advice)
     else:
         yield Finding("ok", "no dead letters")
     if patient.stats.dropped:

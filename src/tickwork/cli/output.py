@@ -194,6 +194,10 @@ def done(sentence: str, **facts: object) -> None:
         click.echo(clean(sentence))
 
 
+def many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 # --- times
 
 

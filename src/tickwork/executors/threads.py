@@ -85,8 +85,7 @@ class ThreadPool:
     @property
     def leaked(self) -> int:
         """How many abandoned threads run right now; one that obeys its stop is gone within milliseconds."""
-        self._abandoned = [thread for thread in self._abandoned if thread.is_alive()]
-        return len(self._abandoned)
+        return sum(thread.is_alive() for thread in self._abandoned)  # asked from other threads too: changes nothing
 
     async def run(self, fn: Callable[[], T], *, context: Context | None = None) -> T:
         """`fn()` in a thread, in `context` or a copy of the caller's; cancelling this abandons the thread."""
@@ -106,7 +105,7 @@ class ThreadPool:
         finally:
             if work.thread is not None and work.settled.acquire(blocking=False):  # the wait was cut short
                 self._threads.discard(work.thread)
-                self._abandoned.append(work.thread)
+                self._abandoned = [thread for thread in (*self._abandoned, work.thread) if thread.is_alive()]
                 work.thread.strike(ThreadStop)
                 work.struck = True
                 self._dispatch()
