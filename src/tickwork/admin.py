@@ -123,7 +123,7 @@ class Schedules:
         schedule = self.build(id, type, payload, cron, options)
         store = await self._client.open_store()
         if create and await store.get_schedule(id) is not None:
-            raise TaskExists(id)
+            raise TaskExists(id, "schedule")
         if schedule.cron is not None:
             schedule = replace(schedule, next_at=_cron(schedule).next_ms(store.now()))
         return _info(await store.put_schedule(schedule, if_changed))

@@ -24,7 +24,7 @@ from tickwork.errors import (
     TickworkError,
 )
 from tickwork.handle import Handle, ScheduleHandle
-from tickwork.handlers import Entry, Registry
+from tickwork.handlers import MISSING, Entry, Registry
 from tickwork.ids import new_id
 from tickwork.model import (
     Aborted,
@@ -94,7 +94,10 @@ class Client:
         return handles
 
     def spec(self, type: str, payload: Any, options: TaskOptions) -> Spec:
-        return self._make(type, payload, options, self.known(type))
+        entry = self.known(type)
+        if payload is MISSING:
+            payload = None if entry is None else entry.default_payload()
+        return self._make(type, payload, options, entry)
 
     def known(self, type: str) -> Entry | None:
         entry = self.registry.find(type)
@@ -121,6 +124,7 @@ class Client:
 
     async def submit_task(self, task: Task) -> Handle[Any]:
         given = {name: getattr(task, name) for name in Options.__annotations__}
+        given["depends_on"] = task.depends_on or None
         return await self.submit(task.type, task.payload, Options(**given))  # type: ignore[typeddict-item]
 
     # --- asking

@@ -66,8 +66,8 @@ class DuplicateTask(TickworkError):
 class TaskExists(TickworkError):
     """A task of that id was submitted before; it is never overwritten."""
 
-    def __init__(self, task_id: str) -> None:
-        super().__init__(f"task {task_id!r} exists already; choose another id, or leave it out")
+    def __init__(self, task_id: str, what: str = "task") -> None:
+        super().__init__(f"{what} {task_id!r} exists already; choose another id, or leave it out")
         self.task_id = task_id
 
 

@@ -48,9 +48,15 @@ class ScheduleHandle(Handle[Any]):
     async def result(self, timeout: float | None = None) -> Any:
         raise TypeError(f"{self.id} is a schedule and has no result of its own; each of its runs is a task")
 
+    async def info(self) -> TaskInfo:
+        raise TypeError(f"{self.id} is a schedule, not a task; ask for its schedule()")
+
     async def cancel(self, force: bool = False) -> None:
         """Delete the schedule. Runs that were fired before go on."""
         await self._client.schedules.delete(self.id)
 
     async def schedule(self) -> ScheduleInfo:
         return await self._client.schedules.get(self.id)
+
+    def __repr__(self) -> str:
+        return f"<ScheduleHandle {self.id}>"

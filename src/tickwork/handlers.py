@@ -22,6 +22,7 @@ from tickwork.ids import is_name
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 RunIn = Literal["loop", "thread", "process"]
+MISSING: Any = object()  # no payload was given, which is not the same as None
 
 
 class Handler(Protocol[T_contra]):
@@ -117,6 +118,14 @@ class Entry:
                 raise PayloadError(f"handler {self.type!r}: its argument {name!r} is missing")
             return given.get(name, inspect.signature(self.function).parameters[name].default)
         return given if self.names else None
+
+    def default_payload(self) -> Any:
+        """What stands for a payload that was not given."""
+        if len(self.names) > 1:
+            return {}
+        if self.names and self._has_default(self.names[0]):
+            return inspect.signature(self.function).parameters[self.names[0]].default
+        return None
 
     def _has_default(self, name: str) -> bool:
         return inspect.signature(self.function).parameters[name].default is not inspect.Parameter.empty

@@ -16,6 +16,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from msgspec import Struct, field
 
 from tickwork.backoff import Backoff
+from tickwork.errors import ConfigError
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ class Status(StrEnum):
         try:
             return cls.SUCCESS if text == "completed" else cls(text)
         except ValueError:
-            raise ValueError(f"unknown status {text!r}; known are {', '.join(cls)}") from None
+            raise ConfigError(f"unknown status {text!r}; known are {', '.join(cls)}") from None
 
 
 ENDS = frozenset({Status.SUCCESS, Status.FAILED, Status.DEAD, Status.CANCELLED})

@@ -13,13 +13,14 @@ from tickwork.context import TaskContext
 class PeriodicTask(ABC):
     """A task with a schedule of its own: subclass it, or make a simple one with `PeriodicTask.of`.
 
-    `name` is unique, `spec` a cron line (a property may read it from configuration), `timeout` in seconds. A failed run
-    is not retried and does not stop the next.
+    `name` is unique, `spec` a cron line (which may come from configuration), `timeout` in seconds, `timezone` the
+    line's (the scheduler's own if not given). A failed run is not retried and does not stop the next.
     """
 
     name: str
     spec: str
     timeout: float = 300.0
+    timezone: str | None = None
 
     @abstractmethod
     def run(self, ctx: TaskContext) -> Any:

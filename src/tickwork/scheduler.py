@@ -22,7 +22,7 @@ from tickwork.cron import Cron
 from tickwork.errors import ConfigError, TickworkError
 from tickwork.events import Bus
 from tickwork.handle import Handle
-from tickwork.handlers import Registry
+from tickwork.handlers import MISSING, Registry, RunIn
 from tickwork.jobs import Jobs
 from tickwork.model import Page, QueueStats, SchedulerStatus, Status, Task, TaskInfo, Worker
 from tickwork.node import Node, new_node_id
@@ -34,7 +34,15 @@ from tickwork.sync import Sync
 from tickwork.task import TaskFunction, TaskMaker, task_maker
 from tickwork.views import queue_stats
 
+WITHOUT_EFFECT = (
+    "alert_rules", "breaker", "dispatch", "health", "health_check_interval", "health_port", "load_balance_strategy",
+    "lock_prefix", "lock_ttl", "metrics", "metrics_interval", "metrics_port", "monitoring", "partitions", "pool_size",
+    "rate_limit", "server", "worker_timeout",
+)  # fmt: skip
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+LAST_GRACE = 0.5  # for coroutines that are left when all else has ended
 
 
 class Scheduler:
@@ -97,7 +105,7 @@ class Scheduler:
         self._client.types_are_known_here = self.url.startswith("memory:")
         if config.serializer != "json":
             self.set_serializer(config.serializer)
-        for warning in loaded.warnings:
+        for warning in (*loaded.warnings, *_without_effect(config)):
             self._logger.warning("%s", warning)
 
     # --- registering
@@ -108,13 +116,13 @@ class Scheduler:
         self.registry.set_serializer(named)
 
     def periodic(
-        self, cron: str, *, id: str | None = None, **options: Unpack[ScheduleOptions]
+        self, cron: str, *, id: str | None = None, run_in: RunIn | None = None, **options: Unpack[ScheduleOptions]
     ) -> Callable[[F], TaskFunction[..., Any]]:
         """Run a function by a cron line, written to the store at `start()`. A failed run is not retried by default."""
 
         def decorate(function: F) -> TaskFunction[..., Any]:
             name = id or function.__name__
-            task: TaskFunction[..., Any] = self.task(name)(function)
+            task: TaskFunction[..., Any] = self.task(name, run_in=run_in)(function)
             try:
                 if task.entry.names:
                     raise ConfigError(f"periodic function {name!r} takes no payload, but has {task.entry.names}")
@@ -138,7 +146,7 @@ class Scheduler:
         handler = run_async if task.is_async else run_sync
         self.registry.register(task.name, handler)
         try:
-            self._add_periodic(task.name, task.spec, {"timeout": task.timeout})
+            self._add_periodic(task.name, task.spec, {"timeout": task.timeout, "timezone": task.timezone})
         except TickworkError:
             self.registry.unregister(task.name)
             raise
@@ -254,7 +262,7 @@ class Scheduler:
     # --- submitting
 
     async def submit(
-        self, type: str | TaskFunction[..., Any], payload: Any = None, **options: Unpack[Options]
+        self, type: str | TaskFunction[..., Any], payload: Any = MISSING, **options: Unpack[Options]
     ) -> Handle[Any]:
         """Queue one task, now, later (`delay`, `schedule_at`) or as a durable schedule (`cron`)."""
         return await self._client.submit(_type_of(type), payload, options)
@@ -293,6 +301,10 @@ class Scheduler:
     @property
     def events(self) -> Events:
         return self._client.events
+
+    def handle(self, task_id: str) -> Handle[Any]:
+        """A handle on a task that was submitted elsewhere, or before."""
+        return Handle(self._client, task_id)
 
     async def get_task(self, task_id: str) -> TaskInfo:
         return await self._client.get_task(task_id)
@@ -369,11 +381,8 @@ class Scheduler:
 def _without_effect(config: Config) -> list[str]:
     """Options that are known already but do nothing yet must not be believed in."""
     defaults = Config()
-    return [
-        f"option {name} has no effect in this version"
-        for name in ("rate_limit", "breaker", "dispatch", "partitions", "metrics", "health", "server", "monitoring")
-        if getattr(config, name) != getattr(defaults, name)
-    ]
+    changed = [name for name in WITHOUT_EFFECT if getattr(config, name) != getattr(defaults, name)]
+    return [f"option {name} has no effect in this version" for name in changed]
 
 
 def _type_of(type: str | TaskFunction[..., Any]) -> str:
@@ -395,11 +404,25 @@ def _load(arguments: dict[str, Any], config: Any) -> Loaded:
 
 
 def run_loop(work: Any) -> None:
-    """asyncio.run, on uvloop where it is installed."""
+    """asyncio.run, on uvloop where it is installed; but what ignores its cancellation does not hold the program."""
+    factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
     try:
         import uvloop
     except ImportError:
-        asyncio.run(work)
+        pass
     else:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(work)
+        factory = uvloop.new_event_loop
+    runner = asyncio.Runner(loop_factory=factory)
+    try:
+        runner.run(work)
+    finally:
+        loop = runner.get_loop()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # the worker has told of it
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=LAST_GRACE))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        asyncio.set_event_loop(None)
+        loop.close()

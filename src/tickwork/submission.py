@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypedDict
+from functools import partial
+from typing import Any, Literal, TypedDict, TypeGuard
 
 import msgspec
 
@@ -17,7 +18,7 @@ from tickwork.context import storable
 from tickwork.errors import ConfigError, PayloadError
 from tickwork.handlers import Entry, Registry
 from tickwork.ids import is_name, new_id, new_nonce
-from tickwork.model import Priority, Spec, to_millis
+from tickwork.model import Spec, to_millis
 
 MAX_DELAY = 100 * 365 * 86_400
 EXECUTORS = ("local",)
@@ -79,34 +80,23 @@ class SpecMaker:
         if entry is not None and entry.options:
             options = {**entry.options, **options}
         known_only(options, Options)
-        config = self._config
         serializer = self._serializer(options.get("serializer"), entry)
-        data = self._encode(type, payload, serializer, entry)
         at, delay = moment(options)
-        retry, max_retry = self._retry(options)
-        dedup_key = options.get("dedup_key")
+        fields = {name: read(options[name]) for name, read in READERS.items() if name in options}
+        fields.setdefault("id", new_id())
+        fields.setdefault("timeout", self._config.timeout)
+        fields.setdefault("max_retry", self._max_retry(fields.get("retry")))
         return Spec(
-            id=name("id", options["id"]) if "id" in options else new_id(),
             type=name("type", type) if entry is None else type,
             nonce=new_nonce(),
-            queue=name("queue", options["queue"]) if "queue" in options else "default",
-            priority=priority(options["priority"]) if "priority" in options else Priority.NORMAL,
-            payload=data,
+            payload=self._encode(type, payload, serializer, entry),
             serializer=serializer.name,
             at=at,
             delay=delay,
-            max_retry=max_retry,
-            timeout=seconds("timeout", options["timeout"]) if "timeout" in options else config.timeout,
-            retry=retry,
-            dedup_key=None if dedup_key is None else text("dedup_key", dedup_key, 512),
-            dedup_ttl=0 if dedup_key is None else self._dedup_ttl(options),
+            dedup_ttl=self._dedup_ttl(options) if "dedup_key" in fields else 0,
             key=self._key(options.get("key"), payload, entry),
-            tags=tags(options["tags"]) if "tags" in options else {},
-            context=context(options["context"]) if "context" in options else {},
-            executor=executor(options["executor"]) if "executor" in options else None,
-            target=name("target", options["target"]) if "target" in options else None,
-            depends_on=dependencies(options["depends_on"]) if "depends_on" in options else (),
             submitter=self._submitter,
+            **fields,
         )
 
     def _serializer(self, asked: str | Serializer | None, entry: Entry | None) -> Serializer:
@@ -131,15 +121,8 @@ class SpecMaker:
             )
         return data
 
-    def _retry(self, options: Mapping[str, Any]) -> tuple[Backoff | None, int]:
-        retry = options.get("retry")
-        if retry is not None and not isinstance(retry, Backoff):
-            raise ConfigError(f"retry must be one of the retry strategies, not {retry!r}")
-        default = retry.max_retries if isinstance(retry, RetryPolicy) else self._config.max_retry
-        max_retry = options.get("max_retry", default)
-        if type(max_retry) is not int or max_retry < 0:
-            raise ConfigError(f"max_retry must be a whole number from 0 on, not {max_retry!r}")
-        return retry, max_retry
+    def _max_retry(self, retry: Backoff | None) -> int:
+        return retry.max_retries if isinstance(retry, RetryPolicy) else self._config.max_retry
 
     def _dedup_ttl(self, options: Mapping[str, Any]) -> int:
         ttl = seconds("dedup_ttl", options.get("dedup_ttl", self._config.dedup_ttl))
@@ -171,6 +154,14 @@ def known_only(given: Mapping[str, Any], options: type) -> None:
         raise ConfigError(f"unknown option {wrong!r}; {hint}")
 
 
+def check(given: Mapping[str, Any]) -> None:
+    """Refuse options where they are said, rather than with the first submission."""
+    known_only(given, Options)
+    for option, value in given.items():
+        if value is not None and option in READERS:
+            READERS[option](value)
+
+
 def name(what: str, value: Any) -> str:
     if not isinstance(value, str) or not is_name(value):
         raise ConfigError(f"{what} must be 1 to 128 letters, digits or ._:@-, not {value!r}")
@@ -183,7 +174,7 @@ def text(what: str, value: Any, longest: int) -> str:
     return value
 
 
-def is_text(value: Any, longest: int) -> bool:
+def is_text(value: Any, longest: int) -> TypeGuard[str]:
     """A text that every store can take: no lone surrogates, as file names may have."""
     return isinstance(value, str) and len(value) <= longest and storable(value) == value
 
@@ -251,3 +242,32 @@ def dependencies(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ConfigError(f"depends_on must be a list of tasks or task ids, not {value!r}")
     return tuple(name("a dependency", getattr(item, "id", item)) for item in value)
+
+
+def retry_strategy(value: Any) -> Backoff:
+    if not isinstance(value, Backoff):
+        raise ConfigError(f"retry must be one of the retry strategies, not {value!r}")
+    return value
+
+
+def max_retry(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ConfigError(f"max_retry must be a whole number from 0 on, not {value!r}")
+    return value
+
+
+# Options that become fields of a spec under their own names.
+READERS: dict[str, Callable[[Any], Any]] = {
+    "id": partial(name, "id"),
+    "queue": partial(name, "queue"),
+    "priority": priority,
+    "max_retry": max_retry,
+    "timeout": partial(seconds, "timeout"),
+    "retry": retry_strategy,
+    "dedup_key": partial(text, "dedup_key", longest=512),
+    "tags": tags,
+    "context": context,
+    "executor": executor,
+    "target": partial(name, "target"),
+    "depends_on": dependencies,
+}

@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from tickwork.handle import Handle
+from tickwork.handlers import MISSING
 from tickwork.model import TaskInfo
 from tickwork.submission import Options
 
@@ -50,7 +51,7 @@ class Sync:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def submit(self, type: Any, payload: Any = None, **options: Unpack[Options]) -> SyncHandle:
+    def submit(self, type: Any, payload: Any = MISSING, **options: Unpack[Options]) -> SyncHandle:
         return SyncHandle(self, self.call(self._app.submit(type, payload, **options)))
 
     def submit_many(self, type: Any, payloads: Iterable[Any], **options: Unpack[Options]) -> list[SyncHandle]:

@@ -27,6 +27,7 @@ from tickwork.store.hints import WORK, Hint
 
 CANCEL_GRACE = 2.0  # for a handler that was told to stop; after that its slot is free and it counts as leaked
 RELEASE_GRACE = 0.5  # the same at shutdown, where nobody likes to wait
+STOP_STEP = 0.1
 NOTE_INTERVAL = 0.25
 BACKOFF_MAX = 5.0
 
@@ -103,11 +104,13 @@ class Worker:
         self._hint.set()
         deadline = time.monotonic() + grace
         while self.running and (left := deadline - time.monotonic()) > 0:
-            await asyncio.wait([run.task for run in self.running.values() if run.task], timeout=left)
+            # In short steps: one that was given up meanwhile (`hurry`) leaves `running`, but its task may never end.
+            await asyncio.wait([run.task for run in self.running.values() if run.task], timeout=min(left, STOP_STEP))
             await asyncio.sleep(0)
         self.release_all()
 
     def release_all(self) -> None:
+        self._stopping = True  # or it would claim them again
         for run in list(self.running.values()):
             self._stop_run(run, "release", grace=RELEASE_GRACE)
 
@@ -292,6 +295,8 @@ class Worker:
         if self._stuck:
             _log.error("%d handlers are stuck, as many as there are slots: draining this node", self.leaked)
             self._on_exhausted()
+        elif self.leaked:
+            _log.warning("%d handlers do not stop though they were told to; they go on without a slot", self.leaked)
 
     def _outcome_of_stop(self, run: Run) -> Outcome | None:
         seconds = time.monotonic() - run.started

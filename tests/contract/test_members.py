@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tests.support.stores import START, Bench
+from tickwork.events import Fact
 from tickwork.model import Leader, Policy, Worker
 
 FULL = Worker(
@@ -186,3 +187,28 @@ async def test_every_beat_says_who_leads(bench: Bench) -> None:
     assert await bench.store.beat(FULL) == leader
     bench.clock.advance(0.001)
     assert await bench.store.beat(FULL) is None
+
+
+async def test_a_leader_whose_process_is_gone_is_deposed(bench: Bench) -> None:
+    await bench.store.beat(Worker(id="w1", node="first"))
+    old = await bench.store.campaign("first", 10_000)
+    await bench.store.reclaim(10, ("w1",))
+    new = await bench.store.campaign("second", 10_000)
+    assert (new.id, new.term) == ("second", old.term + 1)
+    assert Fact.LEADER_RESIGNED in await bench.facts()
+
+
+async def test_a_worker_that_only_was_silent_keeps_its_node_in_the_lead(bench: Bench) -> None:
+    await bench.store.beat(Worker(id="w1", node="first"))
+    await bench.pass_time(31)
+    await bench.store.campaign("first", 10_000)
+    assert "w1" in (await bench.store.reclaim(10)).lost_workers
+    assert (await bench.store.campaign("second", 10_000)).id == "first"
+
+
+async def test_a_clock_that_is_set_back_makes_no_lease_longer(bench: Bench) -> None:
+    await bench.store.campaign("first", 10_000)
+    bench.clock.advance(-3600)
+    assert (await bench.store.campaign("second", 10_000)).id == "first"
+    bench.clock.advance(10)
+    assert (await bench.store.campaign("second", 10_000)).id == "second"

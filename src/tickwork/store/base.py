@@ -51,7 +51,8 @@ class Grant(Struct, frozen=True):
 
 
 class Claimed(Struct, frozen=True):
-    """`next_due_in` is the time until the next delayed task of any queue, None when there is none."""
+    """`next_due_in` is the time until another claim may find more: until the next delayed task of any queue is due, 0
+    when this one could not look at all that is ready, None when there is nothing to wait for."""
 
     grants: list[Grant]
     next_due_in: int | None = None
@@ -161,7 +162,8 @@ class Store(Protocol):
         """End runs, each checked against its own lease, and take the next batch in the same step."""
 
     async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
-        """Take back tasks whose lease ran out, and all of the workers in `gone`, which the caller knows to be dead.
+        """Take back tasks whose lease ran out, and all of the workers in `gone`, which the caller knows to be dead (a
+        leader among them is deposed).
         Expired leases are left alone for one lease after the store was out of touch (see `pulse` in the design)."""
 
     # --- outbox

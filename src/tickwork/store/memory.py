@@ -31,7 +31,19 @@ from tickwork.store.base import (
 )
 from tickwork.store.hints import CONTROL, OUTBOX, WORK
 from tickwork.store.memory_members import Members, atomic
-from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, detail_of, grant, matches, met, read_cursor, runs, unsound
+from tickwork.store.rules import (
+    LOST_WORKER_KEPT,
+    PARK_MAX,
+    Budget,
+    detail_of,
+    grant,
+    matches,
+    met,
+    read_cursor,
+    runs,
+    unsound,
+    warn_dropped,
+)
 from tickwork.store.shelves import Lane, TimeIndex
 
 
@@ -125,6 +137,7 @@ class MemoryStore(Members):
             oldest = self._tasks[first[1]]
             self._dropped += 1
             self._append_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
+            warn_dropped(oldest)
             self._forget(oldest)
 
     def _forget(self, record: Record) -> None:
@@ -227,20 +240,20 @@ class MemoryStore(Members):
             return Claimed(grants, self._next_due_in(now))
         self._promote(now, want.limit + PARK_MAX)
         grants = []
-        startable = self._startable(want, now)
+        budget = Budget()
+        startable = self._startable(want, now, budget)
         while len(grants) < want.limit and (record := next(startable, None)) is not None:
             self._leave(record)
             fact = transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now)
             self._settle(record, now, fact)
             grants.append(grant(record))
         self._last_claims[want.worker_id] = (want.nonce, [grant.spec.id for grant in grants])
-        return Claimed(grants, self._next_due_in(now))
+        return Claimed(grants, 0 if budget.spent else self._next_due_in(now))
 
-    def _startable(self, want: Claim, now: int) -> Iterator[Record]:
+    def _startable(self, want: Claim, now: int, budget: Budget) -> Iterator[Record]:
         """Ready tasks in the order in which they are to start. The caller takes each out of its lane."""
         paused = {name for kind, name in self._pauses if kind == "type"}
         types = want.types - paused if paused else want.types
-        parks = PARK_MAX
         for band in Band:
             for queue in want.queues:
                 lane = self._lanes.get((queue, band))
@@ -249,10 +262,11 @@ class MemoryStore(Members):
                 while (record := self._head(lane, types)) is not None:
                     if record.spec.type in types:
                         yield record
-                    elif parks == 0:
+                    elif budget.left == 0:
+                        budget.spent = True
                         return
                     else:
-                        parks -= 1
+                        budget.left -= 1
                         self._park(record, now)
 
     @staticmethod

@@ -226,7 +226,15 @@ class Members(Schedules):
         for worker_id in lost:
             self._workers[worker_id] = replace(self._workers[worker_id], lost_at=now, running=0)
             self._append(now, Fact.WORKER_LOST, worker_id)
+            if worker_id in gone:
+                self._depose(now, self._workers[worker_id].node)
         return lost
+
+    def _depose(self, now: int, node: str) -> None:
+        """A node whose process is known to be gone leads no more: nobody need wait for its lease."""
+        if self._leader is not None and self._leader.id == node and self._leader.until > now:
+            self._leader = replace(self._leader, until=0)
+            self._append(now, Fact.LEADER_RESIGNED, node, "its process is gone")
 
     @atomic
     def workers(self) -> list[Worker]:

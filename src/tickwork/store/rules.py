@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from msgspec.structs import replace
 
 from tickwork.errors import StoreError
@@ -11,6 +13,21 @@ from tickwork.store.base import Grant, Query
 
 PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
 LOST_WORKER_KEPT = 3_600_000  # a lost worker stays visible for an hour
+
+
+_log = logging.getLogger("tickwork.store")
+
+
+class Budget:
+    """How many tasks one claim may still move aside; `spent` when there were more, so that it is sent again at once."""
+
+    def __init__(self) -> None:
+        self.left = PARK_MAX
+        self.spent = False
+
+
+def warn_dropped(record: Record) -> None:
+    _log.warning("the dead-letter queue is full: dropped its oldest task %s (%s)", record.id, record.spec.type)
 
 
 def runs(record: Record) -> bool:
@@ -127,7 +144,8 @@ def elect(old: Leader | None, node: str, ttl: int, now: int) -> tuple[Leader, bo
     """Who leads after `node` has asked to, and whether a new term began."""
     if old is None or old.until <= now:
         return Leader(node, (old.term if old else 0) + 1, now + ttl), True
-    return (replace(old, until=now + ttl) if old.id == node else old), False
+    # The clock may have been set back: nobody's lease is longer than one.
+    return replace(old, until=now + ttl if old.id == node else min(old.until, now + ttl)), False
 
 
 def joined(worker: Worker, old: Worker | None, now: int, policy: Policy) -> tuple[Worker, bool]:

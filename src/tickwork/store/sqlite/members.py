@@ -57,7 +57,15 @@ def lose_workers(tx: Writer, now: int, gone: tuple[str, ...]) -> list[str]:
             tx.run("UPDATE @workers SET lost_at = ?, worker = ? WHERE id = ?", (now, _encode(worker), worker_id))
             tx.tell(now, Fact.WORKER_LOST, worker_id)
             lost.append(worker_id)
+            if worker_id in gone:
+                depose(tx, now, worker.node)
     return lost
+
+
+def depose(tx: Writer, now: int, node: str) -> None:
+    """A node whose process is known to be gone leads no more: nobody need wait for its lease."""
+    if tx.run("UPDATE @state SET leader_until = 0 WHERE leader = ? AND leader_until > ?", (node, now)).rowcount:
+        tx.tell(now, Fact.LEADER_RESIGNED, node, "its process is gone")
 
 
 class SchedulesAndMembers:

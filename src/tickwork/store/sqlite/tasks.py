@@ -9,7 +9,7 @@ from tickwork.events import Fact
 from tickwork.model import DELAYED, ENDS, Band, Lease, Outcome, Place, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.hints import CONTROL, OUTBOX, WORK
-from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, detail_of, grant, met
+from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, Budget, detail_of, grant, met, warn_dropped
 from tickwork.store.sqlite.members import lose_workers
 from tickwork.store.sqlite.rows import Rows
 from tickwork.store.sqlite.schema import IN_DELAYED, IN_ENDS
@@ -76,6 +76,7 @@ class Tasks:
             ):
                 self.tx.state.dropped += 1
                 self.tx.tell_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
+                warn_dropped(oldest)
                 self._forget(oldest)
 
     def _forget(self, record: Record) -> None:
@@ -174,7 +175,8 @@ class Tasks:
             held.sort(key=lambda record: _turn(record, ranks.get(record.spec.queue, 0)))
             return Claimed([grant(record) for record in held], self._next_due_in(now))
         self._promote(now, want.limit + PARK_MAX)
-        records = self._startable(want, now) if want.limit > 0 else []
+        budget = Budget()
+        records = self._startable(want, now, budget) if want.limit > 0 else []
         grants: list[Grant] = []
         for record in records:
             fact = transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now)
@@ -182,27 +184,27 @@ class Tasks:
             grants.append(grant(record))
         self.rows.save_started(records)
         self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?)", (want.worker_id, want.nonce))
-        return Claimed(grants, self._next_due_in(now))
+        return Claimed(grants, 0 if budget.spent else self._next_due_in(now))
 
-    def _startable(self, want: Claim, now: int) -> list[Record]:
+    def _startable(self, want: Claim, now: int, budget: Budget) -> list[Record]:
         """Ready tasks in the order in which they are to start; what may not start is moved aside."""
         pauses = self.tx.all("SELECT kind, name FROM @pauses")
         types = want.types - {name for kind, name in pauses if kind == "type"}
         paused = {name for kind, name in pauses if kind == "queue"}
         queues = [queue for queue in dict.fromkeys(want.queues) if queue not in paused]
-        parks = PARK_MAX
         while True:
             found: list[Record] = []
             strange: list[Record] = []
             for record in self._heads(queues, types, want.limit):
-                if len(found) == want.limit or len(strange) > parks:
+                if len(found) == want.limit or len(strange) > budget.left:
                     break
                 (found if record.spec.type in types else strange).append(record)
-            for record in strange[:parks]:
+            for record in strange[: budget.left]:
                 record.place = Place.SIDE
                 self._settle(record, now, Fact.TASK_PARKED, f"no claimer may start type {record.spec.type} now")
-            parks -= len(strange)
-            if not strange or parks < 0:
+            budget.spent = len(strange) > budget.left
+            budget.left -= len(strange)
+            if not strange or budget.spent:
                 return found
 
     def _heads(self, queues: list[str], types: frozenset[str], limit: int) -> list[Record]:
