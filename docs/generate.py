@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tickwork import errors, logs, yaml
+from tickwork import config_names, errors, logs
 from tickwork.backoff import ExponentialBackoff
 from tickwork.cli import COMMANDS
 from tickwork.config import OPTIONS, Config
@@ -260,7 +260,7 @@ def _default(value: Any) -> str:
 def aliases() -> Iterable[str]:
     parts = {"redis_pass": "part of `store`"}
     names: dict[str, list[str]] = {}
-    for other, name in yaml.OTHER_NAMES.items():
+    for other, name in config_names.OTHER_NAMES.items():
         names.setdefault(name, []).append(other)
     rows = (
         (parts.get(name, code(name)), ", ".join(map(code, others)))
@@ -278,7 +278,7 @@ def sections() -> Iterable[str]:
         )
 
     twins: dict[str, list[str]] = {}
-    for name, text in yaml.SECTIONS.items():
+    for name, text in config_names.SECTIONS.items():
         twins.setdefault(text, []).append(name)
     return table(
         "section", "may hold", rows=((", ".join(map(code, names)), keys(text)) for text, names in twins.items())

@@ -42,7 +42,7 @@ from tickwork.model import (
     Worker,
 )
 from tickwork.store.base import SUBMIT_MAX, Query, Receipt, Store
-from tickwork.submission import Options, SpecMaker, TaskOptions, known_only
+from tickwork.submission import Options, SpecMaker, TaskOptions, known_only, name
 
 RESULT_POLL = 1.0  # behind the hint that the task has ended
 PAGES_MAX = 20  # index pages that one list_tasks call may look through
@@ -167,6 +167,14 @@ class Client:
 
     async def queue_stats(self) -> QueueStats:
         return views.queue_stats(await (await self.open_store()).stats())
+
+    async def register_worker(self, worker: Worker) -> None:
+        """Make a worker outside of this process known for the length of a lease; doing it again is its heartbeat."""
+        name("a worker's id", worker.id)
+        await (await self.open_store()).beat(worker)
+
+    async def unregister_worker(self, worker_id: str) -> None:
+        await (await self.open_store()).leave(worker_id)
 
     async def list_workers(self) -> list[Worker]:
         return await (await self.open_store()).workers()

@@ -1,7 +1,7 @@
 """Every option of a scheduler: one frozen `Config`, and how its three layers are put together.
 
 A file is overruled by the environment, the environment by arguments. A layer holds only what was set in it, so a
-default never overrules anything. `yaml.py` knows how options may be written.
+default never overrules anything. `config_names.py` and `config_values.py` know how options may be written.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import fields, force_setattr
 
-from tickwork import yaml as written
+from tickwork import config_names
+from tickwork import config_values as values
 from tickwork.backoff import LONGEST, Backoff, ExponentialBackoff, RetryPolicy, Seconds
 from tickwork.errors import ConfigError
 from tickwork.ids import is_name
+from tickwork.yaml import read_yaml
 
 FILE, ENVIRONMENT, ARGUMENT = range(3)
 DEFAULT_FILE = "tickwork.yaml"
@@ -124,7 +126,7 @@ class Loaded(Struct, frozen=True):
 
 
 def _read_address(value: Any) -> str:
-    if re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^\s:/?#@,\[\]]+)(:[0-9]{1,5})?", written.read_text(value)):
+    if re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^\s:/?#@,\[\]]+)(:[0-9]{1,5})?", values.read_text(value)):
         return str(value)
     raise ValueError("is not host:port; a whole URL goes into store")
 
@@ -141,18 +143,18 @@ def _read_logger(value: Any) -> Any:
     raise ValueError("is not a logger; it can only be given as an argument")
 
 
-_READERS: dict[str, written.Reader] = {
-    **written.readers_of(Config),
-    "rate_limit": partial(written.read_couple, rate=float, burst=int),
-    "breaker": partial(written.read_couple, max_failures=int, timeout=Seconds),
+_READERS: dict[str, values.Reader] = {
+    **values.readers_of(Config),
+    "rate_limit": partial(values.read_couple, rate=float, burst=int),
+    "breaker": partial(values.read_couple, max_failures=int, timeout=Seconds),
     "serializer": _read_serializer,
     "logger": _read_logger,
     # Parts of other options, see `load`.
     "redis_addr": _read_address,
-    "redis_db": written.read_whole,
-    "redis_pass": written.read_text,
-    "retry_delay": written.read_seconds,
-    "backoff_rate": written.read_number,
+    "redis_db": values.read_whole,
+    "redis_pass": values.read_text,
+    "retry_delay": values.read_seconds,
+    "backoff_rate": values.read_number,
 }
 
 
@@ -169,13 +171,13 @@ def load(
     `tickwork.yaml` in the working directory.
     """
     environ = os.environ if environ is None else environ
-    file = file or environ.get(written.FILE_VARIABLE)
+    file = file or environ.get(config_names.FILE_VARIABLE)
     if not file and default_file and Path(DEFAULT_FILE).exists():
         file = DEFAULT_FILE
-    from_file = written.read_yaml(Path(file)) if file else {}
-    settings = _layer(FILE, written.entries_of_mapping(from_file, f"file {file}", _READERS))
-    settings |= _layer(ENVIRONMENT, written.entries_of_environment(environ, _READERS))
-    settings |= _layer(ARGUMENT, written.entries_of_mapping(arguments or {}, "argument", _READERS))
+    from_file = read_yaml(Path(file)) if file else {}
+    settings = _layer(FILE, config_names.entries_of_mapping(from_file, f"file {file}", _READERS))
+    settings |= _layer(ENVIRONMENT, config_names.entries_of_environment(environ, _READERS))
+    settings |= _layer(ARGUMENT, config_names.entries_of_mapping(arguments or {}, "argument", _READERS))
     _unite(settings, "store", ("redis_addr", "redis_db", "redis_pass"), _redis_url)
     _unite(settings, "retry", ("retry_delay", "backoff_rate"), lambda **parts: RetryPolicy(**parts).backoff)
     retry, max_retry = settings.get("retry"), settings.get("max_retry")
@@ -186,8 +188,8 @@ def load(
     return Loaded(config, origins, validate(config, origins))
 
 
-def _layer(layer: int, entries: Iterable[written.Entry]) -> dict[str, written.Entry]:
-    settings: dict[str, written.Entry] = {}
+def _layer(layer: int, entries: Iterable[config_names.Entry]) -> dict[str, config_names.Entry]:
+    settings: dict[str, config_names.Entry] = {}
     for entry in entries:
         key, name, value, origin, _ = entry
         if value is None and (layer == FILE or name == "store" or name not in OPTIONS):
@@ -202,7 +204,9 @@ def _layer(layer: int, entries: Iterable[written.Entry]) -> dict[str, written.En
     return settings
 
 
-def _unite(settings: dict[str, written.Entry], whole: str, parts: tuple[str, ...], build: Callable[..., Any]) -> None:
+def _unite(
+    settings: dict[str, config_names.Entry], whole: str, parts: tuple[str, ...], build: Callable[..., Any]
+) -> None:
     """Make an option of its parts. The first part, and the whole, each replace what lower layers say."""
     given = {part: settings.pop(part) for part in parts if part in settings}
     if not given:
@@ -217,7 +221,7 @@ def _unite(settings: dict[str, written.Entry], whole: str, parts: tuple[str, ...
         value = build(**{name: part.value for name, part in given.items()})
     except ConfigError as error:
         raise ConfigError(f"{' and '.join(given)} ({origin}): {error}") from None
-    settings[whole] = written.Entry(last.key, whole, value, origin, last.layer)
+    settings[whole] = config_names.Entry(last.key, whole, value, origin, last.layer)
 
 
 def _redis_url(redis_addr: str = "localhost:6379", redis_db: int = 0, redis_pass: str = "") -> str:
@@ -227,9 +231,9 @@ def _redis_url(redis_addr: str = "localhost:6379", redis_db: int = 0, redis_pass
 
 
 _MAY_BE_NONE = {option.name for option in fields(Config) if option.default is None}
-_SECONDS = [name for name in OPTIONS if _READERS[name] is written.read_seconds]
+_SECONDS = [name for name in OPTIONS if _READERS[name] is values.read_seconds]
 _MAY_BE_ZERO = ("timeout", "retention", "shutdown_timeout")
-_LEAST = {name: 1 for name in OPTIONS if _READERS[name] is written.read_whole}
+_LEAST = {name: 1 for name in OPTIONS if _READERS[name] is values.read_whole}
 _LEAST |= {"max_retry": 0, "retention_max": 0, "metrics_port": 0, "health_port": 0}
 
 

@@ -364,6 +364,13 @@ class Scheduler:
         """Why a task is not running, in a sentence."""
         return await self._client.explain(task_id)
 
+    async def register_worker(self, worker: Worker) -> None:
+        """Make a worker outside of this process known for the length of a lease; doing it again is its heartbeat."""
+        await self._client.register_worker(worker)
+
+    async def unregister_worker(self, worker_id: str) -> None:
+        await self._client.unregister_worker(worker_id)
+
     async def list_workers(self) -> list[Worker]:
         return await self._client.list_workers()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ import msgspec
 from tickwork.backoff import Backoff, RetryPolicy
 from tickwork.codec import JSON, Serializer, encode
 from tickwork.config import Config
+from tickwork.config_values import nearest
 from tickwork.context import storable
 from tickwork.errors import ConfigError, PayloadError
 from tickwork.handlers import Entry, Registry
@@ -149,9 +149,7 @@ def known_only(given: Mapping[str, Any], options: type) -> None:
     known = options.__annotations__.keys()
     if not given.keys() <= known:
         wrong = min(given.keys() - known)
-        near = difflib.get_close_matches(wrong, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
-        raise ConfigError(f"unknown option {wrong!r}; {hint}")
+        raise ConfigError(f"unknown option {wrong!r}{nearest(wrong, known) or '; known are ' + ', '.join(known)}")
 
 
 def check(given: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ def read_kinds(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     for value in values:
         found = {fact.value for fact in Fact if fact == value or fact.startswith(f"{value}.")}
         if not found:
-            from tickwork.yaml import nearest
+            from tickwork.config_values import nearest
 
             raise click.BadParameter(f"no kind {value!r}{nearest(value, [*map(str, Fact)])}", ctx, param)
         kinds |= found

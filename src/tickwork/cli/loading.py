@@ -36,8 +36,8 @@ def load_app(name: str | None, **options: Any) -> Scheduler:
     Where no store is named at all it uses a file in the working directory, as every other command does.
     """
     from tickwork.config import DEFAULT_FILE
+    from tickwork.config_names import FILE_VARIABLE
     from tickwork.scheduler import Scheduler
-    from tickwork.yaml import FILE_VARIABLE
 
     app = Scheduler() if name is None else find_app(name)
     file = said("config")

@@ -56,7 +56,7 @@ class Duration(_ParamType):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from tickwork.yaml import read_seconds
+        from tickwork.config_values import read_seconds
 
         try:
             return read_seconds(value)
