@@ -1,0 +1,1 @@
+"""Tickwork against its peers: `make bench`, or `python -m benchmarks --help`."""
