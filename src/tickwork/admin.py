@@ -14,7 +14,7 @@ from tickwork.cron import Cron
 from tickwork.cron_zone import find_zone
 from tickwork.errors import ConfigError, ScheduleNotFound, TaskExists, TaskNotFound
 from tickwork.events import Event, Fact
-from tickwork.ids import new_nonce
+from tickwork.ids import new_tail
 from tickwork.model import (
     Band,
     Misfire,
@@ -178,7 +178,7 @@ class Schedules:
     async def trigger(self, schedule_id: str) -> str:
         """Run it once now, beside its ticks; answers the task's id."""
         store, schedule = await self._client.open_store(), await self._find(schedule_id)
-        return await duties.submit_tick(store, schedule, store.now(), by_hand=f".{new_nonce()[:8]}")
+        return await duties.submit_tick(store, schedule, store.now(), by_hand=f".{new_tail()}")
 
     async def next_runs(self, schedule_id: str, n: int = 5) -> Sequence[datetime]:
         schedule = await self._find(schedule_id)

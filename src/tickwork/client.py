@@ -80,17 +80,18 @@ class Client:
         return Handle(self, spec.id)
 
     async def submit_many(self, type: str, payloads: Iterable[Any], options: Options) -> list[Handle[Any]]:
-        for name in ("id", "dedup_key", "cron"):
-            if options.get(name) is not None:
-                raise ConfigError(f"submit_many gives each payload a task of its own; {name} cannot be one for all")
-        store, handles = await self.open_store(), []
+        for single in ("id", "dedup_key", "cron"):
+            if options.get(single) is not None:
+                raise ConfigError(f"submit_many gives each payload a task of its own; {single} cannot be one for all")
+        store = await self.open_store()
+        handles: list[Handle[Any]] = []
         specs = [self.spec(type, payload, options) for payload in payloads]
         for start in range(0, len(specs), SUBMIT_MAX):
             batch = specs[start : start + SUBMIT_MAX]
             for receipt, spec in zip(await store.submit(batch), batch, strict=True):
                 if receipt.verdict != "created":
                     raise refusal(receipt, spec)
-                handles.append(Handle[Any](self, spec.id))
+                handles.append(Handle(self, spec.id))
         return handles
 
     def spec(self, type: str, payload: Any, options: TaskOptions) -> Spec:

@@ -74,7 +74,7 @@ async def take_back(store: Store, limit: int) -> float | None:
     if not gone:
         return None
     taken = await store.reclaim(limit, gone)
-    _log.warning("%d processes of this host are gone; took back %d of their tasks", len(gone), len(taken.ids))
+    _log.warning("processes of this host are gone; tasks taken back: %d (%s)", len(taken.ids), ", ".join(gone))
     return 0 if len(taken.ids) >= limit else None
 
 

@@ -47,7 +47,7 @@ class Fact(StrEnum):
     LOG_MISSED = "log.missed"  # told to a slow subscriber: `detail` says how many it missed
 
 
-class Event(Struct, frozen=True, omit_defaults=True):
+class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     """One fact. `id` is the task's, or that of the worker, leader, schedule, queue or type it is about."""
 
     seq: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 
@@ -15,8 +16,29 @@ def new_id() -> str:
     return str(uuid_utils.uuid7())
 
 
-def new_nonce() -> str:
-    return os.urandom(8).hex()
+def new_tail() -> str:
+    """A random part for names that people read."""
+    return os.urandom(4).hex()
+
+
+class _Nonces:
+    """Unique by a random part that is drawn once a process, and a count."""
+
+    def __init__(self) -> None:
+        self.draw()
+
+    def draw(self) -> None:
+        self._stem = os.urandom(8).hex()
+        self._count = itertools.count()
+
+    def next(self) -> str:
+        return f"{self._stem}{next(self._count):x}"
+
+
+_nonces = _Nonces()
+new_nonce = _nonces.next
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_nonces.draw)
 
 
 def is_name(text: str) -> bool:

@@ -3,7 +3,8 @@
 Reading order for a newcomer: this file, `transitions.py`, `store/base.py`, `store/memory.py`, `worker.py`, `duties.py`.
 
 Inside Tickwork every `*_at` is an int of milliseconds since the epoch by the store's clock; aware datetimes exist only
-at the edge (`TaskInfo`). A `Spec` is what was asked and is written once; a `Record` is a spec and its progress.
+at the edge (`TaskInfo`). A `Spec` is what was asked and is written once; a `Record` is a spec and its progress. Records
+that exist in great numbers hold no cycles and are kept out of the garbage collector's rounds (`gc=False`).
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ TABLE = _rules()
 """The whole life of a task. Contract tests and `docs/statuses.md` are made from it."""
 
 
-class Spec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Spec(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What was asked: written once at submit, never changed."""
 
     id: str
@@ -174,7 +175,7 @@ class Spec(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return band_of(self.priority)
 
 
-class Lease(Struct, frozen=True):
+class Lease(Struct, frozen=True, gc=False):
     """Proof of holding a task: every write by a worker presents it. `fence` only grows, `nonce` names the claim."""
 
     id: str
@@ -182,7 +183,7 @@ class Lease(Struct, frozen=True):
     nonce: str
 
 
-class Record(Struct, kw_only=True):
+class Record(Struct, kw_only=True, gc=False):
     """A spec and its progress. `status` is the one truth about where it is; the store's indexes follow it."""
 
     spec: Spec
@@ -226,7 +227,7 @@ class Record(Struct, kw_only=True):
         return self.attempt if before_run else max(self.attempt - 1, 0)
 
 
-class Succeeded(Struct, frozen=True, tag=True):
+class Succeeded(Struct, frozen=True, gc=False, tag=True):
     """The handler returned; `result` is its encoded value."""
 
     lease: Lease
@@ -236,7 +237,7 @@ class Succeeded(Struct, frozen=True, tag=True):
     duration: float = 0.0
 
 
-class Failed(Struct, frozen=True, tag=True):
+class Failed(Struct, frozen=True, gc=False, tag=True):
     """The attempt failed and another follows in `retry_in` milliseconds."""
 
     lease: Lease
@@ -245,7 +246,7 @@ class Failed(Struct, frozen=True, tag=True):
     duration: float = 0.0
 
 
-class Aborted(Struct, frozen=True, tag=True):
+class Aborted(Struct, frozen=True, gc=False, tag=True):
     """The attempt failed for good: retries are spent, or it makes no sense to try again."""
 
     lease: Lease
@@ -253,7 +254,7 @@ class Aborted(Struct, frozen=True, tag=True):
     duration: float = 0.0
 
 
-class Snoozed(Struct, frozen=True, tag=True):
+class Snoozed(Struct, frozen=True, gc=False, tag=True):
     """The handler wants to run later; the attempt is given back. `at` is absolute, else `delay` ms from now."""
 
     lease: Lease
@@ -261,13 +262,13 @@ class Snoozed(Struct, frozen=True, tag=True):
     delay: int = 0
 
 
-class Released(Struct, frozen=True, tag=True):
+class Released(Struct, frozen=True, gc=False, tag=True):
     """Given back unfinished, without blame: it starts next, wherever there is a free slot."""
 
     lease: Lease
 
 
-class Stopped(Struct, frozen=True, tag=True):
+class Stopped(Struct, frozen=True, gc=False, tag=True):
     """The handler ended because the task was cancelled."""
 
     lease: Lease

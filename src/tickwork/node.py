@@ -16,7 +16,7 @@ from tickwork.events import Bus
 from tickwork.handlers import Registry
 from tickwork.heart import Heart
 from tickwork.host import host_id, process_started
-from tickwork.ids import new_nonce
+from tickwork.ids import new_tail
 from tickwork.leader import Candidate
 from tickwork.model import Worker as Member
 from tickwork.store.base import Store
@@ -29,7 +29,7 @@ _log = logging.getLogger("tickwork.node")
 def new_node_id() -> str:
     """Unique for every start of a process, and readable: host, pid and a random part."""
     host = "".join(char if char.isalnum() or char in ".-" else "-" for char in socket.gethostname())[:64]
-    return f"{host}-{os.getpid()}-{new_nonce()[:6]}"
+    return f"{host}-{os.getpid()}-{new_tail()}"
 
 
 class Node:

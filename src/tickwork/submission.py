@@ -82,7 +82,7 @@ class SpecMaker:
         known_only(options, Options)
         serializer = self._serializer(options.get("serializer"), entry)
         at, delay = moment(options)
-        fields = {name: read(options[name]) for name, read in READERS.items() if name in options}
+        fields = {name: READERS[name](value) for name, value in options.items() if name in READERS}
         fields.setdefault("id", new_id())
         fields.setdefault("timeout", self._config.timeout)
         fields.setdefault("max_retry", self._max_retry(fields.get("retry")))

@@ -8,6 +8,7 @@ A claim is never ahead of a free slot, so there is no buffer to lose, drain, or 
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Literal
 
 from tickwork import outcomes
 from tickwork.config import Config
-from tickwork.context import TaskContext
+from tickwork.context import TaskContext, storable
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.events import Bus, Event, Fact
 from tickwork.executors.local import LocalExecutor
@@ -28,6 +29,7 @@ from tickwork.store.hints import WORK, Hint
 CANCEL_GRACE = 2.0  # for a handler that was told to stop; after that its slot is free and it counts as leaked
 RELEASE_GRACE = 0.5  # the same at shutdown, where nobody likes to wait
 STOP_STEP = 0.1
+OUTCOMES_MAX = 100
 NOTE_INTERVAL = 0.25
 BACKOFF_MAX = 5.0
 
@@ -74,6 +76,10 @@ class Worker:
         self._queues = tuple(config.queues)
         self._types: frozenset[str] | None = None
         self._outcomes: list[Outcome] = []
+        self._sending: list[Outcome] = []
+        self._singly = 0  # so many are to be sent one by one, as one of them was refused
+        self._deadlines: list[tuple[float, int, Run]] = []
+        self._deadline_timer: asyncio.TimerHandle | None = None
         self._noted: set[Run] = set()
         self._note_timer: asyncio.TimerHandle | None = None
         self._note_task: asyncio.Task[None] | None = None
@@ -92,10 +98,14 @@ class Worker:
         with self._store.hint(WORK) as self._hint:
             while not (self._stopping and not self.running and not self._outcomes):
                 now = time.monotonic()
-                free = 0 if self._stopping or self._stuck else self._config.concurrency - len(self.running)
+                stuck = self._stuck
+                free = 0 if self._stopping or stuck else self._config.concurrency - len(self.running)
                 if self._outcomes or (free > 0 and now >= self._look_at):
                     await self._exchange(free)
-                elif await self._hint.wait(max(self._look_at - now, 0.0) if free > 0 else self._config.scan_interval):
+                    continue
+                # A thread that was told to stop is mostly gone in a moment, and nobody tells.
+                full = STOP_STEP if stuck else self._config.scan_interval
+                if await self._hint.wait(max(self._look_at - now, 0.0) if free > 0 else full):
                     self._look_at = 0.0
 
     async def stop(self, grace: float) -> None:
@@ -115,7 +125,7 @@ class Worker:
             self._stop_run(run, "release", grace=RELEASE_GRACE)
 
     async def close(self) -> None:
-        for timer in (self._note_timer, *(run.timer for run in self.running.values())):
+        for timer in (self._note_timer, self._deadline_timer, *(run.timer for run in self.running.values())):
             if timer is not None:
                 timer.cancel()
         await self._executor.close()
@@ -143,12 +153,15 @@ class Worker:
 
     def leases(self) -> list[Lease]:
         """What the heart must renew; called from its thread."""
-        return [run.grant.lease for run in list(self.running.values())]
+        ended = [outcome.lease for outcome in (*self._sending, *self._outcomes)]  # but the store does not know yet
+        return [run.grant.lease for run in list(self.running.values())] + ended
 
     # --- the exchange with the store
 
     async def _exchange(self, free: int) -> None:
-        batch, self._outcomes = self._outcomes[:100], self._outcomes[100:]
+        size = 1 if self._singly else OUTCOMES_MAX
+        batch, self._outcomes = self._outcomes[:size], self._outcomes[size:]
+        self._sending = batch
         wish = self._wish(min(free, self._config.batch_size)) if free > 0 else None
         try:
             if batch:
@@ -167,12 +180,27 @@ class Worker:
         except StoreError as error:
             if not batch:
                 raise
-            # Outcomes the store will never take must not stop the worker; their leases run out and they run again.
-            _log.error("the store refused %d outcomes: %s", len(batch), error)
+            self._set_aside(batch, error)
             return
+        finally:
+            self._sending = []
         self._failures = 0
+        self._singly = max(self._singly - len(batch), 0)
         if claimed is not None and wish is not None:
             self._start_all(claimed, wish)
+
+    def _set_aside(self, batch: list[Outcome], error: StoreError) -> None:
+        """An outcome that the store will never take must neither stop the worker nor spoil those that go with it."""
+        if len(batch) > 1:
+            self._singly = len(batch)
+            self._outcomes = batch + self._outcomes
+            return
+        (refused,) = batch
+        self._singly = max(self._singly - 1, 0)
+        _log.error("task %s: the store refused its outcome: %s", refused.lease.id, error)
+        if not isinstance(refused, Aborted):
+            text = f"the handler ended, but its outcome could not be stored: {error}"
+            self._outcomes.insert(0, Aborted(refused.lease, storable(text)[:1000]))
 
     def _wish(self, limit: int) -> Claim:
         if len(self._queues) > 1:
@@ -230,7 +258,30 @@ class Worker:
         self.started_total += 1
         run.task = self._loop.create_task(self._execute(run, entry))
         if spec.timeout:
-            run.timer = self._loop.call_later(spec.timeout, self._stop_run, run, "timeout")
+            self._watch(run, run.started + spec.timeout)
+
+    def _watch(self, run: Run, deadline: float) -> None:
+        """One timer for all: most runs end long before theirs, and then have cost a tuple in a heap."""
+        heapq.heappush(self._deadlines, (deadline, self.started_total, run))
+        if len(self._deadlines) > 2 * len(self.running) + 100:
+            self._deadlines = [entry for entry in self._deadlines if not entry[2].ended]
+            heapq.heapify(self._deadlines)
+        if self._deadlines[0][2] is run:
+            self._arm_deadline()
+
+    def _arm_deadline(self) -> None:
+        if self._deadline_timer is not None:
+            self._deadline_timer.cancel()
+            self._deadline_timer = None
+        if self._deadlines:
+            wait = self._deadlines[0][0] - time.monotonic()
+            self._deadline_timer = self._loop.call_later(max(wait, 0.0), self._end_overdue)
+
+    def _end_overdue(self) -> None:
+        now = time.monotonic()
+        while self._deadlines and (self._deadlines[0][2].ended or self._deadlines[0][0] <= now):
+            self._stop_run(heapq.heappop(self._deadlines)[2], "timeout")
+        self._arm_deadline()
 
     async def _execute(self, run: Run, entry: Entry) -> None:
         try:

@@ -357,6 +357,17 @@ async def test_known_tasks_behind_more_strange_ones_than_a_claim_may_park(bench:
     assert await bench.claimed_ids(400, types=("strange",)) == strange, "none was lost, and their order holds"
 
 
+async def test_a_claim_that_could_not_look_at_everything_asks_to_be_sent_again(bench: Bench) -> None:
+    await bench.submit("later", delay=60_000)
+    await bench.submit_many(PARK_MAX + 50, "s", type="strange")
+    await bench.submit("known")
+    first = await bench.store.claim(bench.wish(5))
+    if not first.grants:
+        assert first.next_due_in == 0
+        second = await bench.store.claim(bench.wish(5))
+        assert ([grant.spec.id for grant in second.grants], second.next_due_in) == (["known"], 60_000)
+
+
 async def test_a_strange_high_backlog_holds_up_low_tasks_for_a_bounded_number_of_claims(bench: Bench) -> None:
     await bench.submit_many(PARK_MAX + 1, "s", type="strange", priority=10)
     await bench.submit("low", priority=1, queue="other")

@@ -19,7 +19,7 @@ import pytest
 from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model import Aborted, Policy, Spec, Status, Succeeded, Worker
+from tickwork.model import Aborted, Failed, Policy, Spec, Status, Succeeded, Worker
 from tickwork.store.hints import CONTROL, EVENTS, WORK
 from tickwork.store.sqlite import SqliteStore
 
@@ -162,6 +162,55 @@ async def test_a_rolled_back_call_of_a_group_does_not_haunt_another_process(open
     assert isinstance(results[1], Exception)
     await there.submit("real")
     assert await here.claimed_ids() == ["real"]
+
+
+async def test_what_one_process_takes_back_another_cannot_finish(opened: Opener) -> None:
+    here, there = await opened(), await opened()
+    lease = await here.start("it")
+    assert (await there.store.reclaim(10, gone=("w1",))).ids == ["it"]
+    assert await here.store.extend([lease], 30_000) == ["lost"]
+    assert await here.store.note(lease, 0.5, "", ["line"]) is False
+    (grant,) = await there.claim(worker="w2")
+    assert await here.end(Succeeded(lease)) == "lost"
+    assert await here.end(Succeeded(grant.lease)) == "done"
+    assert await there.end(Succeeded(grant.lease)) == "already"
+
+
+async def test_a_cancel_by_one_process_reaches_the_holder_in_another(opened: Opener) -> None:
+    here, there = await opened(), await opened()
+    lease = await here.start("it")
+    assert await here.store.extend([lease], 30_000) == ["held"]
+    await there.store.cancel("it", True, "enough")
+    assert await here.store.extend([lease], 30_000) == ["cancel"]
+    await here.end(Failed(lease, "interrupted", 1000))
+    assert await there.status("it") is Status.CANCELLED
+
+
+async def test_what_one_process_notes_another_keeps(opened: Opener) -> None:
+    here, there = await opened(), await opened()
+    lease = await here.start("it")
+    await here.store.note(lease, 0.1, "here", ["one"])
+    await there.store.note(lease, 0.2, "there", ["two"])
+    await here.store.note(lease, None, "", ["three"])
+    record = await here.record("it")
+    assert (record.progress, record.progress_note, record.log) == (0.2, "there", ["one", "two", "three"])
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "in a group"])
+async def test_a_finish_that_was_rolled_back_can_be_sent_again(opened: Opener, alone: bool) -> None:
+    """Nothing that the failed call had changed in memory may be taken for what is in the file."""
+    bench = await opened()
+    await bench.submit_many(3)
+    a, b, c = (grant.lease for grant in await bench.claim(3))
+    bad = bench.store.finish([Succeeded(a, b"1"), Failed(b, "boom", 2**70), Aborted(c, "broken")])
+    companion = asyncio.sleep(0) if alone else bench.store.beat(Worker(id="w1"))
+    results = await asyncio.gather(bad, companion, return_exceptions=True)
+    assert isinstance(results[0], Exception)
+    assert {(await bench.record(f"t{n}")).status for n in range(3)} == {Status.RUNNING}
+    assert await bench.store.extend([a, b, c], 30_000) == ["held"] * 3
+    done = await bench.store.finish([Succeeded(a, b"1"), Failed(b, "boom", 2), Aborted(c, "broken")])
+    assert [verdict.kind for verdict in done.verdicts] == ["done"] * 3
+    assert (await bench.record("t1")).last_error == "boom"
 
 
 async def test_another_process_shares_the_file(opened: Opener, path: Path) -> None:

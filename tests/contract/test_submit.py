@@ -201,6 +201,17 @@ async def test_prune_does_not_free_a_key_before_its_time(bench: Bench, policy: P
     assert (await bench.submit("later", dedup_key="k")).verdict == "created"
 
 
+@pytest.mark.parametrize("policy", [Policy(retention_max=0)], ids=["keep-none"])
+async def test_a_later_task_of_the_same_id_does_not_free_the_first_ones_key(bench: Bench, policy: Policy) -> None:
+    await bench.bring(Status.SUCCESS, dedup_key="k", dedup_ttl=60_000)
+    await bench.store.prune(10)
+    await bench.submit("it")
+    await bench.store.cancel("it", False)
+    assert (await bench.submit("again", dedup_key="k")).verdict == "duplicate"
+    await bench.store.delete("it")
+    assert (await bench.submit("again", dedup_key="k")).verdict == "duplicate"
+
+
 @pytest.mark.parametrize("policy", [Policy(dlq_max=0)], ids=["no-room"])
 async def test_a_dropped_dead_letter_keeps_its_key(bench: Bench, policy: Policy) -> None:
     await bench.end(Aborted(await bench.start("it", dedup_key="k", dedup_ttl=60_000), "boom"))

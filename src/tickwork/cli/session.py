@@ -50,7 +50,7 @@ def ask(question: Callable[[Client], Awaitable[T]], *, create: bool = False) -> 
 async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
     from tickwork.client import Client
     from tickwork.handlers import Registry
-    from tickwork.ids import new_nonce
+    from tickwork.ids import new_tail
     from tickwork.store.base import Store
     from tickwork.store.opening import make_store
 
@@ -64,7 +64,7 @@ async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
 
     await store.open()
     try:
-        return await question(Client(opened, Registry(), config, f"cli-{os.getpid()}-{new_nonce()[:6]}"))
+        return await question(Client(opened, Registry(), config, f"cli-{os.getpid()}-{new_tail()}"))
     finally:
         await store.close()
 

@@ -19,7 +19,7 @@ SUBMIT_MAX = 1000
 PAGE_MAX = 1000
 
 
-class Receipt(Struct, frozen=True):
+class Receipt(Struct, frozen=True, gc=False):
     """`created` (also when sent again with the same nonce), `exists` (the id is another's), `duplicate` (`other` holds
     the dedup key) or `orphan` (it depends on `other`, which is not there)."""
 
@@ -40,7 +40,7 @@ class Claim(Struct, frozen=True):
     nonce: str
 
 
-class Grant(Struct, frozen=True):
+class Grant(Struct, frozen=True, gc=False):
     """A task that is now the claimer's to run."""
 
     spec: Spec
@@ -58,7 +58,7 @@ class Claimed(Struct, frozen=True):
     next_due_in: int | None = None
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Struct, frozen=True, gc=False):
     """What became of an outcome: `done`, `already` (this very lease ended it before) or `lost` (refused)."""
 
     kind: Literal["done", "already", "lost"]

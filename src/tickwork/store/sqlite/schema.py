@@ -76,7 +76,6 @@ CREATE INDEX @waits_upstream ON @waits (upstream);
 CREATE TABLE @outbox (n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, status TEXT NOT NULL, schedule_id TEXT);
 CREATE TABLE @dedup (key TEXT PRIMARY KEY, id TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX @dedup_until ON @dedup (until);
-CREATE INDEX @dedup_id ON @dedup (id);
 CREATE TABLE @pauses (
     kind TEXT NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL, PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;

@@ -50,11 +50,16 @@ class Tasks:
         if record.spec.schedule_id is not None or self._has_dependants(record.id):
             self._to_outbox(record)
         if record.status is Status.CANCELLED:
-            self.tx.run("DELETE FROM @dedup WHERE id = ?", (record.id,))
+            self._free_dedup(record)
             self.tx.run("DELETE FROM @waits WHERE dependant = ?", (record.id,))
         self.tx.ended(record.id)
         if record.status is Status.DEAD:
             self._bound_dead(now)
+
+    def _free_dedup(self, record: Record) -> None:
+        """Its own key only: one of an earlier task of this id lives on."""
+        if record.spec.dedup_key is not None:
+            self.tx.run("DELETE FROM @dedup WHERE key = ? AND id = ?", (record.spec.dedup_key, record.id))
 
     def _has_dependants(self, task_id: str) -> bool:
         return self.tx.waits and self.tx.one("SELECT 1 FROM @waits WHERE upstream = ?", (task_id,)) is not None
@@ -371,7 +376,7 @@ class Tasks:
             return None
         if record.status.ended:
             self.tx.tell_task(self.now(), Fact.TASK_DELETED, record)
-            self.tx.run("DELETE FROM @dedup WHERE id = ?", (task_id,))
+            self._free_dedup(record)
             self._forget(record)
         return record.status
 

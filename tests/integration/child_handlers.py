@@ -1,0 +1,93 @@
+"""Handlers that run in child processes, which find them by import."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tickwork import Abort, Retry, Scheduler, Snooze, TaskContext
+
+app = Scheduler("memory://")
+
+
+class Quit(BaseException):
+    """Not an Exception."""
+
+
+@app.task(run_in="process")
+def decorated(ctx: TaskContext, n: int, text: str = "x") -> dict[str, Any]:
+    ctx.progress(0.5, "half")
+    ctx.logger.info("in process %s", text)
+    return {"n": n, "pid": os.getpid(), "id": ctx.task_id, "attempt": ctx.attempt, "tags": dict(ctx.tags)}
+
+
+def who() -> int:
+    return os.getpid()
+
+
+async def who_async() -> int:
+    await asyncio.sleep(0)
+    return os.getpid()
+
+
+def spin(path: str) -> None:
+    """Say who we are, then keep the processor busy for ever."""
+    announce(path)
+    while True:
+        pass
+
+
+def hold(path: str) -> int:
+    """Say who we are, then wait until the file is gone."""
+    announce(path)
+    while Path(path).exists():
+        time.sleep(0.005)
+    return os.getpid()
+
+
+def announce(path: str) -> None:
+    draft = Path(f"{path}.draft")
+    draft.write_text(str(os.getpid()))
+    draft.rename(path)
+
+
+def die(how: str) -> None:
+    match how:
+        case "segfault":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "exit":
+            os._exit(7)
+        case "exit 0":
+            os._exit(0)
+    time.sleep(60)
+
+
+def fail(how: str) -> None:
+    match how:
+        case "SystemExit":
+            sys.exit(3)
+        case "KeyboardInterrupt":
+            raise KeyboardInterrupt
+        case "Quit":
+            raise Quit("base")
+        case "retry":
+            raise Retry(0.01, "not yet")
+        case "abort":
+            raise Abort("never")
+        case "snooze":
+            raise Snooze(3600)
+        case "snooze until":
+            raise Snooze(datetime(2100, 1, 1, tzinfo=UTC))
+        case "surrogate":
+            raise FileNotFoundError("name \udcff")
+        case "result":
+            return object()  # type: ignore[return-value]
+    raise ValueError(how)

@@ -1,0 +1,474 @@
+"""Bad input gets an error that says what is wrong and what to do, and nothing is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.apps import Make, eventually, status_of, store_of
+from tickwork import (
+    ConfigError,
+    CronError,
+    HandlerNotFound,
+    PayloadError,
+    Scheduler,
+    Status,
+    StoreError,
+    StoreUnavailable,
+    TickworkError,
+)
+from tickwork.testing import drain, wait_for
+
+
+@pytest.fixture
+def app(make: Make, url: str) -> Scheduler:
+    app = make(url)
+
+    @app.task
+    async def work(n: int = 0) -> int:
+        return n
+
+    return app
+
+
+SOON = datetime(2100, 1, 1, tzinfo=UTC)
+NAIVE = datetime(2100, 1, 1)
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"priority": 0}, r"priority must be a whole number from 1 \(low\) to 10 \(high\), not 0"),
+    ({"priority": 11}, r"from 1 \(low\) to 10 \(high\), not 11"),
+    ({"priority": -1}, "not -1"),
+    ({"priority": True}, "not True"),
+    ({"priority": 5.0}, r"not 5\.0"),
+    ({"priority": "high"}, "not 'high'"),
+    ({"delay": -1}, "delay must not be negative, nor longer than a century: -1"),
+    ({"delay": timedelta(seconds=-1)}, "delay must not be negative"),
+    ({"delay": float("nan")}, "delay must be a number of seconds or a timedelta, not nan"),
+    ({"delay": float("inf")}, "not inf"),
+    ({"delay": 1e12}, "nor longer than a century"),
+    ({"delay": "5m"}, "delay must be a number of seconds or a timedelta, not '5m'"),
+    ({"delay": True}, "not True"),
+    ({"schedule_at": NAIVE}, r"schedule_at must know its zone, such as datetime\(2030, 1, 1, tzinfo=UTC\)"),
+    ({"schedule_at": "2030-01-01"}, "schedule_at must be a datetime, not '2030-01-01'"),
+    ({"schedule_at": 1893456000}, "schedule_at must be a datetime"),
+    ({"delay": 1, "schedule_at": SOON}, "give only one of delay and schedule_at"),
+    ({"delay": 1, "cron": "@daily"}, "delay cannot be given together with cron"),
+    ({"schedule_at": SOON, "cron": "@daily"}, "schedule_at cannot be given together with cron"),
+    ({"dedup_key": "k", "cron": "@daily"}, "dedup_key cannot be given together with cron"),
+    ({"depends_on": ["a"], "cron": "@daily"}, "depends_on cannot be given together with cron"),
+    ({"cron": "61 * * * *"}, r"minute.*61"),
+    ({"cron": "* * * *"}, r"5.*6"),
+    ({"cron": "* 25 * * *"}, r"hour.*25"),
+    ({"cron": "* * * * * * *"}, "fields"),
+    ({"cron": ""}, "cron"),
+    ({"cron": "0 0 30 2 *"}, "never comes: no month that it allows has such a day"),
+    ({"cron": "0 0 31 4,6,9,11 *"}, "never comes"),
+    ({"cron": "@dayly"}, "did you mean '@daily'"),
+    ({"cron": "@daily", "timezone": "Europe/Berln"}, "Europe/Berln.*Europe/Berlin"),
+    ({"cron": "@daily", "id": "a b"}, "a schedule's id must be 1 to 128"),
+    ({"cron": "@daily", "overlap": "allow"}, "unknown option 'overlap'"),
+    ({"max_retry": -1}, "max_retry must be a whole number from 0 on, not -1"),
+    ({"max_retry": 1.5}, r"max_retry must be a whole number from 0 on, not 1\.5"),
+    ({"retry": 5}, "retry must be one of the retry strategies, not 5"),
+    ({"timeout": -1}, "timeout must not be negative"),
+    ({"timeout": "30s"}, "timeout must be a number of seconds or a timedelta, not '30s'"),
+    ({"dedup_key": ""}, "dedup_key must be a text of 1 to 512 characters"),
+    ({"dedup_key": "x" * 513}, "dedup_key must be a text of 1 to 512 characters"),
+    ({"dedup_key": 5}, "dedup_key must be a text"),
+    ({"dedup_key": "\udcff"}, "dedup_key must be a text"),
+    ({"dedup_key": "k", "dedup_ttl": 0}, "dedup_ttl must be longer than 0 seconds"),
+    ({"dedup_key": "k", "dedup_ttl": -5}, "dedup_ttl must not be negative"),
+    ({"key": ""}, "key must be a text of 1 to 512 characters"),
+    ({"key": "\udcff"}, "key must be a text"),
+    ({"id": "a b"}, "id must be 1 to 128 letters, digits or"),
+    ({"id": ""}, "id must be 1 to 128"),
+    ({"id": "x" * 129}, "id must be 1 to 128"),
+    ({"id": "*work"}, "id must be 1 to 128"),
+    ({"id": "a\n"}, "id must be 1 to 128"),
+    ({"id": 5}, "id must be 1 to 128"),
+    ({"queue": "a/b"}, "queue must be 1 to 128"),
+    ({"tags": ["a"]}, "tags must be a mapping of names to texts"),
+    ({"tags": {"a": 1}}, "tag 'a' must be a text of at most 256 characters, not 1"),
+    ({"tags": {"a b": "x"}}, "a tag's name must be 1 to 128"),
+    ({"tags": {"a": "x" * 257}}, "tag 'a' must be a text of at most 256"),
+    ({"tags": {"a": "\udcff"}}, "tag 'a' must be a text"),
+    ({"context": 5}, "context must be a mapping, not 5"),
+    ({"context": {"a": 1j}}, "cannot encode"),
+    ({"context": {"a": float("nan")}}, "nan cannot be written as JSON"),
+    ({"depends_on": "one"}, "depends_on must be a list of tasks or task ids, not 'one'"),
+    ({"depends_on": [5]}, "a dependency must be 1 to 128"),
+    ({"target": 5}, "target must be 1 to 128"),
+    ({"executor": "magic"}, "unknown executor 'magic'; known are local"),
+    ({"serializer": "morse"}, r"serializer 'morse' is not known here \(known: json, msgpack, protobuf\)"),
+    ({"priorty": 5}, r"unknown option 'priorty'; did you mean 'priority'\?"),
+    ({"wholly": 5}, "unknown option 'wholly'; known are .*context, "),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED, ids=[str(options)[:50] for options, _ in REFUSED])
+async def test_an_option_that_makes_no_sense(make: Make, options: dict[str, Any], message: str) -> None:
+    app = make("memory://")
+
+    @app.task
+    async def work() -> None: ...
+
+    with pytest.raises(TickworkError, match=message):
+        await app.submit("work", None, **options)
+    assert (await app.status()).tasks == {}
+    assert await app.schedules.list() == []
+
+
+async def test_the_same_for_every_way_to_submit(app: Scheduler) -> None:
+    """One check, whichever way a submission comes."""
+
+    @app.task(priority=11)
+    async def late() -> None: ...
+
+    for call in (
+        app.submit("work", 1, priority=11),
+        app.submit_many("work", [1], priority=11),
+        app.schedules.put("s", "work", 1, cron="@daily", priority=11),
+        late.submit(),
+    ):
+        with pytest.raises(ConfigError, match="priority must be a whole number"):
+            await call
+    for name in ("id", "dedup_key", "cron"):
+        with pytest.raises(ConfigError, match=f"{name} cannot be one for all"):
+            await app.submit_many("work", [1, 2], **{name: "x"})  # type: ignore[arg-type]
+    with pytest.raises(PayloadError):
+        await app.submit_many("work", [1, "two", 3])
+    assert (await app.status()).tasks == {}, "all are checked before any is created"
+    with pytest.raises(ConfigError, match=r"unknown option 'max_rety'; did you mean 'max_retry'\?"):
+
+        @app.task(max_rety=3)  # type: ignore[call-overload, untyped-decorator]
+        async def misspelt() -> None: ...
+
+
+async def test_what_belongs_to_one_submission_is_no_option_of_a_type(make: Make) -> None:
+    app = make("memory://")
+    for name, value in {"cron": "@daily", "id": "x", "delay": 5, "dedup_key": "k"}.items():
+        with pytest.raises(ConfigError, match=f"unknown option '{name}'"):
+            app.task(**{name: value})  # type: ignore[call-overload]
+
+
+async def test_a_function_that_is_no_task(make: Make) -> None:
+    app = make("memory://")
+    with pytest.raises(ConfigError, match=r"submit takes the name of a type, or a function that app\.task"):
+        await app.submit(lambda: None)  # type: ignore[arg-type]
+
+
+async def test_a_schedule_that_makes_no_sense(app: Scheduler) -> None:
+    for options, message in (
+        ({"name": 5}, "name must be a text of 1 to 256 characters, not 5"),
+        ({"enabled": "no"}, "enabled must be true or false, not 'no'"),
+        ({"timezone": 5}, "a time zone is a name such as"),
+        ({"timezone": "Nowhere"}, "unknown time zone 'Nowhere'"),
+        ({"misfire_grace": -1}, "misfire_grace must not be negative"),
+    ):
+        for cron in ("@daily", None):
+            with pytest.raises(ConfigError, match=message):
+                await app.schedules.put("s", "work", 1, cron=cron, **options)
+    assert await app.schedules.list() == []
+
+
+async def test_an_unknown_type(make: Make, file_url: str) -> None:
+    alone = make("memory://")
+
+    @alone.task
+    async def known() -> None: ...
+
+    with pytest.raises(HandlerNotFound, match=r"'strange' is registered here \(known: known\)"):
+        await alone.submit("strange")
+    with pytest.raises(HandlerNotFound):
+        await alone.schedules.put("s", "strange", cron="@daily")
+    shared = make(file_url)
+    handle = await shared.submit("strange")  # another process may know it
+    assert await status_of(shared, handle.id) is Status.READY
+    for wrong in ("", "a b", "x" * 129, "a\n"):
+        with pytest.raises(TickworkError, match="1 to 128 letters, digits"):
+            await shared.submit(wrong)
+
+
+async def test_a_duplicate_registration(make: Make) -> None:
+    app = make("memory://")
+
+    @app.task
+    async def work() -> str:
+        return "first"
+
+    with pytest.raises(ConfigError, match="a handler for type 'work' is registered already; unregister it first"):
+
+        @app.task("work")
+        async def other() -> str:
+            return "second"
+
+    async with app:
+        assert await (await work.submit()).result(10) == "first"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lease_ttl": 5, "renew_interval": 10}, r"lease_ttl: 5.*must be longer than renew_interval \(10\)"),
+        ({"lease_ttl": 10, "renew_interval": 10}, "must be longer than renew_interval"),
+        ({"concurency": 3}, "concurency.*concurrency"),
+        ({"lease_tll": 3}, "lease_tll.*lease_ttl"),
+        ({"worker_count": 0}, "worker_count"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"timezone": "Mars/Base"}, "Mars/Base"),
+        ({"namespace": "a b"}, "namespace.*1 to 64"),
+        ({"queues": []}, "queues"),
+        ({"max_retry": -1}, "max_retry"),
+        ({"serializer": "pickle"}, "serializer.*json, msgpack"),
+        ({"log_level": "loud"}, "log_level"),
+    ],
+)
+def test_an_option_of_the_scheduler_that_makes_no_sense(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Scheduler("memory://", **options)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        (
+            "postgres://user:geheim@host/db",
+            r"'postgres://user:\*\*\*@host/db' is of no known kind; known are memory://",
+        ),
+        ("memory", "no known kind"),
+        ("sqlite://", r"named by sqlite:///relative.db or sqlite:////absolute.db"),
+        ("sqlite:///", "named by sqlite:///relative.db"),
+        ("sqlite://host/file", "named by sqlite:///relative.db"),
+        ("/tmp/file.db", "no known kind"),
+    ],
+)
+def test_a_store_url_that_names_nothing(url: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        Scheduler(url)
+    assert "geheim" not in str(caught.value)
+
+
+# --- files that cannot be opened
+
+
+async def refused(path: Path | str, message: str, **options: Any) -> None:
+    """Every way into the store gives the same clear error, and goes on doing so."""
+    for use in (Scheduler.start, Scheduler.queue_stats, Scheduler.start):
+        app = Scheduler(f"sqlite:///{path}", **options)
+        for _ in range(2):
+            with pytest.raises(StoreError, match=message) as caught:
+                await use(app)
+            assert str(path) in str(caught.value)
+        await app.shutdown()
+
+
+async def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    await refused(tmp_path / "none" / "tick.db", f"folder {tmp_path}/none does not exist")
+
+
+async def test_a_folder_instead_of_a_file(tmp_path: Path) -> None:
+    await refused(tmp_path, "this is a folder, not a file")
+
+
+async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("dear diary, " * 100)
+    await refused(tmp_path / "notes.txt", "file is not a database")
+    assert (tmp_path / "notes.txt").read_text() == "dear diary, " * 100
+
+
+async def test_a_file_of_another_schema_version(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "tick.db"
+    app = make(f"sqlite:///{path}")
+    await app.queue_stats()
+    await app.close()
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE tickwork_schema SET version = 99")
+    await refused(
+        path, r"schema version 99, this Tickwork reads version \d+\. Use the Tickwork that wrote it, or another"
+    )
+    other = Scheduler(f"sqlite:///{path}", namespace="other")
+    await other.queue_stats()  # another namespace of the same file is not touched by that
+    await other.close()
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE tickwork_schema SET version = 1 WHERE version = 99")
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """A folder that users without rights may look into."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def without_rights() -> Iterator[None]:
+    """Root may write everything, so be nobody for a while."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+async def test_a_read_only_file(public_folder: Path) -> None:
+    path = public_folder / "tick.db"
+    app = Scheduler(f"sqlite:///{path}")
+    handle = await app.submit("work", 1)
+    await app.close()
+    for file in public_folder.iterdir():
+        file.chmod(0o444)
+    public_folder.chmod(0o555)
+    try:
+        with without_rights():
+            await refused(path, "(?i)read.?only")
+    finally:
+        public_folder.chmod(0o755)
+        path.chmod(0o644)
+    assert await status_of(app, handle.id) is Status.READY
+    await app.close()
+
+
+async def test_a_folder_that_may_not_be_written(public_folder: Path) -> None:
+    public_folder.chmod(0o555)
+    try:
+        with without_rights():
+            await refused(public_folder / "tick.db", "(?i)unable to open database file|may not be written|permission")
+    finally:
+        public_folder.chmod(0o755)
+
+
+# --- a disk that fills up
+
+
+async def limit_pages(app: Scheduler, pages: int) -> None:
+    """SQLite's own limit on the size of a file: the next page that is needed is as if the disk were full."""
+    store: Any = await store_of(app)
+    await store._write.call(lambda: store._tasks.tx.db.execute(f"PRAGMA max_page_count = {pages}").fetchall())
+
+
+async def test_a_full_disk_loses_nothing(make: Make, file_url: str) -> None:
+    app = make(file_url)
+
+    @app.task(max_retry=0)
+    async def work(n: int) -> str:
+        return "x" * n
+
+    @app.task
+    async def note(text: str) -> None: ...
+
+    before = await app.submit("work", 10, delay=3600)
+    await limit_pages(app, 1)  # no more than it has
+    with pytest.raises(StoreUnavailable, match="full; nothing was changed, free some space and try again") as caught:
+        await app.submit_many("note", ["y" * 50_000] * 100)
+    assert "tick.db" in str(caught.value)
+    tasks = (await app.status()).tasks
+    assert await status_of(app, before.id) is Status.PENDING
+    await limit_pages(app, 1_000_000)
+    await app.submit("note", "y" * 50_000)
+    assert (await app.status()).tasks["ready"] == tasks.get("ready", 0) + 1
+    async with app:
+        await drain(app)
+        await app.retry(before.id)
+        assert await before.result(10) == "x" * 10
+    assert await app.audit() == []
+
+
+async def test_a_result_waits_for_the_disk(make: Make, file_url: str) -> None:
+    """An outcome that cannot be written is kept and sent again, and its lease with it: the handler runs once."""
+    app = make(file_url, lease_ttl=0.6, renew_interval=0.1)
+    ran: list[int] = []
+
+    @app.task
+    async def work() -> str:
+        ran.append(1)
+        await limit_pages(app, 1)
+        return "z" * 3_000_000
+
+    async with app:
+        store = await store_of(app)
+        handle = await work.submit()
+        worker = app._node.workers[0] if app._node else None
+        assert worker is not None
+
+        async def outlived() -> bool:
+            record = await store.get(handle.id)
+            assert record is not None
+            assert record.started_at is not None
+            return worker._failures >= 2 and record.lease_until > record.started_at + 2000
+
+        await eventually(outlived, what="its lease was renewed for several times its length")
+        assert await status_of(app, handle.id) is Status.RUNNING
+        await limit_pages(app, 1_000_000)
+        info = await wait_for(app, handle.id, "success")
+        assert (info.attempt, info.losses, ran) == (1, 0, [1])
+        assert await handle.result(1) == "z" * 3_000_000
+
+
+# --- queries
+
+
+async def test_queries_that_make_no_sense(app: Scheduler) -> None:
+    for limit in (0, -1, 1001):
+        with pytest.raises(TickworkError, match=f"limit must be from 1 to 1000, not {limit}"):
+            await app.list_tasks(limit=limit)
+    with pytest.raises(TickworkError, match="cursor 'abc' is not one that an earlier page gave"):
+        await app.list_tasks(cursor="abc")
+    with pytest.raises(ValueError, match="unknown status 'sleeping'; known are pending, "):
+        await app.list_tasks("sleeping")
+    with pytest.raises(ConfigError, match="queue must be 1 to 128"):
+        await app.queues.pause("a b")
+    assert (await app.list_tasks("completed")).items == []
+
+
+async def test_listing(app: Scheduler) -> None:
+    a = [(await app.submit("work", n, tags={"kind": "a", "n": str(n)})).id for n in range(5)]
+    b = [(await app.submit("work", n, queue="b", tags={"kind": "b"}, delay=60)).id for n in range(3)]
+    assert [info.id for info in await app.list_tasks()] == [*reversed(a + b)]
+    assert {info.id for info in await app.list_tasks("pending")} == set(b)
+    assert {info.id for info in await app.list_tasks(queue="b")} == set(b)
+    assert {info.id for info in await app.list_tasks(tags={"kind": "a"})} == set(a)
+    assert [info.id for info in await app.list_tasks(tags={"kind": "a", "n": "3"})] == [a[3]]
+    assert (await app.list_tasks(type="other")).items == []
+    first = await app.list_tasks("ready", limit=2)
+    rest = await app.list_tasks("ready", limit=10, cursor=first.cursor)
+    assert (len(first), len(rest), rest.cursor) == (2, 3, None)
+    assert {info.id for info in [*first, *rest]} == set(a)
+
+
+async def test_bad_cron_names_the_field_and_what_is_allowed(make: Make) -> None:
+    app = make("memory://")
+
+    @app.task
+    async def work() -> None: ...
+
+    for line, words in (
+        ("60 * * * *", ("minute", "0", "59")),
+        ("* 24 * * *", ("hour", "0", "23")),
+        ("* * 32 * *", ("day-of-month", "1", "31")),
+        ("* * * 13 *", ("month", "1", "12")),
+        ("* * * * 8", ("day-of-week", "0", "7")),
+        ("61 * * * * *", ("second", "0", "59")),
+        ("*/0 * * * *", ("minute", "step")),
+        ("5-1 * * * *", ("minute", "5-1")),
+        ("x * * * *", ("minute", "x")),
+    ):
+        with pytest.raises(CronError) as caught:
+            await app.submit("work", cron=line)
+        text = str(caught.value)
+        assert all(
+            word in text.replace("day of month", "day-of-month").replace("day of week", "day-of-week") for word in words
+        ), text

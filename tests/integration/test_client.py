@@ -1,0 +1,333 @@
+"""Several processes on one file: who submits, who runs, who leads, and what happens when one is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.apps import Child, Make, eventually, facts, status_of
+from tests.integration.child_node import make as make_node
+from tickwork import ConfigError, ResultTimeout, Scheduler, Status, TaskFailed, Worker
+from tickwork.testing import wait_for
+
+NODE = "tests.integration.child_node"
+
+
+async def said(path: Path) -> int:
+    await eventually(path.exists, timeout=20, what="the handler has started")
+    return int(path.read_text())
+
+
+async def leader_of(app: Scheduler) -> str | None:
+    """The node that was elected last and has not resigned."""
+    leader = None
+    for event in await app.events.read(limit=10_000):
+        if event.kind == "leader.elected":
+            leader = event.id
+        elif event.kind == "leader.resigned" and event.id == leader:
+            leader = None
+    return leader
+
+
+# --- submit here, run there
+
+
+async def test_submit_here_run_there(make: Make, file_url: str) -> None:
+    client = make(file_url, scan_interval=30)
+    before = await client.submit("echo", {"queued": "before anyone is up"})
+    with Child(NODE, file_url, "scan_interval=30") as node:
+        await node.expect("started")
+        assert await before.result(10) == {"queued": "before anyone is up"}
+        pid = await (await client.submit("pid")).result(10)
+        assert pid == node.process.pid != os.getpid()
+        started = time.monotonic()
+        for number in range(10):
+            assert await (await client.submit("echo", number)).result(10) == number
+        assert time.monotonic() - started < 5, "wake-ups cross processes; neither side waits for its poll"
+        delayed = await client.submit("echo", "late", delay=0.2)
+        assert await delayed.result(5) == "late"
+        with pytest.raises(TaskFailed, match="ValueError: as asked"):
+            await (await client.submit("fail", None, max_retry=0)).result(10)
+        (worker,) = await client.list_workers()
+        assert worker.pid == pid
+        assert "echo" in worker.task_types
+        assert (await client.status()).running is False
+        assert await node.stop() == 0
+        assert [await node.line(), await node.line()] == ["stopping", "stopped"]
+    assert await client.list_workers() == []
+
+
+async def test_cancelling_across_processes(make: Make, file_url: str, tmp_path: Path) -> None:
+    client = make(file_url)
+    with Child(NODE, file_url, "renew_interval=2") as node:
+        await node.expect("started")
+        handle = await client.submit("hold", str(tmp_path / "held"))
+        await said(tmp_path / "held")
+        with pytest.raises(ResultTimeout, match="it is running") as caught:
+            await handle.result(0.05)
+        assert caught.value.info.worker_id is not None
+        started = time.monotonic()
+        await handle.cancel(force=True)
+        await wait_for(client, handle.id, "cancelled")
+        assert time.monotonic() - started < 1.5, "the heart is woken; it does not wait for its next beat"
+
+
+async def test_two_processes_share_the_work(make: Make, file_url: str) -> None:
+    client = make(file_url)
+    with Child(NODE, file_url, "concurrency=5") as one, Child(NODE, file_url, "concurrency=5") as two:
+        await one.expect("started")
+        await two.expect("started")
+        handles = await client.submit_many("pid", [None] * 600)
+        pids = [await handle.result(20) for handle in handles]
+        assert set(pids) == {one.process.pid, two.process.pid}
+        for handle in handles[::100]:
+            assert (await facts(client, handle.id)).count("task.claimed") == 1
+        assert (await client.status()).tasks == {"success": 600}
+        assert await client.audit() == []
+
+
+async def test_namespaces_of_one_file_know_nothing_of_each_other(make: Make, file_url: str) -> None:
+    one, two = make_node(file_url, namespace="one"), make_node(file_url, namespace="two")
+    async with one:
+        handle = await two.submit("pid", id="same")
+        assert await (await one.submit("echo", 1, id="same")).result(10) == 1
+        assert await status_of(two, handle.id) is Status.READY
+        assert await two.list_workers() == []
+    await two.shutdown()
+
+
+# --- killed
+
+
+async def test_a_restart_takes_back_the_work_of_a_killed_process(make: Make, file_url: str, tmp_path: Path) -> None:
+    long: list[str] = ["lease_ttl=30", "renew_interval=10"]
+    client = make(file_url)
+    path = tmp_path / "held"
+    handle = await client.submit("hold", str(path))
+    with Child(NODE, file_url, *long) as first:
+        name = (await first.expect("started")).split()[1]
+        assert await said(path) == first.process.pid
+        await first.kill()
+    assert await status_of(client, handle.id) is Status.RUNNING
+    path.unlink()
+    started = time.monotonic()
+    with Child(NODE, file_url, *long) as second:
+        await second.expect("started")
+        assert await said(path) == second.process.pid
+        assert time.monotonic() - started < 10, "only the proof that its pid is gone explains this; the lease has 30 s"
+        path.unlink()
+        assert await handle.result(10) == second.process.pid
+    info = await handle.info()
+    assert (info.attempt, info.losses) == (1, 1)
+    assert f"worker {name} was lost (its process is gone)" in (info.last_error or "")
+    story = await facts(client, handle.id)
+    assert story == ["task.submitted", "task.claimed", "task.lost", "task.claimed", "task.succeeded"]
+    lost = [event.id for event in await client.events.read(limit=1000) if event.kind == "worker.lost"]
+    assert lost == [name]
+    (ghost,) = [worker for worker in await client.list_workers() if worker.id == name]
+    assert ghost.status == "offline"
+
+
+async def test_a_neighbour_takes_over_from_a_killed_process(make: Make, file_url: str, tmp_path: Path) -> None:
+    app = make_node(file_url, lease_ttl=30, renew_interval=10, queues=["default"], concurrency=1)
+    path = tmp_path / "held"
+    with Child(NODE, file_url, "lease_ttl=30", "renew_interval=10") as node:
+        await node.expect("started")
+        handle = await app.submit("hold", str(path))
+        assert await said(path) == node.process.pid
+        async with app:
+            await node.kill()
+            await eventually(lambda: path.read_text() == str(os.getpid()), what="the handler has started again here")
+            path.unlink()
+            assert await handle.result(10) == os.getpid()
+            assert (await handle.info()).losses == 1
+            assert await app.audit() == []
+
+
+async def test_a_live_neighbour_is_left_alone(make: Make, file_url: str, tmp_path: Path) -> None:
+    """The proof must not hit a process that is there, however many others start."""
+    client = make(file_url)
+    path = tmp_path / "held"
+    with Child(NODE, file_url) as node:
+        await node.expect("started")
+        handle = await client.submit("hold", str(path))
+        await said(path)
+        for _ in range(3):
+            other = make_node(file_url)
+            async with other:
+                assert len(await other.list_workers()) == 2
+        path.unlink()
+        assert await handle.result(10) == node.process.pid
+        info = await handle.info()
+        assert (info.attempt, info.losses) == (1, 0)
+
+
+async def test_a_task_that_kills_its_process_three_times_is_set_aside(make: Make, file_url: str) -> None:
+    client = make(file_url)
+    handle = await client.submit("kill", None)
+    for number in (1, 2, 3):
+        with Child("tests.integration.child_suicide", file_url) as node:
+            assert await asyncio.to_thread(node.process.wait, 20) == -signal.SIGKILL
+        assert (await handle.info()).losses == number - 1
+    async with make_node(file_url) as last:
+        info = await wait_for(last, handle.id, "dead")
+        assert (info.losses, info.attempt) == (3, 0)
+        assert "set aside after 3 lost workers" in (info.last_error or "")
+        assert [dead.id for dead in await last.dlq.list()] == [handle.id]
+    await client.close()
+
+
+# --- signals
+
+
+async def test_a_signal_waits_for_what_runs(make: Make, file_url: str, tmp_path: Path) -> None:
+    client = make(file_url)
+    path = tmp_path / "held"
+    with Child(NODE, file_url, "shutdown_timeout=20") as node:
+        await node.expect("started")
+        handle = await client.submit("hold", str(path))
+        await said(path)
+        node.process.send_signal(signal.SIGINT)
+        await node.expect("stopping")
+        later = await client.submit("pid")
+        path.unlink()
+        assert await asyncio.to_thread(node.process.wait, 15) == 0
+        assert await handle.result(1) == node.process.pid
+        assert await status_of(client, later.id) is Status.READY
+
+
+@pytest.mark.parametrize("task", ["hold", "stubborn"])
+async def test_a_second_signal_gives_it_back_at_once(make: Make, file_url: str, tmp_path: Path, task: str) -> None:
+    client = make(file_url)
+    path = tmp_path / "held"
+    with Child(NODE, file_url, "shutdown_timeout=30") as node:
+        await node.expect("started")
+        handle = await client.submit(task, str(path))
+        await said(path)
+        started = time.monotonic()
+        node.process.send_signal(signal.SIGTERM)
+        node.process.send_signal(signal.SIGINT)
+        assert await asyncio.to_thread(node.process.wait, 15) == 0
+        assert time.monotonic() - started < 8, "not the thirty seconds of its grace"
+    info = await handle.info()
+    assert (info.status, info.attempt, info.losses) == (Status.READY, 0, 0)
+
+
+# --- leadership
+
+
+async def test_leadership_passes_on_at_shutdown(make: Make, file_url: str) -> None:
+    app = make_node(file_url, leader_lease_ttl=30, leader_renew_interval=0.2)
+    with Child(NODE, file_url, "leader_lease_ttl=30", "leader_renew_interval=0.2") as node:
+        name = (await node.expect("started")).split()[1]
+        await eventually(lambda: _leads(app, name))
+        async with app:
+            status = await app.status()
+            assert (status.is_leader, status.leader_id) == (False, name)
+            assert await node.stop() == 0
+            started = time.monotonic()
+            await eventually(lambda: app._node and app._node.candidate.leads)
+            assert time.monotonic() - started < 5, "it resigned; nobody has to wait for the lease of 30 s"
+            assert (await app.status()).is_leader
+            assert await leader_of(app) == app.id
+
+
+async def _leads(app: Scheduler, name: str) -> bool:
+    return await leader_of(app) == name
+
+
+async def test_leadership_passes_on_after_a_kill(make: Make, file_url: str) -> None:
+    app = make_node(file_url)
+    ran: list[str] = []
+
+    @app.periodic("* * * * * *")
+    async def tick() -> None:
+        ran.append("tick")
+
+    with Child(NODE, file_url) as node:
+        name = (await node.expect("started")).split()[1]
+        await eventually(lambda: _leads(app, name))
+        async with app:
+            await node.kill()
+            await eventually(lambda: app._node and app._node.candidate.leads)
+            seen = len(ran)
+            await eventually(lambda: len(ran) > seen, what="the new leader fires schedules")
+            terms: list[Any] = [e.detail for e in await app.events.read(limit=1000) if e.kind == "leader.elected"]
+            assert terms == ["term 1", "term 2"]
+
+
+async def test_one_leader_of_many(make: Make, file_url: str) -> None:
+    nodes = [make_node(file_url) for _ in range(4)]
+    for node in nodes:
+        await node.start()
+    await eventually(lambda: any(node._node and node._node.candidate.leads for node in nodes))
+    while nodes:
+        leading = [node for node in nodes if (await node.status()).is_leader]
+        assert len(leading) <= 1
+        if leading:
+            nodes.remove(leading[0])
+            await leading[0].shutdown()
+        else:
+            await asyncio.sleep(0.01)
+
+
+# --- clients
+
+
+async def test_a_client_may_come_and_go(make: Make, url: str) -> None:
+    app = make(url)
+
+    @app.task
+    async def work() -> None: ...
+
+    handle = await work.submit()
+    await app.close()
+    assert await status_of(app, handle.id) is Status.READY, "it opens the store again on use"
+    await app.close()
+    await app.close()
+    async with app:
+        await handle.result(10)
+
+
+async def test_workers_of_other_programs(make: Make, url: str) -> None:
+    app = make(url)
+    await app.register_worker(Worker(id="remote-1", address="http://10.0.0.1:8080", task_types=("resize",), capacity=4))
+    worker = await app.get_worker("remote-1")
+    assert worker is not None
+    assert (worker.address, worker.task_types, worker.capacity, worker.status) == (
+        "http://10.0.0.1:8080", ("resize",), 4, "idle",
+    )  # fmt: skip
+    assert (await app.queue_stats()).worker_count == 1
+    with pytest.raises(ConfigError, match="a worker's id must be 1 to 128"):
+        await app.register_worker(Worker(id="a b"))
+    await app.unregister_worker("remote-1")
+    await app.unregister_worker("remote-1")
+    assert await app.list_workers() == []
+
+
+async def test_the_status_of_a_scheduler(make: Make, url: str) -> None:
+    app = make(url, namespace="shop", scheduler_id="me", worker_count=2)
+
+    @app.task
+    async def work() -> None: ...
+
+    await work.options(delay=60).submit()
+    idle = await app.status()
+    assert (idle.scheduler_id, idle.namespace, idle.running, idle.is_leader) == ("me", "shop", False, False)
+    assert (idle.worker_count, idle.tasks, idle.leader_id) == (0, {"pending": 1}, None)
+    async with app:
+        await eventually(lambda: app._node and app._node.candidate.leads)
+        busy = await app.status()
+        assert (busy.running, busy.is_leader, busy.leader_id, busy.worker_count) == (True, True, "me", 2)
+        assert busy.queues.delayed_count == 1
+        assert sorted(worker.id for worker in await app.list_workers()) == ["me-1", "me-2"]
+        worker = await app.get_worker("me-1")
+        assert worker is not None
+        assert (worker.node, worker.pid, worker.status, worker.capacity) == ("me", os.getpid(), "idle", 10)
+        assert await app.get_worker("nobody") is None

@@ -1,0 +1,214 @@
+"""Tasks that wait for other tasks."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.integration.apps import Child, Gate, Make, eventually, facts, status_of
+from tickwork import FixedDelay, Handle, Scheduler, Status, TaskCancelled, TaskNotFound
+from tickwork.testing import ManualClock, drain, wait_for
+
+
+@pytest.fixture
+def order(app: Scheduler) -> list[str]:
+    """What ran, in order. `bad` fails for good."""
+    ran: list[str] = []
+
+    @app.task
+    async def step(name: str) -> str:
+        ran.append(name)
+        return name
+
+    @app.task(max_retry=0)
+    async def bad(name: str) -> None:
+        ran.append(name)
+        raise ValueError("no")
+
+    return ran
+
+
+async def test_a_chain_runs_in_order(app: Scheduler, order: list[str]) -> None:
+    previous: list[Handle[str]] = []
+    for number in range(8):
+        previous = [await app.submit("step", str(number), depends_on=previous)]
+    assert (await previous[0].info()).status is Status.BLOCKED
+    async with app:
+        assert await previous[0].result(10) == "7"
+    assert order == [str(number) for number in range(8)]
+    story = await facts(app, previous[0].id)
+    assert story == ["task.submitted", "task.resolved", "task.claimed", "task.succeeded"]
+
+
+async def test_fan_out_and_fan_in(app: Scheduler, order: list[str]) -> None:
+    async with app:
+        root = await app.submit("step", "root")
+        leaves = [await app.submit("step", f"leaf {n}", depends_on=[root]) for n in range(20)]
+        last = await app.submit("step", "last", depends_on=[leaf.id for leaf in leaves])
+        assert set((await last.info()).depends_on) == {leaf.id for leaf in leaves}
+        await last.result(10)
+    assert order[0] == "root"
+    assert order[-1] == "last"
+    assert sorted(order[1:-1]) == sorted(f"leaf {n}" for n in range(20))
+
+
+async def test_fan_in_waits_for_the_last_one(app: Scheduler, order: list[str]) -> None:
+    gate = Gate()
+
+    @app.task
+    async def slow() -> None:
+        await gate.pass_through()
+
+    async with app:
+        quick, held = await app.submit("step", "quick"), await slow.submit()
+        joined = await app.submit("step", "joined", depends_on=[quick, held])
+        await quick.result(10)
+        await eventually(lambda: _waits_for(app, joined.id, held.id), what="the first one was crossed off")
+        assert await app.explain(joined.id) == f"It waits for {held.id}."
+        gate.open()
+        await joined.result(10)
+    assert order == ["quick", "joined"]
+
+
+async def _waits_for(app: Scheduler, task_id: str, upstream: str) -> bool:
+    return (await app.get_task(task_id)).waiting_for == (upstream,)
+
+
+async def test_a_failure_cancels_all_that_follows(app: Scheduler, order: list[str]) -> None:
+    async with app:
+        bad = await app.submit("bad", "bad")
+        child = await app.submit("step", "child", depends_on=[bad])
+        grandchild = await app.submit("step", "grandchild", depends_on=[child])
+        with pytest.raises(TaskCancelled, match=f"task {bad.id}, on which it depends, did not succeed"):
+            await child.result(10)
+        with pytest.raises(TaskCancelled, match=f"task {child.id}, on which it depends, did not succeed"):
+            await grandchild.result(10)
+        assert await app.explain(child.id) == (
+            f"It has ended: cancelled (task {bad.id}, on which it depends, did not succeed)."
+        )
+    assert order == ["bad"]
+
+
+async def test_a_cancelled_task_cancels_what_follows(app: Scheduler, order: list[str]) -> None:
+    async with app:
+        first = await app.submit("step", "first", delay=3600)
+        child = await app.submit("step", "child", depends_on=[first])
+        await first.cancel()
+        with pytest.raises(TaskCancelled):
+            await child.result(10)
+    assert order == []
+
+
+async def test_dependencies_that_have_ended_already(app: Scheduler, order: list[str]) -> None:
+    async with app:
+        good, bad = await app.submit("step", "good"), await app.submit("bad", "bad")
+        await drain(app)
+        after_good = await app.submit("step", "after good", depends_on=[good])
+        after_bad = await app.submit("step", "after bad", depends_on=[good, bad])
+        assert await after_good.result(10) == "after good"
+        with pytest.raises(TaskCancelled):
+            await after_bad.result(10)
+    assert order[2:] == ["after good"]
+
+
+async def test_a_dependency_that_is_not_there(app: Scheduler, order: list[str]) -> None:
+    with pytest.raises(TaskNotFound, match="no task 'nobody'"):
+        await app.submit("step", "x", depends_on=["nobody"])
+    with pytest.raises(TaskNotFound, match="no task 'me'"):
+        await app.submit("step", "x", id="me", depends_on=["me"])
+    assert (await app.status()).tasks == {}
+
+
+async def test_the_same_dependency_twice(app: Scheduler, order: list[str]) -> None:
+    first = await app.submit("step", "first")
+    second = await app.submit("step", "second", depends_on=[first, first.id])
+    async with app:
+        assert await second.result(10) == "second"
+
+
+async def test_a_delay_counts_besides_dependencies(make: Make, url: str, clock: ManualClock) -> None:
+    app = make(url, clock=clock)
+    ran: list[str] = []
+
+    @app.task
+    async def step(name: str) -> None:
+        ran.append(name)
+
+    async with app:
+        first = await app.submit("step", "first")
+        second = await app.submit("step", "second", depends_on=[first], delay=3600)
+        await drain(app)
+        assert ran == ["first"]
+        assert await status_of(app, second.id) is Status.PENDING
+        clock.advance(3600)
+        await drain(app)
+        assert ran == ["first", "second"]
+
+
+async def test_a_retry_is_no_failure_yet(make: Make, url: str, clock: ManualClock) -> None:
+    app = make(url, clock=clock)
+    ran: list[str] = []
+
+    @app.task(max_retry=1, retry=FixedDelay(60))
+    async def flaky() -> None:
+        ran.append("flaky")
+        if len(ran) == 1:
+            raise ValueError("no")
+
+    @app.task
+    async def after() -> None:
+        ran.append("after")
+
+    async with app:
+        first = await flaky.submit()
+        second = await app.submit("after", depends_on=[first])
+        await drain(app)
+        assert await status_of(app, second.id) is Status.BLOCKED
+        clock.advance(60)
+        await drain(app)
+        assert ran == ["flaky", "flaky", "after"]
+
+
+async def test_nobody_leads_for_a_while(make: Make, url: str) -> None:
+    """Ends that were not told survive in the outbox until a leader comes."""
+    app = make(url)
+    ran: list[str] = []
+
+    @app.task
+    async def step(name: str) -> None:
+        ran.append(name)
+
+    await app.start(lead=False)
+    first = await app.submit("step", "first")
+    second = await app.submit("step", "second", depends_on=[first])
+    await first.result(10)
+    assert await status_of(app, second.id) is Status.BLOCKED
+    await app.shutdown()
+    async with app:
+        await second.result(10)
+    assert ran == ["first", "second"]
+
+
+async def test_across_processes(make: Make, file_url: str) -> None:
+    client = make(file_url)
+    with Child("tests.integration.child_node", file_url) as node:
+        await node.expect("started")
+        first = await client.submit("echo", "one")
+        second = await client.submit("echo", "two", depends_on=[first])
+        failed = await client.submit("fail", None, max_retry=0)
+        third = await client.submit("echo", "three", depends_on=[second, failed])
+        assert await second.result(20) == "two"
+        with pytest.raises(TaskCancelled, match=f"task {failed.id}, on which it depends"):
+            await third.result(20)
+        assert await node.stop() == 0
+
+
+async def test_many_dependants(app: Scheduler, order: list[str]) -> None:
+    async with app:
+        first = await app.submit("step", "first", delay=0.05)
+        followers = await asyncio.gather(*(app.submit("step", str(n), depends_on=[first]) for n in range(300)))
+        for follower in followers:
+            await wait_for(app, follower.id, "success", timeout=20)
+    assert len(order) == 301
+    assert order[0] == "first"

@@ -1,0 +1,261 @@
+"""`app.sync`: the same calls for code that blocks."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.apps import FAST, ROOT, Make, eventually
+from tickwork import (
+    ConfigError,
+    PayloadError,
+    ResultTimeout,
+    Scheduler,
+    Status,
+    Task,
+    TaskCancelled,
+    TaskFailed,
+    TaskNotFound,
+)
+
+
+@pytest.fixture
+def app(make: Make, url: str) -> Scheduler:
+    app = make(url)
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    @app.task(max_retry=0)
+    async def fail() -> None:
+        raise ValueError("no")
+
+    return app
+
+
+async def test_from_several_threads(app: Scheduler) -> None:
+    def work(n: int) -> int:
+        handle = app.sync.submit("double", n)
+        result: int = handle.result(timeout=10)
+        assert app.sync.get_task(handle.id).status is Status.SUCCESS
+        return result
+
+    async with app:
+        with ThreadPoolExecutor(8) as pool:
+            loop = asyncio.get_running_loop()
+            results = await asyncio.gather(*(loop.run_in_executor(pool, work, n) for n in range(60)))
+    assert results == [2 * n for n in range(60)]
+
+
+async def test_the_first_use_from_many_sides_at_once(app: Scheduler) -> None:
+    """The store is opened once, whichever thread or loop comes first."""
+    barrier = threading.Barrier(9)
+
+    def work(n: int) -> str:
+        barrier.wait(10)
+        return app.sync.submit("double", n).id
+
+    async def work_here() -> str:
+        await asyncio.to_thread(barrier.wait, 10)
+        return (await app.submit("double", 0)).id
+
+    here = asyncio.ensure_future(work_here())
+    with ThreadPoolExecutor(8) as pool:
+        loop = asyncio.get_running_loop()
+        there = [loop.run_in_executor(pool, work, n) for n in range(8)]
+        ids = await asyncio.gather(here, *there)
+    assert len(set(ids)) == 9
+    assert (await app.status()).tasks == {"ready": 9}
+
+
+async def test_opening_from_two_loops_at_once(make: Make, file_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = make(file_url)
+    opened: list[int] = []
+    open_store = app._store.open
+
+    async def slow_open() -> None:
+        opened.append(1)
+        await asyncio.sleep(0.1)  # so that the second comes while the first is at it
+        await open_store()
+
+    monkeypatch.setattr(app._store, "open", slow_open)
+    other = asyncio.ensure_future(asyncio.to_thread(lambda: app.sync.queue_stats()))
+    here = asyncio.ensure_future(app.queue_stats())
+    await asyncio.gather(here, other)
+    assert len(opened) >= 1
+
+
+async def test_inside_a_running_loop(app: Scheduler) -> None:
+    async with app:
+        handle = app.sync.submit("double", 4)  # blocks this loop for a moment
+        assert handle.info().id == handle.id
+        with pytest.raises(RuntimeError, match=r"would stop the very event loop that.*await handle.result"):
+            handle.result(5)
+        assert await eventually(lambda: app.sync.get_task(handle.id).status is Status.SUCCESS)
+
+
+async def test_waiting_in_another_loop_is_fine(app: Scheduler) -> None:
+    async def elsewhere() -> Any:
+        return app.sync.submit("double", 5).result(10)
+
+    async with app:
+        assert await asyncio.to_thread(lambda: asyncio.run(elsewhere())) == 10
+
+
+async def test_from_inside_handlers(app: Scheduler) -> None:
+    @app.task
+    def in_thread() -> int:
+        result: int = app.sync.submit("double", 6).result(10)
+        return result
+
+    @app.task
+    async def on_loop() -> str:
+        try:
+            app.sync.submit("double", 7).result(10)
+        except RuntimeError as error:
+            return str(error)
+        return "no error"
+
+    async with app:
+        assert await (await in_thread.submit()).result(10) == 12
+        assert "the very event loop that runs the worker" in await (await on_loop.submit()).result(10)
+
+
+def test_a_scheduler_that_was_not_started_is_a_client(url: str) -> None:
+    app = Scheduler(url, **FAST)
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    handle = app.sync.submit("double", 1, delay=60, tags={"a": "b"})
+    assert handle.info().tags == {"a": "b"}
+    assert [info.id for info in app.sync.list_tasks("pending")] == [handle.id]
+    with pytest.raises(ResultTimeout, match="it is pending"):
+        handle.result(timeout=0.01)
+    handle.cancel()
+    with pytest.raises(TaskCancelled):
+        handle.result(timeout=1)
+    assert app.sync.queue_stats().delayed_count == 0
+    assert app.sync.status().running is False
+    many = app.sync.submit_many("double", [1, 2, 3])
+    assert len({handle.id for handle in many}) == 3
+    with pytest.raises(PayloadError, match="Expected `int`, got `str`"):
+        app.sync.submit("double", "x")
+    with pytest.raises(TaskNotFound):
+        app.sync.get_task("nobody")
+    app.sync.close()
+
+
+def test_every_way_to_submit_gives_a_blocking_handle(url: str) -> None:
+    app = Scheduler(url, **FAST)
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    for handle in (
+        app.sync.submit_task(Task(type="double", payload=1, id="by-record")),
+        app.sync.submit(double, 1, delay=timedelta(hours=1)),
+        app.sync.submit("double", 1, cron="@daily", id="nightly"),
+    ):
+        assert "Sync" in repr(handle)
+    assert app.sync.get_task("by-record").payload == 1
+    schedule = app.sync.schedules.get("nightly")
+    assert schedule.cron == "@daily"
+    app.sync.close()
+
+
+async def test_dlq_schedules_and_queues(app: Scheduler) -> None:
+    def work() -> None:
+        handle = app.sync.submit("fail")
+        with pytest.raises(TaskFailed, match="ValueError: no"):
+            handle.result(10)
+        assert [info.id for info in app.sync.dlq.list()] == [handle.id]
+        assert app.sync.dlq.get(handle.id).id == handle.id
+        assert app.sync.dlq.clear() == 1
+        app.sync.schedules.put("nightly", "double", 1, cron="@daily")
+        assert [schedule.id for schedule in app.sync.schedules.list()] == ["nightly"]
+        app.sync.schedules.pause("nightly")
+        assert app.sync.schedules.get("nightly").enabled is False
+        task_id = app.sync.schedules.trigger("nightly")
+        assert app.sync.get_task(task_id).type == "double"
+        app.sync.schedules.delete("nightly")
+        app.sync.queues.pause("slow", "note")
+        assert [queue.name for queue in app.sync.queues.list() if queue.paused] == ["slow"]
+        assert app.sync.queues.resume("slow") is True
+        kinds = [event.kind for event in app.sync.events.read(task_id=handle.id)]
+        assert kinds == ["task.submitted", "task.claimed", "task.died", "task.deleted"]
+        assert app.sync.explain(task_id)
+        assert [worker.id for worker in app.sync.list_workers()] == [app.id]
+        assert app.sync.audit() == []
+
+    async with app:
+        await asyncio.to_thread(work)
+
+
+def test_a_node_run_by_blocking_code(url: str) -> None:
+    """Start, use and stop without ever writing await."""
+    app = Scheduler(url, **FAST)
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    app.sync.start()
+    assert app.sync.submit("double", 21).result(10) == 42
+    app.sync.shutdown()
+    app.sync.start()
+    assert app.sync.submit("double", 1).result(10) == 2
+    app.sync.stop()
+
+
+def test_closing_lets_go_of_thread_and_file(tmp_path: Path) -> None:
+    def ours() -> list[str]:
+        return sorted(t.name for t in threading.enumerate() if t.name.startswith("tickwork"))
+
+    before = ours()
+    app = Scheduler(f"sqlite:///{tmp_path}/tick.db", **FAST)
+    app.sync.queue_stats()
+    assert len(ours()) > len(before)
+    app.sync.close()
+    deadline = threading.Event()
+    for _ in range(500):
+        if ours() == before:
+            break
+        deadline.wait(0.01)
+    assert ours() == before
+    app.sync.queue_stats()  # and it may be used again
+    app.sync.close()
+
+
+def test_a_script_ends_by_itself(tmp_path: Path) -> None:
+    """Nobody has to close anything for a program to end."""
+    code = f"""
+from tickwork import Scheduler
+app = Scheduler("sqlite:///{tmp_path}/tick.db")
+print(app.sync.submit("any", {{"a": 1}}).info().status)
+"""
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, cwd=ROOT, check=False
+    )
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "ready\n", "")
+
+
+async def test_names_that_do_not_exist(app: Scheduler) -> None:
+    with pytest.raises(AttributeError, match="nonsense"):
+        app.sync.nonsense  # noqa: B018
+    with pytest.raises(AttributeError, match="nonsense"):
+        app.sync.dlq.nonsense  # noqa: B018
+    assert app.sync.id == app.id
+    with pytest.raises(ConfigError):
+        app.sync.submit("double", 1, priority=11)
