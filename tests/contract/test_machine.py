@@ -74,7 +74,7 @@ def a_policy(any_: Random) -> Policy:
         retention=any_.choice([10_000, 100_000]),
         retention_max=any_.choice([0, 2, 4, 8]),
         events=any_.random() < 0.9,
-        events_max=any_.choice([5, 60, 10_000]),
+        events_max=any_.choice([150, 10_000]),
         log_lines_max=any_.randint(0, 3),
     )
 
@@ -303,9 +303,9 @@ class Twins(RuleBasedStateMachine):
         self.told["pruned"] += self.send("prune", any_.choice(LIMITS))
 
     def pause_and_resume(self, any_: Random) -> None:
-        for _ in range(2):
+        for _ in range(3):
             what = any_.choice([("queue", "qa"), ("queue", "qb"), ("type", "ta"), ("type", "tb")])
-            if any_.random() < 0.25:
+            if any_.random() < 0.35:
                 self.send("pause", *what, "for now")
             else:
                 self.send("resume", *what)
@@ -329,14 +329,14 @@ class Twins(RuleBasedStateMachine):
     # --- schedules and members
 
     def schedule(self, any_: Random) -> None:
-        name = any_.choice(SCHEDULES)
-        if any_.random() < 0.8:
-            self.send("put_schedule", a_schedule(any_), any_.random() < 0.5)
-        else:
-            self.send("drop_schedule", name)
-        if any_.random() < 0.4:
+        new = a_schedule(any_)
+        self.send("put_schedule", new, any_.random() < 0.5)
+        name = any_.choice([new.id, *SCHEDULES])
+        if any_.random() < 0.5:
             enabled, stopped = any_.choice([None, True, False]), any_.choice([None, "", "spent"])
             self.send("set_schedule", name, enabled=enabled, next_at=moment(any_), stopped=stopped)
+        if any_.random() < 0.3:
+            self.send("drop_schedule", name)
         self.send("report_run", name, any_.choice(["t1", "t2"]), Status.DEAD)
 
     def fire(self, any_: Random) -> None:

@@ -239,14 +239,15 @@ class MemoryStore(Members):
             grants = [grant(r) for r in held if r is not None and r.nonce == want.nonce and runs(r)]
             return Claimed(grants, self._next_due_in(now))
         self._promote(now, want.limit + PARK_MAX)
-        grants = []
         budget = Budget()
         startable = self._startable(want, now, budget)
-        while len(grants) < want.limit and (record := next(startable, None)) is not None:
+        taken: list[Record] = []
+        while len(taken) < want.limit and (record := next(startable, None)) is not None:
             self._leave(record)
-            fact = transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now)
-            self._settle(record, now, fact)
-            grants.append(grant(record))
+            taken.append(record)
+        for record in taken:
+            self._settle(record, now, transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now))
+        grants = [grant(record) for record in taken]
         self._last_claims[want.worker_id] = (want.nonce, [grant.spec.id for grant in grants])
         return Claimed(grants, 0 if budget.spent else self._next_due_in(now))
 
