@@ -139,7 +139,7 @@ MEANINGS = {
         "log_level": "`debug`, `info`, `warning`, `error` or `critical`; none leaves it to the program",
         "debug": "the same as `log_level` `debug`",
     },
-    "Read and checked, but without effect in this version": {
+    "Read and checked, but without effect in this version (setting one logs a warning)": {
         "rate_limit": "submissions a second, and burst",
         "breaker": "failures in a row that open a circuit breaker, and seconds until it is tried again",
         "dispatch": '`"pull"` or `"assigned"`, or one for each queue',
