@@ -51,12 +51,12 @@ class DeadLetters:
         return info
 
     async def retry(self, task_id: str) -> None:
-        await self.get(task_id)
-        await self._client.retry(task_id)
+        if await (await self._client.open_store()).retry(task_id, Status.DEAD) is not Status.DEAD:
+            raise TaskNotFound(task_id)
 
     async def remove(self, task_id: str) -> None:
-        await self.get(task_id)
-        await self._client.delete(task_id)
+        if await (await self._client.open_store()).delete(task_id, Status.DEAD) is not Status.DEAD:
+            raise TaskNotFound(task_id)
 
     async def retry_all(self) -> int:
         return await self._each("retry")
@@ -70,7 +70,8 @@ class DeadLetters:
         while True:
             records, cursor = await store.page(Query(Status.DEAD, limit=500, cursor=cursor))
             for record in records:
-                found = await (store.retry(record.id) if action == "retry" else store.delete(record.id))
+                act = store.retry if action == "retry" else store.delete
+                found = await act(record.id, Status.DEAD)
                 done += found is Status.DEAD
             if cursor is None:
                 return done
@@ -122,11 +123,12 @@ class Schedules:
         """
         schedule = self.build(id, type, payload, cron, options)
         store = await self._client.open_store()
-        if create and await store.get_schedule(id) is not None:
-            raise TaskExists(id, "schedule")
         if schedule.cron is not None:
             schedule = replace(schedule, next_at=_cron(schedule).next_ms(store.now()))
-        return _info(await store.put_schedule(schedule, if_changed))
+        put = await store.put_schedule(schedule, if_changed, create)
+        if put is None:
+            raise TaskExists(id, "schedule")
+        return _info(put)
 
     def build(self, id: str, type: str, payload: Any, cron: str | None, options: ScheduleOptions) -> Schedule:
         """Check everything that can be checked without the store."""
@@ -166,14 +168,14 @@ class Schedules:
         return schedule
 
     async def pause(self, schedule_id: str) -> None:
-        if not await (await self._client.open_store()).set_schedule(schedule_id, enabled=False):
+        if not await (await self._client.open_store()).set_schedule(schedule_id, paused=True):
             raise ScheduleNotFound(schedule_id)
 
     async def resume(self, schedule_id: str) -> None:
         """Go on with the next tick from now; ticks of the pause are not made up for."""
         store, schedule = await self._client.open_store(), await self._find(schedule_id)
         next_at = None if schedule.cron is None else _cron(schedule).next_ms(store.now())
-        await store.set_schedule(schedule_id, enabled=True, next_at=next_at, stopped="")
+        await store.set_schedule(schedule_id, paused=False, next_at=next_at, stopped="")
 
     async def trigger(self, schedule_id: str) -> str:
         """Run it once now, beside its ticks; answers the task's id."""
@@ -182,7 +184,7 @@ class Schedules:
 
     async def next_runs(self, schedule_id: str, n: int = 5) -> Sequence[datetime]:
         schedule = await self._find(schedule_id)
-        if schedule.cron is None or not schedule.enabled:
+        if schedule.cron is None or not schedule.active:
             return []
         return _cron(schedule).upcoming(n, to_datetime((await self._client.open_store()).now()))
 
@@ -221,12 +223,12 @@ def _info(schedule: Schedule) -> ScheduleInfo:
         cron=schedule.cron,
         timezone=schedule.timezone,
         description="only when triggered" if schedule.cron is None else _cron(schedule).describe(),
-        enabled=schedule.enabled,
+        enabled=schedule.active,
         overlap=schedule.overlap,
         misfire=schedule.misfire,
         on_exhausted=schedule.on_exhausted,
         executor=schedule.task.executor or "local",
-        next_at=None if schedule.next_at is None or not schedule.enabled else to_datetime(schedule.next_at),
+        next_at=None if schedule.next_at is None or not schedule.active else to_datetime(schedule.next_at),
         last_fire_at=None if schedule.last_fire_at is None else to_datetime(schedule.last_fire_at),
         last_task_id=schedule.last_task_id,
         last_status=schedule.last_status,

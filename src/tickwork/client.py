@@ -200,10 +200,9 @@ class Client:
                     return self._value(record)
                 left = RESULT_POLL if deadline is None else min(deadline - time.monotonic(), RESULT_POLL)
                 if left <= 0:
-                    raise ResultTimeout(
-                        f"task {task_id} has not ended within {timeout:g} s; it is {record.status}",
-                        views.task_info(record, self.registry),
-                    )
+                    late = f"task {task_id} has not ended within {timeout:g} s; it is {record.status}."
+                    info = views.task_info(record, self.registry)
+                    raise ResultTimeout(f"{late} {await self.explain(task_id)}", info)
                 await ended.wait(left)
 
     def _value(self, record: Record) -> Any:
@@ -259,7 +258,8 @@ class Client:
             if verdict.kind == "lost":
                 raise LeaseLost(f"task {task_id} is running under another token; nothing was changed")
         elif wanted is Status.CANCELLED and not record.status.ended:
-            await store.cancel(task_id, False, message)
+            if await store.cancel(task_id, False, message) is Status.RUNNING:
+                raise LeaseLost(f"task {task_id} began to run meanwhile; nothing was changed")
         elif wanted is Status.READY and (record.status.ended or record.status in (Status.PENDING, Status.RETRYING)):
             await self.retry(task_id)
         elif wanted is not record.status:

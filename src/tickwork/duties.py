@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -17,10 +18,11 @@ from tickwork.errors import StoreError
 from tickwork.events import Bus, Event, Fact
 from tickwork.host import is_gone
 from tickwork.model import Misfire, Overlap, Schedule, Spec, Status
-from tickwork.store.base import Store
+from tickwork.store.base import Settled, Store
 
 SKIP_TOLERANCE = 5_000  # a tick this late still counts as on time for misfire="skip"
 COUNT_MAX = 1_000  # missed ticks are counted up to here
+WALK_MAX = 100_000  # and walked, for misfire="all", up to here
 BACKOFF_MAX = 30.0
 
 _log = logging.getLogger("tickwork.duties")
@@ -71,32 +73,39 @@ async def take_back(store: Store, limit: int) -> float | None:
         for worker in await store.workers()
         if worker.lost_at is None and is_gone(worker.host, worker.pid, worker.pid_started)
     )
-    if not gone:
-        return None
-    taken = await store.reclaim(limit, gone)
-    _log.warning("processes of this host are gone; tasks taken back: %d (%s)", len(taken.ids), ", ".join(gone))
-    return 0 if len(taken.ids) >= limit else None
+    taken = 0
+    while gone:  # the first call marks them as lost, so that nobody else will ask for the rest
+        ids = (await store.reclaim(limit, gone)).ids
+        taken += len(ids)
+        if len(ids) < limit:
+            _log.warning("processes of this host are gone; tasks taken back: %d (%s)", taken, ", ".join(gone))
+            break
+    return None
 
 
 async def propagate(store: Store, limit: int, bus: Bus) -> float | None:
     """Tell dependants and schedules what became of the tasks they wait for."""
     settled = await store.settled(limit)
     for entry in settled:
-        ok = entry.status is Status.SUCCESS
-        for dependant in entry.dependants:
-            await store.resolve(dependant, entry.id, ok)
-        if entry.schedule_id is not None:
-            schedule = await store.report_run(entry.schedule_id, entry.id, entry.status)
-            if schedule is not None and _exhausted(schedule, entry.status):
-                reason = f"task {entry.id} used up its retries"
-                await store.set_schedule(schedule.id, enabled=False, stopped=reason)
-                bus.publish(Event(0, store.now(), Fact.SCHEDULE_STOPPED, schedule.id, detail=reason))
+        await _tell_outcome(store, entry, bus)
         await store.unsettle([entry.id])
     return 0 if len(settled) == limit else None
 
 
+async def _tell_outcome(store: Store, entry: Settled, bus: Bus) -> None:
+    for dependant in entry.dependants:
+        await store.resolve(dependant, entry.id, entry.status is Status.SUCCESS)
+    if entry.schedule_id is None:
+        return
+    schedule = await store.report_run(entry.schedule_id, entry.id, entry.status)
+    if schedule is not None and _exhausted(schedule, entry.status):
+        reason = f"task {entry.id} used up its retries"
+        await store.set_schedule(schedule.id, stopped=reason)
+        bus.publish(Event(0, store.now(), Fact.SCHEDULE_STOPPED, schedule.id, detail=reason))
+
+
 def _exhausted(schedule: Schedule, status: Status) -> bool:
-    return schedule.enabled and schedule.on_exhausted == "stop" and status in (Status.DEAD, Status.FAILED)
+    return schedule.active and schedule.on_exhausted == "stop" and status in (Status.DEAD, Status.FAILED)
 
 
 async def prune(store: Store, limit: int) -> float | None:
@@ -106,10 +115,17 @@ async def prune(store: Store, limit: int) -> float | None:
 async def fire_schedules(store: Store, limit: int, bus: Bus) -> float | None:
     """Turn every tick that is due into a task, once, whoever else does the same."""
     due, later = await store.due_schedules(limit)
+    failed = 0
     for schedule in due:
-        await fire(store, schedule, bus)
+        try:
+            await fire(store, schedule, bus)
+        except StoreError:
+            raise
+        except Exception:  # a zone that this host does not know, say: it must not hold up the others
+            failed += 1
+            _log.exception("schedule %s cannot be fired here, trying again", schedule.id)
     if due:
-        return 0  # what was fired has a next tick now, which may be the first of all
+        return 1.0 if failed else 0  # what was fired has a next tick now, which may be the first of all
     return None if later is None else later / 1000
 
 
@@ -145,32 +161,37 @@ def ticks_to_run(schedule: Schedule, cron: Cron, first: int, now: int) -> tuple[
     """The ticks from `first` to `now` that are to run by the misfire policy, and how many are not."""
     newest = _newest(cron, first, now)
     if schedule.misfire is Misfire.ALL:
-        due = [tick for tick in _ticks(cron, first, now, COUNT_MAX) if now - tick <= schedule.misfire_grace]
-        run = due[-schedule.misfire_cap :]
+        start = cron.next_ms(max(first, now - schedule.misfire_grace) - 1)
+        run = [] if start is None or start > now else list(_ticks(cron, start, now))[-schedule.misfire_cap :]
     else:
         grace = SKIP_TOLERANCE if schedule.misfire is Misfire.SKIP else schedule.misfire_grace
         run = [newest] if now - newest <= grace else []
     if first == newest:
         return run, 1 - len(run)
-    return run, len(_ticks(cron, first, now, COUNT_MAX)) - len(run)
+    missed = sum(1 for _ in islice(_ticks(cron, first, now), COUNT_MAX + len(run))) - len(run)
+    return run, missed
 
 
-def _ticks(cron: Cron, first: int, now: int, limit: int) -> list[int]:
-    ticks = [first]
-    while len(ticks) < limit and (following := cron.next_ms(ticks[-1])) is not None and following <= now:
-        ticks.append(following)
-    return ticks
+def _ticks(cron: Cron, first: int, now: int) -> Iterator[int]:
+    tick: int | None = first
+    for _ in range(WALK_MAX):
+        if tick is None or tick > now:
+            return
+        yield tick
+        tick = cron.next_ms(tick)
 
 
 def _newest(cron: Cron, first: int, now: int) -> int:
-    """The last tick not after `now`, found by looking back further and further rather than by walking all of them."""
-    step = 1_000
-    while now - step > first:
-        tick = cron.next_ms(now - step)
+    """The last tick not after `now`, by halving the time in which it must lie rather than by walking all ticks."""
+    newest, low, high = first, first, now
+    while low < high:
+        middle = (low + high) // 2
+        tick = cron.next_ms(middle)
         if tick is not None and tick <= now:
-            return _ticks(cron, tick, now, COUNT_MAX)[-1]
-        step *= 2
-    return _ticks(cron, first, now, COUNT_MAX)[-1]
+            newest = low = tick
+        else:
+            high = middle
+    return newest
 
 
 def tick_id(schedule: Schedule, tick: int) -> str:
@@ -202,7 +223,7 @@ async def _submit(store: Store, spec: Spec) -> None:
 
 
 async def _unfinished(store: Store, schedule: Schedule) -> str | None:
-    if schedule.last_task_id is None or schedule.last_status:
+    if schedule.last_task_id is None:
         return None
     record = await store.get(schedule.last_task_id)
     return None if record is None or record.status.ended else schedule.last_task_id

@@ -254,6 +254,9 @@ class Registry:
     def on_change(self, listener: Callable[[], None]) -> None:
         self._listeners.append(listener)
 
+    def off_change(self, listener: Callable[[], None]) -> None:
+        self._listeners = [other for other in self._listeners if other != listener]
+
     def _changed(self) -> None:
         for listener in self._listeners:
             listener()

@@ -41,4 +41,24 @@ def process_started(pid: int) -> str:
 
 def is_gone(host: str, pid: int, started: str) -> bool:
     """True only when it can be proved: a process of this very host that is not there any more."""
-    return bool(started) and host == host_id() and process_started(pid) != started
+    if not started or host != host_id() or pid == os.getpid():
+        return False
+    now_there = process_started(pid)
+    if now_there:
+        return now_there != started
+    # Nothing could be read: too many open files, or hidden. The kernel knows whether there is such a process at all.
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except OSError:
+        return False

@@ -154,8 +154,8 @@ class Spec(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     serializer: str = "json"
     at: int | None = None  # absolute due time; else `delay` counts from the submit
     delay: int = 0  # milliseconds
-    max_retry: int = 3
-    timeout: float = 300.0  # seconds, 0 = none
+    max_retry: int | None = None  # None, as for the next two: what the handler says where it runs
+    timeout: float | None = None  # seconds, 0 = none
     retry: Backoff | None = None
     dedup_key: str | None = None
     dedup_ttl: int = 0  # milliseconds
@@ -332,6 +332,11 @@ class Schedule(Struct, frozen=True, kw_only=True):
     last_task_id: str | None = None
     last_status: str = ""
     stopped: str = ""  # why it stopped by itself
+    paused: bool = False  # by hand; `enabled` is what its definition says
+
+    @property
+    def active(self) -> bool:
+        return self.enabled and not self.paused and not self.stopped
 
 
 class Worker(Struct, frozen=True, kw_only=True):
@@ -388,7 +393,7 @@ class TaskInfo(Struct, frozen=True, kw_only=True):
     status: Status
     attempt: int
     retry_count: int
-    max_retry: int
+    max_retry: int | None
     losses: int
     worker_id: str | None
     schedule_id: str | None

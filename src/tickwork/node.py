@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from tickwork import duties
 from tickwork.config import Config
+from tickwork.errors import StoreError
 from tickwork.events import Bus
 from tickwork.handlers import Registry
 from tickwork.heart import Heart
@@ -93,7 +94,10 @@ class Node:
             await self.heart.stop()
         for worker in self.workers:
             await worker.close()
-            await self._store.leave(worker.id)
+            try:
+                await self._store.leave(worker.id)
+            except StoreError as error:  # it counts as lost when its lease is over
+                _log.warning("worker %s could not say that it leaves: %s", worker.id, error)
 
     def hurry(self) -> None:
         """Do not wait for what runs: give it back now."""
@@ -112,10 +116,12 @@ class Node:
     async def _lead(self) -> None:
         config, store = self._config, self._store
         scan = config.scan_interval
+        # Often enough that its own pulse never looks like a silence (see `rules.pulse`).
+        sweep = min(scan, (config.lease_ttl - config.renew_interval) / 2)
         async with asyncio.TaskGroup() as group:
             for name, duty, interval, topic in (
                 ("promote", self._duty(duties.promote), scan, None),
-                ("reclaim", self._duty(duties.reclaim), scan, None),
+                ("reclaim", self._duty(duties.reclaim), sweep, None),
                 ("fire schedules", self._duty(duties.fire_schedules, self._bus), scan, SCHEDULES),
                 ("propagate", self._duty(duties.propagate, self._bus), scan, OUTBOX),
                 ("prune", self._duty(duties.prune), config.cleanup_interval, None),

@@ -18,7 +18,14 @@ ERROR_MAX = 8000
 
 
 def of_error(error: BaseException, grant: Grant, default: Backoff, duration: float) -> Outcome:
-    """What the store is told when the handler raised."""
+    """What the store is told when the handler raised. Never raises itself, whatever strange exception came."""
+    try:
+        return _of_error(error, grant, default, duration)
+    except Exception:  # an exception of the user's own may fail when it is looked at
+        return failed(grant, f"{type(error).__name__}: (cannot be shown)", default, duration)
+
+
+def _of_error(error: BaseException, grant: Grant, default: Backoff, duration: float) -> Outcome:
     lease = grant.lease
     match error:
         case Snooze(until=until):
@@ -39,7 +46,7 @@ def of_error(error: BaseException, grant: Grant, default: Backoff, duration: flo
 def failed(grant: Grant, text: str, default: Backoff, duration: float, after: float | None = None) -> Outcome:
     """A retry if there is one left, else the end."""
     text = storable(text)[:ERROR_MAX]
-    if grant.attempt > grant.spec.max_retry:
+    if grant.attempt > (grant.spec.max_retry or 0):
         return Aborted(grant.lease, text, duration)
     if after is None:
         after = delay(grant.spec.retry or default, grant.attempt - 1, random)

@@ -167,6 +167,13 @@ class Scheduler:
         """Open the store, write the periodic schedules, start working. Raises when the store cannot be opened."""
         if self._node is not None:
             raise TickworkError("this scheduler has been started already")
+        try:
+            await self._start(work, lead)
+        except BaseException:
+            await self.shutdown(0)
+            raise
+
+    async def _start(self, work: bool, lead: bool) -> None:
         store = await self._open()
         if self.config.log_level or self.config.debug:
             self._logger.setLevel("DEBUG" if self.config.debug else str(self.config.log_level).upper())
@@ -188,14 +195,16 @@ class Scheduler:
     async def shutdown(self, timeout: float | None = None) -> None:
         """Stop claiming, wait up to `timeout` for what runs, give back the rest without blame, close the store."""
         node, self._node = self._node, None
-        if node is not None:
-            await node.stop(self.config.shutdown_timeout if timeout is None else timeout)
-            logs.log(self._logger, logging.INFO, "Task scheduler stopped", id=self.id)
-        self.node_loop = None
-        await self.close_store()
-        self.sync.end_thread()
-        if self._stopped is not None:
-            self._stopped.set()
+        try:
+            if node is not None:
+                await node.stop(self.config.shutdown_timeout if timeout is None else timeout)
+                logs.log(self._logger, logging.INFO, "Task scheduler stopped", id=self.id)
+        finally:
+            self.node_loop = None
+            await self.close_store()
+            self.sync.end_thread()
+            if self._stopped is not None:
+                self._stopped.set()
 
     stop = shutdown
     close = shutdown

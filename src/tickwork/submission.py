@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal, TypedDict, TypeGuard
 
 import msgspec
+from msgspec.structs import replace
 
 from tickwork.backoff import Backoff, RetryPolicy
 from tickwork.codec import JSON, Serializer, encode
@@ -84,8 +85,9 @@ class SpecMaker:
         at, delay = moment(options)
         fields = {name: READERS[name](value) for name, value in options.items() if name in READERS}
         fields.setdefault("id", new_id())
-        fields.setdefault("timeout", self._config.timeout)
-        fields.setdefault("max_retry", self._max_retry(fields.get("retry")))
+        if entry is not None:  # else the worker, who knows the handler, fills them in
+            fields.setdefault("timeout", self._config.timeout)
+            fields.setdefault("max_retry", max_retry_of(fields.get("retry"), self._config))
         return Spec(
             type=name("type", type) if entry is None else type,
             nonce=new_nonce(),
@@ -120,9 +122,6 @@ class SpecMaker:
                 "store it elsewhere and submit a reference, or raise payload_limit"
             )
         return data
-
-    def _max_retry(self, retry: Backoff | None) -> int:
-        return retry.max_retries if isinstance(retry, RetryPolicy) else self._config.max_retry
 
     def _dedup_ttl(self, options: Mapping[str, Any]) -> int:
         ttl = seconds("dedup_ttl", options.get("dedup_ttl", self._config.dedup_ttl))
@@ -240,6 +239,26 @@ def dependencies(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ConfigError(f"depends_on must be a list of tasks or task ids, not {value!r}")
     return tuple(name("a dependency", getattr(item, "id", item)) for item in value)
+
+
+def max_retry_of(retry: Backoff | None, config: Config) -> int:
+    return retry.max_retries if isinstance(retry, RetryPolicy) else config.max_retry
+
+
+def completed(spec: Spec, entry: Entry, config: Config) -> Spec:
+    """A task of someone who did not know the handler, with what the handler says of it."""
+    if spec.max_retry is not None and spec.timeout is not None:
+        return spec
+    said = entry.options
+    retry = spec.retry or said.get("retry")
+    max_retry = said.get("max_retry") if spec.max_retry is None else spec.max_retry
+    timeout = said.get("timeout") if spec.timeout is None else spec.timeout
+    return replace(
+        spec,
+        retry=retry,
+        max_retry=max_retry_of(retry, config) if max_retry is None else max_retry,
+        timeout=config.timeout if timeout is None else seconds("timeout", timeout),
+    )
 
 
 def retry_strategy(value: Any) -> Backoff:

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
+from msgspec.structs import replace
+
 from tickwork import outcomes
 from tickwork.config import Config
 from tickwork.context import TaskContext, storable
@@ -25,6 +27,7 @@ from tickwork.ids import new_nonce
 from tickwork.model import Aborted, Failed, Lease, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.store.base import Claim, Claimed, Grant, Store, Verdict
 from tickwork.store.hints import WORK, Hint
+from tickwork.submission import completed
 
 CANCEL_GRACE = 2.0  # for a handler that was told to stop; after that its slot is free and it counts as leaked
 RELEASE_GRACE = 0.5  # the same at shutdown, where nobody likes to wait
@@ -128,6 +131,7 @@ class Worker:
         for timer in (self._note_timer, self._deadline_timer, *(run.timer for run in self.running.values())):
             if timer is not None:
                 timer.cancel()
+        self._registry.off_change(self._forget_types)
         await self._executor.close()
 
     async def warm(self) -> None:
@@ -216,6 +220,9 @@ class Worker:
             self._look_at = time.monotonic() + pause
         else:
             self._look_at = 0.0
+        if self._stopping:  # it was told to stop while this claim was on its way
+            self._outcomes += [Released(grant.lease) for grant in claimed.grants]
+            return
         for grant in claimed.grants:
             self._start(grant)
         if self._bus.wants(Fact.TASK_CLAIMED):
@@ -236,12 +243,13 @@ class Worker:
     # --- runs
 
     def _start(self, grant: Grant) -> None:
-        run = Run(grant)
-        spec = grant.spec
-        entry = self._registry.find(spec.type)
+        entry = self._registry.find(grant.spec.type)
         if entry is None:  # unregistered since the claim
             self._outcomes.append(Released(grant.lease))
             return
+        spec = completed(grant.spec, entry, self._config)
+        run = Run(grant if spec is grant.spec else replace(grant, spec=spec))
+        timeout = spec.timeout or 0.0
         if entry.context_name is not None:
             run.context = TaskContext(
                 task_id=spec.id,
@@ -249,7 +257,7 @@ class Worker:
                 attempt=grant.attempt,
                 fence=grant.lease.fence,
                 nonce=grant.lease.nonce,
-                timeout=spec.timeout,
+                timeout=timeout,
                 tags=spec.tags,
                 context=spec.context,
                 wake=lambda: self._note_later(run),
@@ -257,8 +265,8 @@ class Worker:
         self.running[spec.id] = run
         self.started_total += 1
         run.task = self._loop.create_task(self._execute(run, entry))
-        if spec.timeout:
-            self._watch(run, run.started + spec.timeout)
+        if timeout:
+            self._watch(run, run.started + timeout)
 
     def _watch(self, run: Run, deadline: float) -> None:
         """One timer for all: most runs end long before theirs, and then have cost a tuple in a heap."""
@@ -316,7 +324,7 @@ class Worker:
 
     def _stop_run(self, run: Run, reason: Reason, grace: float = CANCEL_GRACE) -> None:
         """Tell a handler to end. If it does not, its slot is freed all the same and it counts as leaked."""
-        if run.ended or (run.reason is not None and reason != "lost"):
+        if run.ended or run.reason == "lost" or (run.reason is not None and reason != "lost"):
             return
         run.reason = reason
         if run.context is not None:
@@ -384,7 +392,7 @@ class Worker:
 
     def _note_later(self, run: Run) -> None:
         """Called by handlers, from any thread."""
-        if run not in self._noted:
+        if run not in self._noted and not run.ended:
             self._noted.add(run)
             self._loop.call_soon_threadsafe(self._arm_notes)
 
@@ -398,6 +406,8 @@ class Worker:
 
     async def _flush_notes(self, runs: list[Run]) -> None:
         for run in runs:
+            if run.ended and run.reason != "lost":
+                continue  # its last words go with its outcome
             self._noted.discard(run)
             if run.context is None or run.ended:
                 continue
@@ -413,10 +423,14 @@ class Worker:
         if not self._noted:
             return
         ending = {outcome.lease.id for outcome in batch}
-        for run in [run for run in self._noted if run.grant.spec.id in ending]:
+        for run in [run for run in list(self._noted) if run.grant.spec.id in ending]:
             self._noted.discard(run)
-            if run.context is not None:
+            if run.context is None:
+                continue
+            try:
                 await self._store.note(run.grant.lease, *run.context._notes.take())
+            except StoreError as error:  # the outcome matters more
+                _log.warning("task %s: its last words could not be written: %s", run.grant.spec.id, error)
 
     # --- facts
 

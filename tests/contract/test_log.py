@@ -392,7 +392,7 @@ async def test_a_new_or_changed_schedule_raises_its_hint(bench: Bench) -> None:
     with bench.store.hint(SCHEDULES) as hint:
         await bench.store.put_schedule(schedule)
         assert await hint.wait(PATIENCE) is True
-        await bench.store.set_schedule("s", enabled=False)
+        await bench.store.set_schedule("s", paused=True)
         assert await hint.wait(PATIENCE) is True
 
 

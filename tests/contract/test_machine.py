@@ -330,11 +330,11 @@ class Twins(RuleBasedStateMachine):
 
     def schedule(self, any_: Random) -> None:
         new = a_schedule(any_)
-        self.send("put_schedule", new, any_.random() < 0.5)
+        self.send("put_schedule", new, any_.random() < 0.5, any_.random() < 0.2)
         name = any_.choice([new.id, *SCHEDULES])
         if any_.random() < 0.5:
-            enabled, stopped = any_.choice([None, True, False]), any_.choice([None, "", "spent"])
-            self.send("set_schedule", name, enabled=enabled, next_at=moment(any_), stopped=stopped)
+            paused, stopped = any_.choice([None, True, False]), any_.choice([None, "", "spent"])
+            self.send("set_schedule", name, paused=paused, next_at=moment(any_), stopped=stopped)
         if any_.random() < 0.3:
             self.send("drop_schedule", name)
         self.send("report_run", name, any_.choice(["t1", "t2"]), Status.DEAD)

@@ -37,7 +37,7 @@ def schedule(schedule_id: str = "s", **fields: Any) -> Schedule:
 
 
 async def test_what_was_put_is_read_back_whole(bench: Bench) -> None:
-    stored = await bench.store.put_schedule(FULL)
+    stored = await bench.put(FULL)
     assert stored == replace(FULL, created_at=START, updated_at=START)
     assert await bench.store.get_schedule("nightly") == stored
     assert await bench.store.schedules() == [stored]
@@ -45,7 +45,7 @@ async def test_what_was_put_is_read_back_whole(bench: Bench) -> None:
 
 async def test_schedules_are_listed_by_name(bench: Bench) -> None:
     for name in ("b", "c", "a"):
-        await bench.store.put_schedule(schedule(name))
+        await bench.put(schedule(name))
     assert [found.id for found in await bench.store.schedules()] == ["a", "b", "c"]
 
 
@@ -54,79 +54,80 @@ async def test_a_schedule_that_is_not_there(bench: Bench) -> None:
     assert await store.get_schedule("nobody") is None
     assert await store.drop_schedule("nobody") is False
     assert await store.advance("nobody", None, 5) is False
-    assert await store.set_schedule("nobody", enabled=False) is False
+    assert await store.set_schedule("nobody", paused=True) is False
     assert await store.report_run("nobody", "t", Status.SUCCESS) is None
     assert await store.schedules() == []
 
 
 async def test_replacing_keeps_the_history(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule(misfire_cap=1))
+    await bench.put(schedule(misfire_cap=1))
     await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=START + 1000)
     await bench.store.report_run("s", "s@1", Status.SUCCESS)
     bench.clock.advance(5)
-    new = await bench.store.put_schedule(schedule(misfire_cap=2, created_at=1, last_task_id="made up"))
+    new = await bench.put(schedule(misfire_cap=2, created_at=1, last_task_id="made up"))
     assert (new.misfire_cap, new.created_at, new.updated_at) == (2, START, START + 5000)
     assert (new.last_fire_at, new.last_task_id, new.last_status) == (START + 1000, "s@1", "success")
 
 
 async def test_the_next_tick_stays_while_the_time_line_is_the_same(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
-    new = await bench.store.put_schedule(schedule(next_at=START + 999_000, name="renamed"))
+    await bench.put(schedule())
+    new = await bench.put(schedule(next_at=START + 999_000, name="renamed"))
     assert (new.name, new.next_at) == ("renamed", START + 1000)
 
 
 @pytest.mark.parametrize("change", [{"cron": "@daily"}, {"timezone": "Asia/Tokyo"}, {"dst": "instant"}], ids=str)
 async def test_another_time_line_brings_its_own_next_tick(bench: Bench, change: dict[str, Any]) -> None:
-    await bench.store.put_schedule(schedule())
-    new = await bench.store.put_schedule(schedule(next_at=START + 999_000, **change))
+    await bench.put(schedule())
+    new = await bench.put(schedule(next_at=START + 999_000, **change))
     assert new.next_at == START + 999_000
 
 
 async def test_a_schedule_that_had_no_next_tick_gets_one(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule(next_at=None))
-    assert (await bench.store.put_schedule(schedule())).next_at == START + 1000
+    await bench.put(schedule(next_at=None))
+    assert (await bench.put(schedule())).next_at == START + 1000
 
 
 async def test_an_equal_definition_changes_nothing_when_asked_so(bench: Bench) -> None:
-    old = await bench.store.put_schedule(schedule())
+    old = await bench.put(schedule())
     bench.clock.advance(5)
     again = schedule(next_at=START + 999_000, task=Spec(id="", type="job", nonce="another process"))
-    assert await bench.store.put_schedule(again, if_changed=True) == old
+    assert await bench.put(again, if_changed=True) == old
     assert await bench.store.get_schedule("s") == old
     assert await bench.facts() == ["schedule.put"]
 
 
 async def test_an_equal_definition_changes_nothing_after_fires_either(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
+    await bench.put(schedule())
     await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=START + 1000)
     await bench.store.report_run("s", "s@1", Status.DEAD)
-    await bench.store.set_schedule("s", stopped="retries spent", enabled=False)
+    await bench.store.set_schedule("s", stopped="retries spent", paused=True)
     before = await bench.store.get_schedule("s")
     bench.clock.advance(5)
-    assert await bench.store.put_schedule(schedule(), if_changed=True) == before
+    assert await bench.put(schedule(), if_changed=True) == before
 
 
 async def test_a_changed_definition_is_written_when_asked_so(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
+    await bench.put(schedule())
     changed = schedule(task=Spec(id="", type="job", nonce="n", payload=b"2"))
-    assert (await bench.store.put_schedule(changed, if_changed=True)).task.payload == b"2"
+    assert (await bench.put(changed, if_changed=True)).task.payload == b"2"
     assert await bench.facts() == ["schedule.put", "schedule.put"]
 
 
 async def test_a_new_definition_does_not_wake_a_paused_schedule(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
-    await bench.store.set_schedule("s", enabled=False)
-    assert (await bench.store.put_schedule(schedule(name="renamed"))).enabled is False
+    await bench.put(schedule())
+    await bench.store.set_schedule("s", paused=True)
+    renamed = await bench.put(schedule(name="renamed"))
+    assert (renamed.active, renamed.paused) == (False, True)
 
 
 async def test_drop_removes_it_for_good(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
+    await bench.put(schedule())
     assert await bench.store.drop_schedule("s") is True
     assert await bench.store.drop_schedule("s") is False
     assert await bench.store.get_schedule("s") is None
     bench.clock.advance(60)
     assert await bench.store.due_schedules(10) == ([], None)
-    new = await bench.store.put_schedule(schedule())
+    new = await bench.put(schedule())
     assert (new.created_at, new.last_task_id) == (START + 60_000, None)
 
 
@@ -135,7 +136,7 @@ async def test_drop_removes_it_for_good(bench: Bench) -> None:
 
 async def test_due_ones_come_in_order_of_their_time(bench: Bench) -> None:
     for name, second in (("c", 1), ("a", 3), ("b", 2), ("later", 10)):
-        await bench.store.put_schedule(schedule(name, next_at=START + second * 1000))
+        await bench.put(schedule(name, next_at=START + second * 1000))
     assert await bench.store.due_schedules(10) == ([], 1000)
     bench.clock.advance(3)
     due, next_in = await bench.store.due_schedules(10)
@@ -143,7 +144,7 @@ async def test_due_ones_come_in_order_of_their_time(bench: Bench) -> None:
 
 
 async def test_a_schedule_is_due_to_the_millisecond(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
+    await bench.put(schedule())
     bench.clock.advance(0.999)
     assert await bench.store.due_schedules(10) == ([], 1)
     bench.clock.advance(0.001)
@@ -153,15 +154,15 @@ async def test_a_schedule_is_due_to_the_millisecond(bench: Bench) -> None:
 
 async def test_when_more_are_due_than_asked_for_the_rest_is_due_now(bench: Bench) -> None:
     for name in ("b", "a", "c"):
-        await bench.store.put_schedule(schedule(name))
+        await bench.put(schedule(name))
     bench.clock.advance(5)
     due, next_in = await bench.store.due_schedules(2)
     assert ([found.id for found in due], next_in) == (["a", "b"], 0)
 
 
 async def test_paused_ones_and_ones_without_a_time_are_never_due(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule("paused", enabled=False))
-    await bench.store.put_schedule(schedule("by hand", cron=None, next_at=None))
+    await bench.put(schedule("paused", enabled=False))
+    await bench.put(schedule("by hand", cron=None, next_at=None))
     bench.clock.advance(3600)
     assert await bench.store.due_schedules(10) == ([], None)
 
@@ -170,7 +171,7 @@ async def test_paused_ones_and_ones_without_a_time_are_never_due(bench: Bench) -
 
 
 async def test_of_two_advancers_one_wins(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
+    await bench.put(schedule())
     bench.clock.advance(1)
     assert await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=START + 1000) is True
     assert await bench.store.advance("s", START + 1000, START + 9000, fired="s@2", fire_at=START + 1000) is False
@@ -182,7 +183,7 @@ async def test_of_two_advancers_one_wins(bench: Bench) -> None:
 
 
 async def test_a_fire_clears_the_last_outcome(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
+    await bench.put(schedule())
     await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=1)
     await bench.store.report_run("s", "s@1", Status.DEAD)
     await bench.store.advance("s", START + 2000, START + 3000, fired="s@2", fire_at=2)
@@ -192,7 +193,7 @@ async def test_a_fire_clears_the_last_outcome(bench: Bench) -> None:
 
 
 async def test_a_skip_keeps_the_last_fire_and_says_why(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
+    await bench.put(schedule())
     await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=1)
     await bench.store.advance("s", START + 2000, START + 3000, skipped="s@1 still runs")
     found = await bench.store.get_schedule("s")
@@ -203,7 +204,7 @@ async def test_a_skip_keeps_the_last_fire_and_says_why(bench: Bench) -> None:
 
 
 async def test_missed_ticks_are_written_before_the_fire(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
+    await bench.put(schedule())
     await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=1, missed=5)
     missed, fired = (await bench.events())[-2:]
     assert (missed.kind, missed.detail) == ("schedule.missed", "5 ticks")
@@ -211,7 +212,7 @@ async def test_missed_ticks_are_written_before_the_fire(bench: Bench) -> None:
 
 
 async def test_a_schedule_may_come_to_its_last_tick(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
+    await bench.put(schedule())
     assert await bench.store.advance("s", START + 1000, None) is True
     bench.clock.advance(3600)
     assert await bench.store.due_schedules(10) == ([], None)
@@ -223,34 +224,34 @@ async def test_a_schedule_may_come_to_its_last_tick(bench: Bench) -> None:
 
 
 async def test_pause_and_resume(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
+    await bench.put(schedule())
     bench.clock.advance(5)
-    assert await bench.store.set_schedule("s", enabled=False) is True
+    assert await bench.store.set_schedule("s", paused=True) is True
     assert await bench.store.due_schedules(10) == ([], None)
     paused = await bench.store.get_schedule("s")
     assert paused is not None
-    assert (paused.enabled, paused.next_at, paused.updated_at) == (False, START + 1000, START + 5000)
-    assert await bench.store.set_schedule("s", enabled=True, next_at=START + 60_000) is True
+    assert (paused.active, paused.next_at, paused.updated_at) == (False, START + 1000, START + 5000)
+    assert await bench.store.set_schedule("s", paused=False, next_at=START + 60_000) is True
     assert await bench.store.due_schedules(10) == ([], 55_000)
 
 
 async def test_a_stop_is_written_with_its_reason_and_a_resume_clears_it(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
-    await bench.store.set_schedule("s", enabled=False, stopped="retries spent")
+    await bench.put(schedule())
+    await bench.store.set_schedule("s", paused=True, stopped="retries spent")
     stopped = await bench.store.get_schedule("s")
     assert stopped is not None
-    assert (stopped.enabled, stopped.stopped) == (False, "retries spent")
+    assert (stopped.active, stopped.stopped) == (False, "retries spent")
     last = (await bench.events())[-1]
     assert (last.kind, last.detail) == ("schedule.stopped", "retries spent")
-    await bench.store.set_schedule("s", enabled=True, stopped="")
+    await bench.store.set_schedule("s", paused=False, stopped="")
     resumed = await bench.store.get_schedule("s")
     assert resumed is not None
-    assert (resumed.enabled, resumed.stopped) == (True, "")
+    assert (resumed.active, resumed.stopped) == (True, "")
     assert (await bench.facts())[-1] == "schedule.put"
 
 
 async def test_a_run_is_reported_once_it_is_the_last_one(bench: Bench) -> None:
-    await bench.store.put_schedule(schedule())
+    await bench.put(schedule())
     await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=1)
     await bench.store.advance("s", START + 2000, START + 3000, fired="s@2", fire_at=2)
     old = await bench.store.report_run("s", "s@1", Status.DEAD)
@@ -260,3 +261,16 @@ async def test_a_run_is_reported_once_it_is_the_last_one(bench: Bench) -> None:
     assert new is not None
     assert new.last_status == "success"
     assert await bench.store.get_schedule("s") == new
+
+
+async def test_create_refuses_to_replace(bench: Bench) -> None:
+    first = await bench.store.put_schedule(schedule(name="first"), create=True)
+    assert first is not None
+    assert await bench.store.put_schedule(schedule(name="second"), create=True) is None
+    assert await bench.store.get_schedule("s") == first
+
+
+async def test_a_definition_that_is_enabled_again_runs_again(bench: Bench) -> None:
+    off = await bench.put(schedule(enabled=False))
+    on = await bench.put(schedule(enabled=True))
+    assert (off.active, on.active) == (False, True)

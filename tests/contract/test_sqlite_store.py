@@ -462,7 +462,7 @@ async def test_one_failing_call_in_a_group_does_not_harm_the_others(opened: Open
     gate.set()
     await first
     assert [(await task).verdict for task in good] == ["created"] * 6
-    with pytest.raises(OverflowError):
+    with pytest.raises(StoreError):
         await bad
     with pytest.raises(StoreError, match="nowhere"):
         await worse

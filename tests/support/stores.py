@@ -18,6 +18,7 @@ from tickwork.model import (
     Policy,
     Record,
     Released,
+    Schedule,
     Snoozed,
     Spec,
     Status,
@@ -115,6 +116,11 @@ class Bench:
         record = await self.store.get(task_id)
         assert record is not None, f"no task {task_id}"
         return record
+
+    async def put(self, schedule: Schedule, if_changed: bool = False) -> Schedule:
+        put = await self.store.put_schedule(schedule, if_changed)
+        assert put is not None
+        return put
 
     async def status(self, task_id: str) -> Status | None:
         record = await self.store.get(task_id)

@@ -148,7 +148,7 @@ def _show_facts(info: TaskInfo, explanation: str) -> None:
             ("status", info.status),
             ("", explanation),
             ("queue", f"{info.queue}, priority {info.priority}"),
-            ("attempt", f"{info.attempt} of {info.max_retry + 1}"),
+            ("attempt", f"{info.attempt}" + ("" if info.max_retry is None else f" of {info.max_retry + 1}")),
             ("lost workers", info.losses or None),
             ("payload", output.json_text(info.payload, one_line=True)),
             ("result", output.json_text(result.data, one_line=True) if result and result.data is not None else None),

@@ -57,7 +57,7 @@ class LocalExecutor:
         spec = grant.spec
         body = msgpack.encode(
             _ChildCall(
-                spec.id, spec.type, grant.attempt, grant.lease.fence, grant.lease.nonce, spec.timeout, spec.tags,
+                spec.id, spec.type, grant.attempt, grant.lease.fence, grant.lease.nonce, spec.timeout or 0.0, spec.tags,
                 spec.context, spec.payload, spec.serializer,
             )
         )  # fmt: skip

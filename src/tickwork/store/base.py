@@ -181,11 +181,11 @@ class Store(Protocol):
     async def run_now(self, task_id: str) -> Status | None:
         """Make a delayed task ready; answers the status found."""
 
-    async def retry(self, task_id: str) -> Status | None:
-        """From any end back to ready, counters reset; answers the status found."""
+    async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
+        """From any end (or `only` this one) back to ready, counters reset; answers the status found."""
 
-    async def delete(self, task_id: str) -> Status | None:
-        """Remove an ended task; answers the status found."""
+    async def delete(self, task_id: str, only: Status | None = None) -> Status | None:
+        """Remove an ended task (`only` if this is its status); answers the status found."""
 
     async def prune(self, limit: int) -> int:
         """Remove ended tasks past their retention or their number, expired dedup keys, the log's excess."""
@@ -209,9 +209,9 @@ class Store(Protocol):
         """Everything that is not as it must be: each task in exactly one home, each lease with its task, ..."""
 
     # --- schedules
-    async def put_schedule(self, schedule: Schedule, if_changed: bool = False) -> Schedule:
-        """Create or replace; created_at and what happened so far are kept. `if_changed`: a definition equal to the
-        stored one changes nothing, so that a restart does not move `next_at`."""
+    async def put_schedule(self, schedule: Schedule, if_changed: bool = False, create: bool = False) -> Schedule | None:
+        """Create or replace; created_at, a pause and what happened so far are kept. `if_changed`: a definition equal to
+        the stored one changes nothing, so that a restart does not move `next_at`. `create`: None when there is one."""
 
     async def drop_schedule(self, schedule_id: str) -> bool: ...
 
@@ -239,7 +239,7 @@ class Store(Protocol):
         self,
         schedule_id: str,
         *,
-        enabled: bool | None = None,
+        paused: bool | None = None,
         next_at: int | None = None,
         stopped: str | None = None,
     ) -> bool:

@@ -53,8 +53,10 @@ class Hint:
             finally:
                 timer.cancel()
                 self._waiter = None
-        raised, self._raised = self._raised, False
-        return raised
+        if not self._raised:
+            return False
+        self._raised = False  # only what was seen is lowered: another thread may raise it at any moment
+        return True
 
     def __enter__(self) -> Hint:
         return self
@@ -94,6 +96,12 @@ class Hints:
         for task_id in ids:
             if task_id in self._waiting:
                 self.notify(task_id)
+
+    def notify_tasks(self) -> None:
+        """Some task has ended, in another process: who waits for one looks again."""
+        for topic in list(self._waiting):
+            if not topic.startswith("*"):
+                self.notify(topic)
 
     def notify_all(self) -> None:
         for topic in list(self._waiting):

@@ -281,7 +281,7 @@ class MemoryStore(Members):
     def _park(self, record: Record, now: int) -> None:
         self._leave(record)
         record.place = Place.SIDE
-        self._settle(record, now, Fact.TASK_PARKED, f"no claimer may start type {record.spec.type} now")
+        self._settle(record, now, Fact.TASK_PARKED, record.spec.type)
 
     # --- running
 
@@ -403,12 +403,12 @@ class MemoryStore(Members):
         return found
 
     @atomic
-    def retry(self, task_id: str) -> Status | None:
+    def retry(self, task_id: str, only: Status | None = None) -> Status | None:
         record = self._tasks.get(task_id)
         if record is None:
             return None
         found = record.status
-        if found.ended:
+        if found.ended and only in (None, found):
             self._leave(record)
             self._outbox.pop(task_id, None)
             self._settle(record, self.now(), transitions.retry(record))
@@ -416,11 +416,11 @@ class MemoryStore(Members):
         return found
 
     @atomic
-    def delete(self, task_id: str) -> Status | None:
+    def delete(self, task_id: str, only: Status | None = None) -> Status | None:
         record = self._tasks.get(task_id)
         if record is None:
             return None
-        if record.status.ended:
+        if record.status.ended and only in (None, record.status):
             self._append_task(self.now(), Fact.TASK_DELETED, record)
             self._free_dedup(record)
             self._forget(record)

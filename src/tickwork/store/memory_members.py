@@ -18,8 +18,8 @@ from tickwork.store.rules import (
     advanced,
     changed,
     elect,
-    hold_until,
     joined,
+    pulse,
     same_definition,
     succeed,
     tells_of,
@@ -108,8 +108,10 @@ class Schedules(Core):
         self._schedules: dict[str, Schedule] = {}
 
     @atomic
-    def put_schedule(self, schedule: Schedule, if_changed: bool = False) -> Schedule:
+    def put_schedule(self, schedule: Schedule, if_changed: bool = False, create: bool = False) -> Schedule | None:
         now, old = self.now(), self._schedules.get(schedule.id)
+        if old is not None and create:
+            return None
         if old is not None and if_changed and same_definition(old, schedule):
             return old
         new = succeed(old, schedule, now)
@@ -136,7 +138,7 @@ class Schedules(Core):
     @atomic
     def due_schedules(self, limit: int) -> tuple[list[Schedule], int | None]:
         now = self.now()
-        waiting = [(s.next_at, s.id, s) for s in self._schedules.values() if s.enabled and s.next_at is not None]
+        waiting = [(s.next_at, s.id, s) for s in self._schedules.values() if s.active and s.next_at is not None]
         waiting.sort()
         due = [schedule for at, _, schedule in waiting if at <= now]
         later = next((at - now for at, _, _ in waiting if at > now), None)
@@ -168,7 +170,7 @@ class Schedules(Core):
         self,
         schedule_id: str,
         *,
-        enabled: bool | None = None,
+        paused: bool | None = None,
         next_at: int | None = None,
         stopped: str | None = None,
     ) -> bool:
@@ -176,7 +178,7 @@ class Schedules(Core):
         if schedule is None:
             return False
         now = self.now()
-        self._schedules[schedule_id] = changed(schedule, now, enabled, next_at, stopped)
+        self._schedules[schedule_id] = changed(schedule, now, paused, next_at, stopped)
         self._append(now, Fact.SCHEDULE_STOPPED if stopped else Fact.SCHEDULE_PUT, schedule_id, stopped or "")
         self.hints.notify(SCHEDULES)
         return True
@@ -199,8 +201,7 @@ class Members(Schedules):
         self._hold_until = 0
 
     def _pulse(self, now: int) -> None:
-        self._hold_until = hold_until(self._pulse_at, self._hold_until, now, self.policy)
-        self._pulse_at = now
+        self._pulse_at, self._hold_until = pulse(self._pulse_at, self._hold_until, now, self.policy)
 
     @atomic
     def beat(self, worker: Worker) -> Leader | None:

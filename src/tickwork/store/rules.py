@@ -108,18 +108,18 @@ def succeed(old: Schedule | None, new: Schedule, now: int) -> Schedule:
         last_task_id=old.last_task_id,
         last_status=old.last_status,
         stopped=old.stopped,
-        enabled=old.enabled and new.enabled,
+        paused=old.paused,
     )
 
 
-def changed(schedule: Schedule, now: int, enabled: bool | None, next_at: int | None, stopped: str | None) -> Schedule:
-    if stopped is not None:
-        schedule = replace(schedule, stopped=stopped)
-    if enabled is not None:
-        schedule = replace(schedule, enabled=enabled)
-    if next_at is not None:
-        schedule = replace(schedule, next_at=next_at)
-    return replace(schedule, updated_at=now)
+def changed(schedule: Schedule, now: int, paused: bool | None, next_at: int | None, stopped: str | None) -> Schedule:
+    return replace(
+        schedule,
+        paused=schedule.paused if paused is None else paused,
+        next_at=schedule.next_at if next_at is None else next_at,
+        stopped=schedule.stopped if stopped is None else stopped,
+        updated_at=now,
+    )
 
 
 def advance_facts(fired: str | None, skipped: str, missed: int) -> list[tuple[Fact, str]]:
@@ -131,13 +131,16 @@ def advance_facts(fired: str | None, skipped: str, missed: int) -> list[tuple[Fa
     return facts
 
 
-def hold_until(pulse_at: int, held: int, now: int, policy: Policy) -> int:
-    """Until when nobody's lease counts as expired. After a silence long enough for live leases to have run out, or when
-    the clock was set back, that is one lease from now: whoever lives gets the time to say so."""
-    silence = now - pulse_at
-    if silence > policy.lease_ttl - policy.renew_interval or silence < 0:
-        return now + policy.lease_ttl
-    return held
+def pulse(pulse_at: int, held: int, now: int, policy: Policy) -> tuple[int, int]:
+    """When the store was last in touch, and until when nobody's lease counts as expired.
+
+    After a silence long enough for live leases to have run out, or when the clock was set back, that is one lease from
+    now: whoever lives gets the time to say so. A pulse that is fresh is left as it is and costs no write.
+    """
+    silence, quiet = now - pulse_at, policy.lease_ttl - policy.renew_interval
+    if 0 <= silence < min(1000, quiet // 4):
+        return pulse_at, held
+    return now, now + policy.lease_ttl if silence > quiet or silence < 0 else held
 
 
 def elect(old: Leader | None, node: str, ttl: int, now: int) -> tuple[Leader, bool]:

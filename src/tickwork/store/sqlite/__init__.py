@@ -59,19 +59,16 @@ class SqliteStore:
         self._open = False
 
     async def open(self) -> None:
-        # Two loops may open it at the same time; the lock is held across the short start of two threads.
-        await asyncio.to_thread(self._opening.acquire)
-        try:
+        # In a thread of its own, so that a caller who gives up leaves nothing half open; two loops may ask at once.
+        if not self._open:
+            await asyncio.to_thread(self._open_both)
+
+    def _open_both(self) -> None:
+        with self._opening:
             if not self._open:
-                await self._write.start()
-                try:
-                    await self._read.start()
-                except BaseException:
-                    await self._write.stop()
-                    raise
+                self._write.start()
+                self._read.start()
                 self._open = True
-        finally:
-            self._opening.release()
 
     async def close(self) -> None:
         self._open = False
@@ -125,11 +122,11 @@ class SqliteStore:
     async def run_now(self, task_id: str) -> Status | None:
         return await self._write.call(lambda: self._tasks.run_now(task_id))
 
-    async def retry(self, task_id: str) -> Status | None:
-        return await self._write.call(lambda: self._tasks.retry(task_id))
+    async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
+        return await self._write.call(lambda: self._tasks.retry(task_id, only))
 
-    async def delete(self, task_id: str) -> Status | None:
-        return await self._write.call(lambda: self._tasks.delete(task_id))
+    async def delete(self, task_id: str, only: Status | None = None) -> Status | None:
+        return await self._write.call(lambda: self._tasks.delete(task_id, only))
 
     async def prune(self, limit: int) -> int:
         return await self._write.call(lambda: self._tasks.prune(limit))
@@ -159,8 +156,8 @@ class SqliteStore:
 
     # --- schedules
 
-    async def put_schedule(self, schedule: Schedule, if_changed: bool = False) -> Schedule:
-        return await self._write.call(lambda: self._members.put_schedule(schedule, if_changed))
+    async def put_schedule(self, schedule: Schedule, if_changed: bool = False, create: bool = False) -> Schedule | None:
+        return await self._write.call(lambda: self._members.put_schedule(schedule, if_changed, create))
 
     async def drop_schedule(self, schedule_id: str) -> bool:
         return await self._write.call(lambda: self._members.drop_schedule(schedule_id))
@@ -195,12 +192,12 @@ class SqliteStore:
         self,
         schedule_id: str,
         *,
-        enabled: bool | None = None,
+        paused: bool | None = None,
         next_at: int | None = None,
         stopped: str | None = None,
     ) -> bool:
         return await self._write.call(
-            lambda: self._members.set_schedule(schedule_id, enabled=enabled, next_at=next_at, stopped=stopped)
+            lambda: self._members.set_schedule(schedule_id, paused=paused, next_at=next_at, stopped=stopped)
         )
 
     async def report_run(self, schedule_id: str, task_id: str, status: Status) -> Schedule | None:

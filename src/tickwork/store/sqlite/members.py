@@ -32,7 +32,7 @@ def list_workers(connection: Connection) -> list[Worker]:
 
 
 def due_schedules(connection: Connection, now: int, limit: int) -> tuple[list[Schedule], int | None]:
-    waiting = "enabled = 1 AND next_at IS NOT NULL"
+    waiting = "active = 1 AND next_at IS NOT NULL"
     due = connection.all(
         f"SELECT schedule FROM @schedules WHERE {waiting} AND next_at <= ? ORDER BY next_at, id LIMIT ?",
         (now, limit + 1),
@@ -79,12 +79,14 @@ class SchedulesAndMembers:
         self.tx.notify(SCHEDULES)
         self.tx.run(
             "INSERT OR REPLACE INTO @schedules VALUES (?, ?, ?, ?)",
-            (schedule.id, schedule.next_at, schedule.enabled, _encode(schedule)),
+            (schedule.id, schedule.next_at, schedule.active, _encode(schedule)),
         )
         return schedule
 
-    def put_schedule(self, schedule: Schedule, if_changed: bool = False) -> Schedule:
+    def put_schedule(self, schedule: Schedule, if_changed: bool = False, create: bool = False) -> Schedule | None:
         now, old = self.now(), get_schedule(self.tx, schedule.id)
+        if old is not None and create:
+            return None
         if old is not None and if_changed and same_definition(old, schedule):
             return old
         self.tx.tell(now, Fact.SCHEDULE_PUT, schedule.id, schedule.cron or "")
@@ -120,7 +122,7 @@ class SchedulesAndMembers:
         self,
         schedule_id: str,
         *,
-        enabled: bool | None = None,
+        paused: bool | None = None,
         next_at: int | None = None,
         stopped: str | None = None,
     ) -> bool:
@@ -128,7 +130,7 @@ class SchedulesAndMembers:
         if schedule is None:
             return False
         now = self.now()
-        self._save(changed(schedule, now, enabled, next_at, stopped))
+        self._save(changed(schedule, now, paused, next_at, stopped))
         self.tx.tell(now, Fact.SCHEDULE_STOPPED if stopped else Fact.SCHEDULE_PUT, schedule_id, stopped or "")
         return True
 

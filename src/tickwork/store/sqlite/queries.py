@@ -113,6 +113,9 @@ def audit(connection: Connection, rows: Rows) -> list[str]:
     }
     for problem, sql in strays.items():
         problems += [f"task {row[0]} {problem}" for row in connection.all(sql)]
+    ends, counted = connection.one(f"SELECT ends, (SELECT count(*) FROM @tasks WHERE {IN_ENDS}) FROM @state")
+    if ends != counted:
+        problems.append(f"{counted} tasks have ended, but {ends} are counted")
     if problems:
         return problems
     seq = 0

@@ -89,10 +89,11 @@ class Rows:
             else:
                 self._running.pop(record.spec.id, None)
 
-    def delete(self, record: Record) -> None:
-        self._connection.run("DELETE FROM @tasks WHERE seq = ?", (record.seq,))
-        self._connection.run("DELETE FROM @specs WHERE seq = ?", (record.seq,))
-        self._specs.pop(record.seq, None)
+    def delete(self, numbers: list[int]) -> None:
+        self._connection.many("DELETE FROM @tasks WHERE seq = ?", [(seq,) for seq in numbers])
+        self._connection.many("DELETE FROM @specs WHERE seq = ?", [(seq,) for seq in numbers])
+        for seq in numbers:
+            self._specs.pop(seq, None)
 
     def get(self, task_id: str) -> Record | None:
         found = self.where("id = ?", (task_id,))

@@ -25,8 +25,14 @@ CREATE TABLE @state (
     position INTEGER NOT NULL DEFAULT 0,
     fact INTEGER NOT NULL DEFAULT 0,
     dropped INTEGER NOT NULL DEFAULT 0,
+    ends INTEGER NOT NULL DEFAULT 0,
     pulse_at INTEGER NOT NULL,
     hold_until INTEGER NOT NULL DEFAULT 0,
+    heard_work INTEGER NOT NULL DEFAULT 0,
+    heard_control INTEGER NOT NULL DEFAULT 0,
+    heard_outbox INTEGER NOT NULL DEFAULT 0,
+    heard_schedules INTEGER NOT NULL DEFAULT 0,
+    heard_ends INTEGER NOT NULL DEFAULT 0,
     leader TEXT,
     term INTEGER NOT NULL DEFAULT 0,
     leader_until INTEGER NOT NULL DEFAULT 0
@@ -81,9 +87,9 @@ CREATE TABLE @pauses (
 ) WITHOUT ROWID;
 CREATE TABLE @claims (worker_id TEXT PRIMARY KEY, nonce TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE @schedules (
-    id TEXT PRIMARY KEY, next_at INTEGER, enabled INTEGER NOT NULL, schedule BLOB NOT NULL
+    id TEXT PRIMARY KEY, next_at INTEGER, active INTEGER NOT NULL, schedule BLOB NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX @schedules_next ON @schedules (next_at) WHERE enabled = 1 AND next_at IS NOT NULL;
+CREATE INDEX @schedules_next ON @schedules (next_at) WHERE active = 1 AND next_at IS NOT NULL;
 CREATE TABLE @workers (
     id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, lost_at INTEGER, worker BLOB NOT NULL
 ) WITHOUT ROWID;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -14,13 +15,17 @@ from tickwork.clock import Clock
 from tickwork.errors import StoreError
 from tickwork.events import Fact
 from tickwork.model import Policy, Record, Spec
-from tickwork.store.hints import EVENTS, Hints
-from tickwork.store.rules import hold_until
+from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
+from tickwork.store.rules import pulse
 from tickwork.store.sqlite.schema import prepare, qualify
 from tickwork.store.sqlite.thread import Session
 
 OLDEST_SQLITE = (3, 35, 0)  # RETURNING
-STATE = ("seq", "position", "fact", "dropped", "pulse_at", "hold_until")
+# A topic's number goes up with every commit that others should hear of. Commits that mean nothing to them (an idle
+# claim, a beat) leave it alone, or idle processes would wake each other for ever.
+HEARD = {WORK: "heard_work", CONTROL: "heard_control", OUTBOX: "heard_outbox", SCHEDULES: "heard_schedules"}
+STATE = ("seq", "position", "fact", "dropped", "ends", "pulse_at", "hold_until", *HEARD.values(), "heard_ends")
+READ_HEARD = f"SELECT {', '.join(HEARD.values())}, heard_ends, fact FROM @state"
 READ_STATE = f"SELECT {', '.join(STATE)} FROM @state"
 WRITE_STATE = f"UPDATE @state SET {', '.join(f'{name} = ?' for name in STATE)}"
 
@@ -92,19 +97,34 @@ class State:
     position: int
     fact: int
     dropped: int
+    ends: int
     pulse_at: int
     hold_until: int
+    heard_work: int
+    heard_control: int
+    heard_outbox: int
+    heard_schedules: int
+    heard_ends: int
 
     def __init__(self, values: tuple[int, ...]) -> None:
         for name, value in zip(STATE, values, strict=True):
             setattr(self, name, value)
 
     def values(self) -> tuple[int, ...]:
-        return self.seq, self.position, self.fact, self.dropped, self.pulse_at, self.hold_until
+        return _state_values(self)
+
+    def heard(self) -> tuple[int, ...]:
+        return _heard_values(self)
+
+
+_state_values = operator.attrgetter(*STATE)
+_heard_values = operator.attrgetter(*HEARD.values(), "heard_ends", "fact")
 
 
 class Writer(Connection):
     """Collects facts, hints and counters while calls run, and lets them out with the commit."""
+
+    poll = 0.02  # how soon it notices what another process has written
 
     def __init__(self, path: str, namespace: str, policy: Policy, clock: Clock, hints: Hints, durability: str) -> None:
         super().__init__(path, namespace)
@@ -118,8 +138,8 @@ class Writer(Connection):
         self._state: State | None = None
         self._waits: bool | None = None
         self._state_read: tuple[int, ...] = ()
-        self._data_version = 0
         self._seen_version = 0
+        self._heard: tuple[int, ...] = ()
 
     def open(self) -> sqlite3.Connection:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
@@ -143,17 +163,35 @@ class Writer(Connection):
         db.execute("PRAGMA cache_size = -16000")
         db.execute("PRAGMA wal_autocheckpoint = 4000")  # a page that changes often is copied back less often
         prepare(db, self.namespace, self.path, self.clock.now())
-        self._data_version = db.execute("PRAGMA data_version").fetchone()[0]
+        self._seen_version = self._version()
+        self._heard = self.one(READ_HEARD)
 
     # --- one transaction
 
     def begin(self) -> None:
         self._facts, self._topics, self._ended, self._state, self._waits = [], set(), [], None, None
         self.db.execute("BEGIN IMMEDIATE")
+        self._notice_others()
+
+    def _notice_others(self) -> None:
+        """What other processes have committed: wake those whom it concerns, and trust no record read before."""
         version = self._version()
-        if version != self._seen_version:
-            self._seen_version = version
-            self.running.clear()
+        if version == self._seen_version:
+            return
+        self._seen_version = version
+        self.running.clear()
+        heard, before = self.one(READ_HEARD), self._heard
+        self._heard = heard
+        if not self.hints or heard == before:
+            return
+        *topics, ends, fact = (new != old for new, old in zip(heard, before, strict=True))
+        for topic, changed in zip(HEARD, topics, strict=True):
+            if changed:
+                self.hints.notify(topic)
+        if fact:
+            self.hints.notify(EVENTS)
+        if ends:
+            self.hints.notify_tasks()
 
     def _version(self) -> int:
         """Changes when another connection has committed; one's own commits do not count."""
@@ -167,9 +205,15 @@ class Writer(Connection):
             self.run("INSERT INTO @events VALUES (?, ?, ?)", (self.state.fact, first, _encode(self._facts)))
             if self.state.fact // TRIM_EVERY != (first - 1) // TRIM_EVERY:
                 self.run("DELETE FROM @events WHERE last <= ?", (self.state.fact - self.policy.events_max,))
+        for topic in self._topics:
+            setattr(self.state, HEARD[topic], getattr(self.state, HEARD[topic]) + 1)
+        if self._ended:
+            self.state.heard_ends += 1
         if self._state is not None and (values := self._state.values()) != self._state_read:
             self.run(WRITE_STATE, values)
         self.db.execute("COMMIT")
+        if self._state is not None:
+            self._heard = self._state.heard()
         if self.hints:
             for topic in self._topics:
                 self.hints.notify(topic)
@@ -192,13 +236,8 @@ class Writer(Connection):
         self.running.clear()
 
     def idle(self) -> None:
-        """Notice what other processes have committed."""
-        if not self.hints:
-            return
-        version = self._version()
-        if version != self._data_version:
-            self._data_version = version
-            self.hints.notify_all()
+        if self.hints:
+            self._notice_others()
 
     # --- what transitions use
 
@@ -240,5 +279,4 @@ class Writer(Connection):
 
     def pulse(self, now: int) -> None:
         state = self.state
-        state.hold_until = hold_until(state.pulse_at, state.hold_until, now, self.policy)
-        state.pulse_at = now
+        state.pulse_at, state.hold_until = pulse(state.pulse_at, state.hold_until, now, self.policy)

@@ -47,6 +47,7 @@ class Tasks:
             self._ended(record, now)
 
     def _ended(self, record: Record, now: int) -> None:
+        self.tx.state.ends += 1
         if record.spec.schedule_id is not None or self._has_dependants(record.id):
             self._to_outbox(record)
         if record.status is Status.CANCELLED:
@@ -85,7 +86,8 @@ class Tasks:
                 self._forget(oldest)
 
     def _forget(self, record: Record) -> None:
-        self.rows.delete(record)
+        self.tx.state.ends -= 1
+        self.rows.delete([record.seq])
 
     # --- in
 
@@ -206,7 +208,7 @@ class Tasks:
                 (found if record.spec.type in types else strange).append(record)
             for record in strange[: budget.left]:
                 record.place = Place.SIDE
-                self._settle(record, now, Fact.TASK_PARKED, f"no claimer may start type {record.spec.type} now")
+                self._settle(record, now, Fact.TASK_PARKED, record.spec.type)
             budget.spent = len(strange) > budget.left
             budget.left -= len(strange)
             if not strange or budget.spent:
@@ -359,22 +361,23 @@ class Tasks:
             self.tx.notify(WORK)
         return found
 
-    def retry(self, task_id: str) -> Status | None:
+    def retry(self, task_id: str, only: Status | None = None) -> Status | None:
         record = self.rows.get(task_id)
         if record is None:
             return None
         found = record.status
-        if found.ended:
+        if found.ended and only in (None, found):
+            self.tx.state.ends -= 1
             self.tx.run("DELETE FROM @outbox WHERE id = ?", (task_id,))
             self._settle(record, self.now(), transitions.retry(record))
             self.tx.notify(WORK)
         return found
 
-    def delete(self, task_id: str) -> Status | None:
+    def delete(self, task_id: str, only: Status | None = None) -> Status | None:
         record = self.rows.get(task_id)
         if record is None:
             return None
-        if record.status.ended:
+        if record.status.ended and only in (None, record.status):
             self.tx.tell_task(self.now(), Fact.TASK_DELETED, record)
             self._free_dedup(record)
             self._forget(record)
@@ -383,23 +386,20 @@ class Tasks:
     def prune(self, limit: int) -> int:
         now, policy = self.now(), self.tx.policy
         self.tx.run("DELETE FROM @dedup WHERE key IN (SELECT key FROM @dedup WHERE until <= ? LIMIT ?)", (now, limit))
-        ended = self.tx.one(f"SELECT count(*) FROM @tasks WHERE {IN_ENDS}")[0]
-        excess = max(ended - policy.retention_max, 0)
-        oldest = [record for status in ENDS for record in self._oldest(status, limit)]
-        oldest.sort(key=lambda record: (record.finished_at or 0, record.seq))
-        pruned = 0
-        for record in oldest[:limit]:
-            if (record.finished_at or 0) > now - policy.retention and pruned >= excess:
-                break
-            self._forget(record)
-            pruned += 1
+        excess = max(self.tx.state.ends - policy.retention_max, 0)
+        oldest = sorted(number for status in ENDS for number in self._oldest(status, limit))[:limit]
+        too_old = sum(finished_at <= now - policy.retention for finished_at, _ in oldest)
+        pruned = [seq for _, seq in oldest[: max(too_old, excess)]]
+        self.tx.state.ends -= len(pruned)
+        self.rows.delete(pruned)
         self._prune_workers(now)
-        return pruned
+        return len(pruned)
 
-    def _oldest(self, status: Status, limit: int) -> list[Record]:
-        """Those that nobody waits to be told of."""
-        return self.rows.where(
-            f"{IN_ENDS} AND status = ? AND id NOT IN (SELECT id FROM @outbox) ORDER BY finished_at, seq LIMIT ?",
+    def _oldest(self, status: Status, limit: int) -> list[tuple[int, int]]:
+        """End and number of those that nobody waits to be told of."""
+        return self.tx.all(
+            f"SELECT finished_at, seq FROM @tasks WHERE {IN_ENDS} AND status = ? "
+            "AND id NOT IN (SELECT id FROM @outbox) ORDER BY finished_at, seq LIMIT ?",
             (status.value, limit),
         )
 

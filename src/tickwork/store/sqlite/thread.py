@@ -12,14 +12,13 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
 from tickwork.errors import StoreError, StoreUnavailable
 
 R = TypeVar("R")
 GROUP_MAX = 200  # calls in one transaction
-POLL = 0.02  # how often an idle thread looks whether another process has written
-
 _log = logging.getLogger("tickwork.sqlite")
 
 
@@ -31,6 +30,8 @@ class _Call(NamedTuple):
 
 class Session:
     """What runs on the thread: opens the connection there and brackets the calls. Subclassed by reader and writer."""
+
+    poll: float | None = None  # how often `idle` wants to be called while nothing happens
 
     def open(self) -> sqlite3.Connection:
         raise NotImplementedError
@@ -61,12 +62,12 @@ class SqliteThread:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()  # no call may slip in behind the last one
 
-    async def start(self) -> None:
-        loop = asyncio.get_running_loop()
-        opened: asyncio.Future[None] = loop.create_future()
-        self._thread = threading.Thread(target=self._run, args=(loop, opened), name=self._name, daemon=True)
+    def start(self) -> None:
+        """Blocks until the file is open, or raises why it is not."""
+        opened: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, args=(opened,), name=self._name, daemon=True)
         self._thread.start()
-        await opened
+        opened.result()
 
     async def stop(self) -> None:
         with self._lock:
@@ -89,14 +90,14 @@ class SqliteThread:
             self._queue.put(_Call(work, loop, future))
         return await future
 
-    def _run(self, loop: asyncio.AbstractEventLoop, opened: asyncio.Future[None]) -> None:
+    def _run(self, opened: Future[None]) -> None:
         try:
             db = self._session.open()
-        except Exception as error:  # delivered to whoever waits in start()
+        except Exception as error:  # raised by start()
             self._thread = None
-            _deliver_to(loop, [(opened, None, self._named(error))])
+            opened.set_exception(self._named(error))
             return
-        _deliver_to(loop, [(opened, None, None)])
+        opened.set_result(None)
         try:
             while (group := self._next_group()) is not None:
                 if group:
@@ -110,7 +111,7 @@ class SqliteThread:
 
     def _next_group(self) -> list[_Call] | None:
         try:
-            call = self._queue.get(timeout=POLL)
+            call = self._queue.get(timeout=self._session.poll)
         except queue.Empty:
             return []
         if call is None:
@@ -135,8 +136,7 @@ class SqliteThread:
                 answers.append(self._run_call(db, call, alone=len(group) == 1))
             self._session.commit()
         except Exception as error:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
+            self._roll_back(db)
             self._session.abandon()
             failure = self._named(error)
             answers = [(call, None, failure) for call in group]
@@ -145,6 +145,13 @@ class SqliteThread:
             by_loop.setdefault(call.loop, []).append((call.future, value, problem))
         for loop, results in by_loop.items():
             _deliver_to(loop, results)
+
+    def _roll_back(self, db: sqlite3.Connection) -> None:
+        try:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        except sqlite3.Error as error:  # the thread must live: begin() fails as long as the file is broken, and says so
+            _log.error("SQLite file %s: cannot roll back: %s", self._path, error)
 
     def _run_call(self, db: sqlite3.Connection, call: _Call, alone: bool) -> tuple[_Call, Any, BaseException | None]:
         if alone:  # its failure rolls the whole transaction back, so it needs no savepoint of its own
@@ -165,6 +172,8 @@ class SqliteThread:
 
     def _named(self, error: Exception) -> Exception:
         """An SQLite error as one of ours, with the file's name."""
+        if isinstance(error, OverflowError | UnicodeError):  # a value that SQLite cannot take
+            return StoreError(f"SQLite file {self._path}: {error}")
         if not isinstance(error, sqlite3.Error):
             return error
         text = f"SQLite file {self._path}: {error}"
