@@ -89,7 +89,7 @@ class Worker:
         self._stopping = False
         self._look_at = 0.0
         self._failures = 0
-        self._hint: Hint
+        self._hint: Hint | None = None  # while it runs
         self._loop: asyncio.AbstractEventLoop
         registry.on_change(self._forget_types)
 
@@ -98,7 +98,8 @@ class Worker:
     async def run(self) -> None:
         """Work until `stop` was called and all is handed back."""
         self._loop = asyncio.get_running_loop()
-        with self._store.hint(WORK) as self._hint:
+        with self._store.hint(WORK) as hint:
+            self._hint = hint
             while not (self._stopping and not self.running and not self._outcomes):
                 now = time.monotonic()
                 stuck = self._stuck
@@ -108,13 +109,13 @@ class Worker:
                     continue
                 # A thread that was told to stop is mostly gone in a moment, and nobody tells.
                 full = STOP_STEP if stuck else self._config.scan_interval
-                if await self._hint.wait(max(self._look_at - now, 0.0) if free > 0 else full):
+                if await hint.wait(max(self._look_at - now, 0.0) if free > 0 else full):
                     self._look_at = 0.0
 
     async def stop(self, grace: float) -> None:
         """Claim no more, wait for what runs, then give back the rest without blame."""
         self._stopping = True
-        self._hint.set()
+        self._wake()
         deadline = time.monotonic() + grace
         while self.running and (left := deadline - time.monotonic()) > 0:
             # In short steps: one that was given up meanwhile (`hurry`) leaves `running`, but its task may never end.
@@ -126,6 +127,10 @@ class Worker:
         self._stopping = True  # or it would claim them again
         for run in list(self.running.values()):
             self._stop_run(run, "release", grace=RELEASE_GRACE)
+
+    def _wake(self) -> None:
+        if self._hint is not None:
+            self._hint.set()
 
     async def close(self) -> None:
         for timer in (self._note_timer, self._deadline_timer, *(run.timer for run in self.running.values())):
@@ -148,8 +153,7 @@ class Worker:
 
     def _forget_types(self) -> None:
         self._types = None
-        if hasattr(self, "_hint"):
-            self._hint.set()
+        self._wake()
 
     @property
     def leaked(self) -> int:
@@ -320,7 +324,7 @@ class Worker:
             self._outcomes.append(outcome)
             if self._bus.wants(fact := fact_of(outcome)):
                 self._tell(fact, run.grant, outcome)
-        self._hint.set()
+        self._wake()
 
     def _stop_run(self, run: Run, reason: Reason, grace: float = CANCEL_GRACE) -> None:
         """Tell a handler to end. If it does not, its slot is freed all the same and it counts as leaked."""

@@ -407,8 +407,8 @@ async def test_a_result_waits_for_the_disk(make: Make, file_url: str) -> None:
         async def outlived() -> bool:
             record = await store.get(handle.id)
             assert record is not None
-            assert record.started_at is not None
-            return worker._failures >= 2 and record.lease_until > record.started_at + 2000
+            started = record.started_at
+            return started is not None and worker._failures >= 2 and record.lease_until > started + 2000
 
         await eventually(outlived, what="its lease was renewed for several times its length")
         assert await status_of(app, handle.id) is Status.RUNNING

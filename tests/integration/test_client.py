@@ -69,7 +69,7 @@ async def test_cancelling_across_processes(make: Make, file_url: str, tmp_path: 
         await node.expect("started")
         handle = await client.submit("hold", str(tmp_path / "held"))
         await said(tmp_path / "held")
-        with pytest.raises(ResultTimeout, match="it is running. It is running on") as caught:
+        with pytest.raises(ResultTimeout, match=r"it is running\. It is running on") as caught:
             await handle.result(0.05)
         assert caught.value.info.worker_id is not None
         started = time.monotonic()
