@@ -84,8 +84,15 @@ def pause_command(name: str | None, type_: str | None, note: str) -> None:
     if kind == "type":
         ask(lambda client: client.queues.pause_type(what, note))
     else:
-        ask(lambda client: client.queues.pause(what, note))
+        ask(lambda client: _pause_queue(client, what, note))
     output.done(f"{kind} {what}  paused", **{kind: what}, done="paused", note=note)
+
+
+async def _pause_queue(client: Client, name: str, note: str) -> None:
+    known = [queue.name for queue in await client.queues.list()]
+    await client.queues.pause(name, note)
+    if name not in known:
+        click.echo(f"note: nobody serves queue {output.clean(name)} and it holds nothing", err=True)
 
 
 @queues_command.command("resume")

@@ -98,6 +98,12 @@ async def _follow(
 ) -> TaskInfo | str:
     """The task once it has ended, or only its id when nobody waits."""
     handle = await submitting
+    from tickwork.handle import ScheduleHandle
+
+    if not patience.wait and not isinstance(handle, ScheduleHandle):
+        why = await explain(handle.id)
+        if "knows task type" in why:  # a typing mistake, or a worker that is still to come
+            click.echo(f"note: {output.clean(why)}", err=True)
     if not patience.wait:
         return handle.id
     telling = asyncio.ensure_future(_tell_why(handle.id, explain))

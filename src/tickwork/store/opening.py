@@ -43,4 +43,5 @@ def make_store(url: str, config: Config, clock: Clock | None = None) -> Store:
         if config.durability not in ("memory", "disk"):
             raise ConfigError(f'durability={config.durability!r} is not for a SQLite file; use "memory" or "disk"')
         return SqliteStore(path[1:], config.namespace, policy, clock, config.durability)
-    raise ConfigError(f"store URL {mask_url(url)!r} is of no known kind; known are {KNOWN}")
+    hint = "" if "://" in url else f"; did you mean sqlite:///{url}?"
+    raise ConfigError(f"store URL {mask_url(url)!r} is of no known kind{hint}; known are {KNOWN}")

@@ -116,6 +116,7 @@ def changed(schedule: Schedule, now: int, paused: bool | None, next_at: int | No
     return replace(
         schedule,
         paused=schedule.paused if paused is None else paused,
+        enabled=schedule.enabled or paused is False,  # a resume by hand beats a definition that says no
         next_at=schedule.next_at if next_at is None else next_at,
         stopped=schedule.stopped if stopped is None else stopped,
         updated_at=now,
