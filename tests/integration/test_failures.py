@@ -628,7 +628,7 @@ async def test_delete(make: Make, url: str) -> None:
         await handle.result(1)
 
 
-async def test_a_deleted_task_wakes_those_who_wait_for_it(make: Make, url: str) -> None:
+async def test_a_cancel_wakes_those_who_wait_for_it(make: Make, url: str) -> None:
     app = make(url)
 
     @app.task
