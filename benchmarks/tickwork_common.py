@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,12 +76,11 @@ class TickworkSubject:
             "lateness": self._play(self._lateness),
         }
 
-    def _play(self, scenario: Callable[[Bench], Any], **options: Any) -> Play:
+    def _play(self, scenario: Callable[[Bench], Awaitable[Sample]], **options: Any) -> Play:
         def play(setting: Setting) -> Sample:
             async def main() -> Sample:
                 bench = Bench(self._store(setting.folder), setting, {**self._options, **options})
-                sample: Sample = await scenario(bench)
-                return sample
+                return await scenario(bench)
 
             return setting.run(main())
 
@@ -165,7 +164,7 @@ class TickworkSubject:
 
 
 @asynccontextmanager
-async def _opened(bench: Bench) -> Any:
+async def _opened(bench: Bench) -> AsyncIterator[None]:
     """A client that works on an open store: the first question opens it."""
     await bench.app.queue_stats()
     try:

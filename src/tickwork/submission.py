@@ -80,10 +80,12 @@ class SpecMaker:
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if entry is not None and entry.options:
             options = {**entry.options, **options}
-        known_only(options, Options)
+        at, delay, fields = None, 0, {}
+        if options:  # mostly there are none, and submitting is hot
+            known_only(options, Options)
+            at, delay = moment(options)
+            fields = {name: READERS[name](value) for name, value in options.items() if name in READERS}
         serializer = self._serializer(options.get("serializer"), entry)
-        at, delay = moment(options)
-        fields = {name: READERS[name](value) for name, value in options.items() if name in READERS}
         fields.setdefault("id", new_id())
         if entry is not None:  # else the worker, who knows the handler, fills them in
             fields.setdefault("timeout", self._config.timeout)

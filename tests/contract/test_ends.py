@@ -288,6 +288,28 @@ async def test_delete_removes_an_end(bench: Bench, status: Status) -> None:
     assert (await bench.facts("it"))[-1] == "task.deleted"
 
 
+@pytest.mark.parametrize("only", [Status.SUCCESS, Status.DEAD, Status.READY, Status.RUNNING], ids=str)
+async def test_retry_and_delete_can_be_held_to_one_end(bench: Bench, only: Status) -> None:
+    await bench.bring(Status.DEAD)
+    before = await bench.record("it")
+    if only is not Status.DEAD:
+        assert await bench.store.retry("it", only) is Status.DEAD
+        assert await bench.store.delete("it", only) is Status.DEAD
+        assert await bench.record("it") == before
+        return
+    assert await bench.store.retry("it", only) is Status.DEAD
+    assert await bench.status("it") is Status.READY
+    assert await bench.store.delete("it", only) is Status.READY
+    assert await bench.status("it") is Status.READY
+
+
+async def test_no_word_makes_retry_or_delete_move_what_has_not_ended(bench: Bench) -> None:
+    await bench.bring(Status.RUNNING)
+    assert await bench.store.retry("it", Status.RUNNING) is Status.RUNNING
+    assert await bench.store.delete("it", Status.RUNNING) is Status.RUNNING
+    assert await bench.status("it") is Status.RUNNING
+
+
 # --- dead letters
 
 

@@ -347,8 +347,9 @@ async def test_strange_tasks_of_a_queue_that_was_not_reached_stay_where_they_are
 async def test_known_tasks_behind_more_strange_ones_than_a_claim_may_park(bench: Bench, limit: int) -> None:
     strange = await bench.submit_many(2 * PARK_MAX + 50, "s", type="strange")
     await bench.submit("known")
-    claims = 0
-    while not (found := await bench.claimed_ids(limit)):
+    claims, found = 0, list[str]()
+    while not found:
+        found = await bench.claimed_ids(limit)
         claims += 1
         parked = (await bench.store.stats()).parked.get(("default", "strange"), 0)
         assert parked <= claims * PARK_MAX, "one claim does a bounded amount of work"

@@ -472,6 +472,28 @@ async def test_one_failing_call_in_a_group_does_not_harm_the_others(opened: Open
     assert await bench.store.audit() == []
 
 
+async def test_a_failing_call_in_a_group_takes_its_counters_back(opened: Opener) -> None:
+    bench = await opened(policy=Policy(dlq_max=0))
+    store = sqlite_of(bench)
+    await bench.submit_many(2)
+    a, b = (grant.lease for grant in await bench.claim(2))
+    gate = threading.Event()
+    first = asyncio.ensure_future(store._write.call(gate.wait))
+    await asyncio.sleep(0)
+    before = asyncio.ensure_future(bench.store.beat(Worker(id="w1")))
+    bad = asyncio.ensure_future(bench.store.finish([Aborted(a, "boom"), Failed(b, "boom", 2**70)]))
+    after = asyncio.ensure_future(bench.submit("new"))
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(first, before, after)
+    with pytest.raises(Exception, match="int too large"):
+        await bad
+    assert (await bench.store.stats()).dropped == 0, "the dropped dead letter came back with the rest"
+    assert [await bench.status(lease.id) for lease in (a, b)] == [Status.RUNNING] * 2
+    assert await bench.end(Aborted(a, "boom")) == "done"
+    assert (await bench.store.stats()).dropped == 1
+
+
 async def test_a_group_is_one_commit(opened: Opener) -> None:
     bench, witness = await opened(), await opened()
     store, other = sqlite_of(bench), sqlite_of(witness)

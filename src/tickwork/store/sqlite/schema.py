@@ -14,9 +14,10 @@ from tickwork.errors import StoreError
 
 VERSION = 1
 
-# SQLite uses a partial index only for a query that repeats its condition to the letter.
-IN_DELAYED = "status IN ('pending', 'retrying')"
-IN_ENDS = "status IN ('success', 'failed', 'dead', 'cancelled')"
+# SQLite uses a partial index only for a query that repeats its condition to the letter. It evaluates the condition with
+# every write of a row, and a chain of ORs is much cheaper for it than a long IN.
+IN_DELAYED = "(status = 'pending' OR status = 'retrying')"
+IN_ENDS = "(status = 'success' OR status = 'failed' OR status = 'dead' OR status = 'cancelled')"
 
 TABLES = f"""
 CREATE TABLE @state (
