@@ -18,7 +18,7 @@ from tickwork.errors import StoreError
 from tickwork.events import Bus, Event, Fact
 from tickwork.host import is_gone
 from tickwork.model import Misfire, Overlap, Schedule, Spec, Status
-from tickwork.store.base import Settled, Store
+from tickwork.store.base import Advance, Settled, Store
 
 SKIP_TOLERANCE = 5_000  # a tick this late still counts as on time for misfire="skip"
 COUNT_MAX = 1_000  # missed ticks are counted up to here
@@ -137,12 +137,13 @@ async def fire(store: Store, schedule: Schedule, bus: Bus) -> None:
     ticks, missed = ticks_to_run(schedule, cron, seen, now)
     following = cron.next_ms(now)
     if not ticks:
-        await store.advance(schedule.id, seen, following, missed=missed)
+        await store.advance(schedule.id, seen, Advance(following, missed=missed))
         _tell(bus, now, Fact.SCHEDULE_MISSED, schedule, f"{missed} ticks")
         return
     before = await _unfinished(store, schedule)
     if before is not None and schedule.overlap is Overlap.SKIP:
-        await store.advance(schedule.id, seen, following, skipped=before, missed=missed + len(ticks) - 1)
+        step = Advance(following, skipped=before, missed=missed + len(ticks) - 1)
+        await store.advance(schedule.id, seen, step)
         _tell(bus, now, Fact.SCHEDULE_SKIPPED, schedule, before)
         return
     if schedule.overlap is Overlap.ALLOW:
@@ -153,7 +154,7 @@ async def fire(store: Store, schedule: Schedule, bus: Bus) -> None:
         if schedule.overlap is Overlap.ALLOW:
             before = None
     fired = tick_id(schedule, ticks[-1])
-    if await store.advance(schedule.id, seen, following, fired=fired, fire_at=ticks[-1], missed=missed):
+    if await store.advance(schedule.id, seen, Advance(following, fired, ticks[-1], missed=missed)):
         _tell(bus, now, Fact.SCHEDULE_FIRED, schedule, fired)
 
 

@@ -45,7 +45,7 @@ from tickwork.model import (
     Succeeded,
     Worker,
 )
-from tickwork.store.base import Claim, Claimed, Query, Store
+from tickwork.store.base import Advance, Claim, Claimed, Query, Store
 
 QUEUES = ("qa", "qb")
 TYPES = ("ta", "tb", "tc")
@@ -345,8 +345,8 @@ class Twins(RuleBasedStateMachine):
             for _ in range(2):  # the second comes too late, unless nothing has changed
                 fired = any_.choice([None, "t1", "t2"])
                 skipped, missed, now = "" if fired else "busy", any_.randint(0, 1), self.clock.now()
-                options = {"fired": fired, "fire_at": now, "skipped": skipped, "missed": missed}
-                self.send("advance", schedule.id, schedule.next_at, any_.choice([None, now + 900]), **options)
+                step = Advance(any_.choice([None, now + 900]), fired, now, skipped, missed)
+                self.send("advance", schedule.id, schedule.next_at, step)
 
     def meet(self, any_: Random) -> None:
         for worker in some(any_, WORKERS):

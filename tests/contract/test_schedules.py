@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tests.support.stores import START, Bench
 from tickwork.model import Misfire, Overlap, Schedule, Spec, Status
+from tickwork.store.base import Advance
 
 FULL = Schedule(
     id="nightly",
@@ -53,7 +54,7 @@ async def test_a_schedule_that_is_not_there(bench: Bench) -> None:
     store = bench.store
     assert await store.get_schedule("nobody") is None
     assert await store.drop_schedule("nobody") is False
-    assert await store.advance("nobody", None, 5) is False
+    assert await store.advance("nobody", None, Advance(5)) is False
     assert await store.set_schedule("nobody", paused=True) is False
     assert await store.report_run("nobody", "t", Status.SUCCESS) is None
     assert await store.schedules() == []
@@ -61,7 +62,7 @@ async def test_a_schedule_that_is_not_there(bench: Bench) -> None:
 
 async def test_replacing_keeps_the_history(bench: Bench) -> None:
     await bench.put(schedule(misfire_cap=1))
-    await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=START + 1000)
+    await bench.store.advance("s", START + 1000, Advance(START + 2000, fired="s@1", fire_at=START + 1000))
     await bench.store.report_run("s", "s@1", Status.SUCCESS)
     bench.clock.advance(5)
     new = await bench.put(schedule(misfire_cap=2, created_at=1, last_task_id="made up"))
@@ -98,7 +99,7 @@ async def test_an_equal_definition_changes_nothing_when_asked_so(bench: Bench) -
 
 async def test_an_equal_definition_changes_nothing_after_fires_either(bench: Bench) -> None:
     await bench.put(schedule())
-    await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=START + 1000)
+    await bench.store.advance("s", START + 1000, Advance(START + 2000, fired="s@1", fire_at=START + 1000))
     await bench.store.report_run("s", "s@1", Status.DEAD)
     await bench.store.set_schedule("s", stopped="retries spent", paused=True)
     before = await bench.store.get_schedule("s")
@@ -173,8 +174,10 @@ async def test_paused_ones_and_ones_without_a_time_are_never_due(bench: Bench) -
 async def test_of_two_advancers_one_wins(bench: Bench) -> None:
     await bench.put(schedule())
     bench.clock.advance(1)
-    assert await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=START + 1000) is True
-    assert await bench.store.advance("s", START + 1000, START + 9000, fired="s@2", fire_at=START + 1000) is False
+    first = Advance(START + 2000, fired="s@1", fire_at=START + 1000)
+    second = Advance(START + 9000, fired="s@2", fire_at=START + 1000)
+    assert await bench.store.advance("s", START + 1000, first) is True
+    assert await bench.store.advance("s", START + 1000, second) is False
     found = await bench.store.get_schedule("s")
     assert found is not None
     assert (found.next_at, found.last_fire_at, found.last_task_id) == (START + 2000, START + 1000, "s@1")
@@ -184,9 +187,9 @@ async def test_of_two_advancers_one_wins(bench: Bench) -> None:
 
 async def test_a_fire_clears_the_last_outcome(bench: Bench) -> None:
     await bench.put(schedule())
-    await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=1)
+    await bench.store.advance("s", START + 1000, Advance(START + 2000, fired="s@1", fire_at=1))
     await bench.store.report_run("s", "s@1", Status.DEAD)
-    await bench.store.advance("s", START + 2000, START + 3000, fired="s@2", fire_at=2)
+    await bench.store.advance("s", START + 2000, Advance(START + 3000, fired="s@2", fire_at=2))
     found = await bench.store.get_schedule("s")
     assert found is not None
     assert (found.last_task_id, found.last_status) == ("s@2", "")
@@ -194,8 +197,8 @@ async def test_a_fire_clears_the_last_outcome(bench: Bench) -> None:
 
 async def test_a_skip_keeps_the_last_fire_and_says_why(bench: Bench) -> None:
     await bench.put(schedule())
-    await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=1)
-    await bench.store.advance("s", START + 2000, START + 3000, skipped="s@1 still runs")
+    await bench.store.advance("s", START + 1000, Advance(START + 2000, fired="s@1", fire_at=1))
+    await bench.store.advance("s", START + 2000, Advance(START + 3000, skipped="s@1 still runs"))
     found = await bench.store.get_schedule("s")
     assert found is not None
     assert (found.last_task_id, found.next_at) == ("s@1", START + 3000)
@@ -205,7 +208,7 @@ async def test_a_skip_keeps_the_last_fire_and_says_why(bench: Bench) -> None:
 
 async def test_missed_ticks_are_written_before_the_fire(bench: Bench) -> None:
     await bench.put(schedule())
-    await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=1, missed=5)
+    await bench.store.advance("s", START + 1000, Advance(START + 2000, fired="s@1", fire_at=1, missed=5))
     missed, fired = (await bench.events())[-2:]
     assert (missed.kind, missed.detail) == ("schedule.missed", "5 ticks")
     assert (fired.kind, fired.detail) == ("schedule.fired", "s@1")
@@ -213,11 +216,11 @@ async def test_missed_ticks_are_written_before_the_fire(bench: Bench) -> None:
 
 async def test_a_schedule_may_come_to_its_last_tick(bench: Bench) -> None:
     await bench.put(schedule())
-    assert await bench.store.advance("s", START + 1000, None) is True
+    assert await bench.store.advance("s", START + 1000, Advance(None)) is True
     bench.clock.advance(3600)
     assert await bench.store.due_schedules(10) == ([], None)
-    assert await bench.store.advance("s", START + 1000, START + 5) is False
-    assert await bench.store.advance("s", None, START + 5) is True
+    assert await bench.store.advance("s", START + 1000, Advance(START + 5)) is False
+    assert await bench.store.advance("s", None, Advance(START + 5)) is True
 
 
 # --- set and report
@@ -252,8 +255,8 @@ async def test_a_stop_is_written_with_its_reason_and_a_resume_clears_it(bench: B
 
 async def test_a_run_is_reported_once_it_is_the_last_one(bench: Bench) -> None:
     await bench.put(schedule())
-    await bench.store.advance("s", START + 1000, START + 2000, fired="s@1", fire_at=1)
-    await bench.store.advance("s", START + 2000, START + 3000, fired="s@2", fire_at=2)
+    await bench.store.advance("s", START + 1000, Advance(START + 2000, fired="s@1", fire_at=1))
+    await bench.store.advance("s", START + 2000, Advance(START + 3000, fired="s@2", fire_at=2))
     old = await bench.store.report_run("s", "s@1", Status.DEAD)
     assert old is not None
     assert old.last_status == "", "a late report does not speak for the newer run"

@@ -949,7 +949,7 @@ class TestSecrets:
             (":a://secret@h", ":***@h"),
             ("redis://h:6379/0", "redis://h:6379/0"),
             ("redis://h/0?client_name=shop", "redis://h/0?client_name=shop"),
-            ("sqlite:////home/me@work:x/tick.db", "sqlite:////home/me@work:x/tick.db"),
+            ("sqlite:////srv/me@work:x/tick.db", "sqlite:////srv/me@work:x/tick.db"),
             ("memory://", "memory://"),
             ("", ""),
         ],

@@ -84,6 +84,16 @@ class Reclaimed(Struct, frozen=True):
     lost_workers: list[str]
 
 
+class Advance(Struct, frozen=True):
+    """A step of a schedule: its next tick, and what became of those before it."""
+
+    next_at: int | None
+    fired: str | None = None  # the task of the last tick that was run
+    fire_at: int | None = None
+    skipped: str = ""  # the task that had not ended yet
+    missed: int = 0
+
+
 class Query(Struct, frozen=True):
     """Which tasks to list."""
 
@@ -222,17 +232,7 @@ class Store(Protocol):
     async def due_schedules(self, limit: int) -> tuple[list[Schedule], int | None]:
         """Enabled ones whose time has come, and how long until the next one is due."""
 
-    async def advance(
-        self,
-        schedule_id: str,
-        seen: int | None,
-        next_at: int | None,
-        *,
-        fired: str | None = None,
-        fire_at: int | None = None,
-        skipped: str = "",
-        missed: int = 0,
-    ) -> bool:
+    async def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
         """Compare-and-set of `next_at`: False when it is not `seen` any more. Notes a fire, a skip, missed ticks."""
 
     async def set_schedule(

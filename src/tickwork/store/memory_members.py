@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tickwork.clock import Clock, SystemClock
 from tickwork.events import Event, Fact
 from tickwork.model import Leader, Policy, Record, Schedule, Status, Worker
+from tickwork.store.base import Advance
 from tickwork.store.hints import EVENTS, SCHEDULES, Hint, Hints
 from tickwork.store.rules import (
     advance_facts,
@@ -145,23 +146,13 @@ class Schedules(Core):
         return due[:limit], 0 if len(due) > limit else later
 
     @atomic
-    def advance(
-        self,
-        schedule_id: str,
-        seen: int | None,
-        next_at: int | None,
-        *,
-        fired: str | None = None,
-        fire_at: int | None = None,
-        skipped: str = "",
-        missed: int = 0,
-    ) -> bool:
+    def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
         schedule = self._schedules.get(schedule_id)
         if schedule is None or schedule.next_at != seen:
             return False
         now = self.now()
-        self._schedules[schedule_id] = advanced(schedule, next_at, fired, fire_at)
-        for fact, detail in advance_facts(fired, skipped, missed):
+        self._schedules[schedule_id] = advanced(schedule, step)
+        for fact, detail in advance_facts(step):
             self._append(now, fact, schedule_id, detail)
         return True
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tickwork.errors import StoreError
 from tickwork.events import Fact
 from tickwork.model import DELAYED, ENDS, Leader, Policy, Record, Schedule, Spec, Status, Worker
-from tickwork.store.base import Grant, Query
+from tickwork.store.base import Advance, Grant, Query
 
 PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
 LOST_WORKER_KEPT = 3_600_000  # a lost worker stays visible for an hour
@@ -123,12 +123,12 @@ def changed(schedule: Schedule, now: int, paused: bool | None, next_at: int | No
     )
 
 
-def advance_facts(fired: str | None, skipped: str, missed: int) -> list[tuple[Fact, str]]:
-    facts = [(Fact.SCHEDULE_MISSED, f"{missed} ticks")] if missed else []
-    if skipped:
-        facts.append((Fact.SCHEDULE_SKIPPED, skipped))
-    if fired is not None:
-        facts.append((Fact.SCHEDULE_FIRED, fired))
+def advance_facts(step: Advance) -> list[tuple[Fact, str]]:
+    facts = [(Fact.SCHEDULE_MISSED, f"{step.missed} ticks")] if step.missed else []
+    if step.skipped:
+        facts.append((Fact.SCHEDULE_SKIPPED, step.skipped))
+    if step.fired is not None:
+        facts.append((Fact.SCHEDULE_FIRED, step.fired))
     return facts
 
 
@@ -159,7 +159,7 @@ def joined(worker: Worker, old: Worker | None, now: int, policy: Policy) -> tupl
     return member, old is None or old.lost_at is not None
 
 
-def advanced(schedule: Schedule, next_at: int | None, fired: str | None, fire_at: int | None) -> Schedule:
-    if fired is None:
-        return replace(schedule, next_at=next_at)
-    return replace(schedule, next_at=next_at, last_fire_at=fire_at, last_task_id=fired, last_status="")
+def advanced(schedule: Schedule, step: Advance) -> Schedule:
+    if step.fired is None:
+        return replace(schedule, next_at=step.next_at)
+    return replace(schedule, next_at=step.next_at, last_fire_at=step.fire_at, last_task_id=step.fired, last_status="")

@@ -13,6 +13,7 @@ from tickwork.clock import Clock, SystemClock
 from tickwork.events import Event
 from tickwork.model import Leader, Lease, Outcome, Policy, Record, Schedule, Spec, Status, Worker
 from tickwork.store.base import (
+    Advance,
     Claim,
     Claimed,
     Finished,
@@ -171,22 +172,8 @@ class SqliteStore:
     async def due_schedules(self, limit: int) -> tuple[list[Schedule], int | None]:
         return await self._read.call(lambda: members.due_schedules(self._reader, self.now(), limit))
 
-    async def advance(
-        self,
-        schedule_id: str,
-        seen: int | None,
-        next_at: int | None,
-        *,
-        fired: str | None = None,
-        fire_at: int | None = None,
-        skipped: str = "",
-        missed: int = 0,
-    ) -> bool:
-        return await self._write.call(
-            lambda: self._members.advance(
-                schedule_id, seen, next_at, fired=fired, fire_at=fire_at, skipped=skipped, missed=missed
-            )
-        )
+    async def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
+        return await self._write.call(lambda: self._members.advance(schedule_id, seen, step))
 
     async def set_schedule(
         self,

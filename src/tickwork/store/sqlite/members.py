@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tickwork.events import Fact
 from tickwork.model import Leader, Schedule, Status, Worker
+from tickwork.store.base import Advance
 from tickwork.store.hints import SCHEDULES, WORK
 from tickwork.store.rules import advance_facts, advanced, changed, elect, joined, same_definition, succeed
 from tickwork.store.sqlite.session import Connection, Writer
@@ -98,23 +99,13 @@ class SchedulesAndMembers:
         self.tx.tell(self.now(), Fact.SCHEDULE_DROPPED, schedule_id)
         return True
 
-    def advance(
-        self,
-        schedule_id: str,
-        seen: int | None,
-        next_at: int | None,
-        *,
-        fired: str | None = None,
-        fire_at: int | None = None,
-        skipped: str = "",
-        missed: int = 0,
-    ) -> bool:
+    def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
         schedule = get_schedule(self.tx, schedule_id)
         if schedule is None or schedule.next_at != seen:
             return False
         now = self.now()
-        self._save(advanced(schedule, next_at, fired, fire_at))
-        for fact, detail in advance_facts(fired, skipped, missed):
+        self._save(advanced(schedule, step))
+        for fact, detail in advance_facts(step):
             self.tx.tell(now, fact, schedule_id, detail)
         return True
 
