@@ -358,6 +358,16 @@ async def test_without_room_a_death_is_dropped_after_it_was_told(bench: Bench, p
     assert (await bench.store.stats()).dropped == 2
 
 
+@pytest.mark.parametrize("policy", [Policy(dlq_max=1)], ids=["one"])
+async def test_a_finish_sent_again_is_known_though_its_batch_pushes_the_task_out(bench: Bench, policy: Policy) -> None:
+    await bench.submit_many(2)
+    first, second = (grant.lease for grant in await bench.claim(2))
+    await bench.end(Aborted(first, "boom"))
+    done = await bench.store.finish([Aborted(second, "boom"), Aborted(first, "boom")])
+    assert [verdict.kind for verdict in done.verdicts] == ["done", "already"]
+    assert await bench.walk() == ["t1"]
+
+
 @pytest.mark.parametrize("policy", [Policy(dlq_max=2, max_losses=1)], ids=["two"])
 async def test_poison_tasks_obey_the_bound_too(bench: Bench, policy: Policy) -> None:
     await bench.submit_many(5)

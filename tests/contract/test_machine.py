@@ -261,7 +261,7 @@ class Twins(RuleBasedStateMachine):
     # --- out
 
     def finish(self, any_: Random) -> None:
-        leases = dict.fromkeys(self.a_lease(any_) for _ in range(any_.randint(1, 4)))
+        leases = [self.a_lease(any_) for _ in range(any_.randint(1, 4))]
         outcomes = [an_outcome(any_, lease) for lease in leases]
         finished = self.send("finish", outcomes, any_.choice([None, self.a_wish(any_)]))
         self.told.update(f"finish {verdict.kind}" for verdict in finished.verdicts)

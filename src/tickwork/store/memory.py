@@ -317,11 +317,12 @@ class MemoryStore(Members):
     @atomic
     def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
         now = self.now()
-        verdicts = [self._finish(outcome, now) for outcome in outcomes]
+        # All are looked up first: the death of one may push an older dead one out, which was ended all the same.
+        found = [self._tasks.get(outcome.lease.id) for outcome in outcomes]
+        verdicts = [self._finish(record, outcome, now) for record, outcome in zip(found, outcomes, strict=True)]
         return Finished(verdicts, None if then_claim is None else self._claim(then_claim, now))
 
-    def _finish(self, outcome: Outcome, now: int) -> Verdict:
-        record = self._tasks.get(outcome.lease.id)
+    def _finish(self, record: Record | None, outcome: Outcome, now: int) -> Verdict:
         if record is None or record.lease != outcome.lease:
             return Verdict("lost")
         if record.status is not Status.RUNNING:
