@@ -369,11 +369,12 @@ class Worker(Struct, frozen=True, kw_only=True):
 
 
 class Leader(Struct, frozen=True):
-    """Who leads, in which term, until when by the store's clock."""
+    """Who leads, in which term, until when by the store's clock, and for how long at a time."""
 
     id: str
     term: int
     until: int
+    ttl: int
 
 
 class TaskResult(Struct, frozen=True):

@@ -549,3 +549,8 @@ async def test_a_worker_that_beats_is_never_lost(bench: Bench) -> None:
         await bench.store.beat(Worker(id="w1"))
         await bench.pass_time(10)
         assert (await bench.store.reclaim(10)).lost_workers == []
+
+
+async def test_a_blank_lease_is_nobodys(bench: Bench) -> None:
+    await bench.submit("it")
+    assert await bench.end(Succeeded(Lease("it", 0, ""))) == "lost"

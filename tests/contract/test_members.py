@@ -107,14 +107,14 @@ async def test_prune_leaves_living_workers(bench: Bench) -> None:
 
 async def test_of_two_candidates_one_leads(bench: Bench) -> None:
     first = await bench.store.campaign("a", 10_000)
-    assert first == Leader("a", 1, START + 10_000)
+    assert first == Leader("a", 1, START + 10_000, 10_000)
     assert await bench.store.campaign("b", 10_000) == first
 
 
 async def test_the_leader_renews_in_the_same_term(bench: Bench) -> None:
     await bench.store.campaign("a", 10_000)
     bench.clock.advance(9.999)
-    assert await bench.store.campaign("a", 10_000) == Leader("a", 1, START + 19_999)
+    assert await bench.store.campaign("a", 10_000) == Leader("a", 1, START + 19_999, 10_000)
     assert (await bench.facts()).count("leader.elected") == 1
 
 
@@ -123,7 +123,7 @@ async def test_leadership_ends_by_the_stores_clock(bench: Bench) -> None:
     bench.clock.advance(9.999)
     assert (await bench.store.campaign("b", 10_000)).id == "a"
     bench.clock.advance(0.001)
-    assert await bench.store.campaign("b", 5000) == Leader("b", 2, START + 15_000)
+    assert await bench.store.campaign("b", 5000) == Leader("b", 2, START + 15_000, 5000)
     assert (await bench.store.campaign("a", 10_000)).id == "b"
 
 
@@ -149,7 +149,7 @@ async def test_who_resigns_makes_room_at_once(bench: Bench) -> None:
     await bench.store.campaign("a", 10_000)
     assert await bench.store.resign("a", 1) is True
     assert await bench.store.beat(FULL) is None
-    assert await bench.store.campaign("b", 10_000) == Leader("b", 2, START + 10_000)
+    assert await bench.store.campaign("b", 10_000) == Leader("b", 2, START + 10_000, 10_000)
 
 
 async def test_who_resigned_does_not_lead_again_because_the_clock_went_back(bench: Bench) -> None:
@@ -212,3 +212,10 @@ async def test_a_clock_that_is_set_back_makes_no_lease_longer(bench: Bench) -> N
     assert (await bench.store.campaign("second", 10_000)).id == "first"
     bench.clock.advance(10)
     assert (await bench.store.campaign("second", 10_000)).id == "second"
+
+
+async def test_a_rival_with_a_shorter_lease_does_not_cut_the_leaders(bench: Bench) -> None:
+    await bench.store.campaign("first", 10_000)
+    await bench.store.campaign("second", 500)
+    bench.clock.advance(5)
+    assert (await bench.store.campaign("second", 500)).id == "first"

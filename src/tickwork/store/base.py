@@ -169,12 +169,14 @@ class Store(Protocol):
 
     # --- out
     async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
-        """End runs, each checked against its own lease, and take the next batch in the same step."""
+        """End runs, each checked against its own lease, and take the next batch in the same step. All are looked up
+        before the first is ended; what the dead-letter bound drops goes by end, ties by submit order."""
 
     async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
         """Take back tasks whose lease ran out, and all of the workers in `gone`, which the caller knows to be dead (a
         leader among them is deposed).
-        Expired leases are left alone for one lease after the store was out of touch (see `pulse` in the design)."""
+        Expired leases are left alone for one lease after the store was out of touch (see `rules.pulse`). The oldest
+        lease goes first, ties by submit order; `lost_workers` is sorted."""
 
     # --- outbox
     async def settled(self, limit: int) -> list[Settled]:

@@ -323,7 +323,7 @@ class MemoryStore(Members):
         return Finished(verdicts, None if then_claim is None else self._claim(then_claim, now))
 
     def _finish(self, record: Record | None, outcome: Outcome, now: int) -> Verdict:
-        if record is None or record.lease != outcome.lease:
+        if record is None or not outcome.lease.nonce or record.lease != outcome.lease:
             return Verdict("lost")
         if record.status is not Status.RUNNING:
             return Verdict("already", record.status)

@@ -147,9 +147,11 @@ def pulse(pulse_at: int, held: int, now: int, policy: Policy) -> tuple[int, int]
 def elect(old: Leader | None, node: str, ttl: int, now: int) -> tuple[Leader, bool]:
     """Who leads after `node` has asked to, and whether a new term began."""
     if old is None or old.until <= now:
-        return Leader(node, (old.term if old else 0) + 1, now + ttl), True
-    # The clock may have been set back: nobody's lease is longer than one.
-    return replace(old, until=now + ttl if old.id == node else min(old.until, now + ttl)), False
+        return Leader(node, (old.term if old else 0) + 1, now + ttl, ttl), True
+    if old.id == node:
+        return replace(old, until=now + ttl, ttl=ttl), False
+    # The clock may have been set back: nobody's lease is longer than its own length.
+    return replace(old, until=min(old.until, now + old.ttl)), False
 
 
 def joined(worker: Worker, old: Worker | None, now: int, policy: Policy) -> tuple[Worker, bool]:

@@ -152,7 +152,7 @@ class SchedulesAndMembers:
             self.tx.tell(self.now(), Fact.WORKER_LEFT, worker_id)
 
     def _leader(self) -> Leader | None:
-        row = self.tx.one("SELECT leader, term, leader_until FROM @state")
+        row = self.tx.one("SELECT leader, term, leader_until, leader_ttl FROM @state")
         return None if row[0] is None else Leader(*row)
 
     def campaign(self, node: str, ttl: int) -> Leader:
@@ -173,7 +173,10 @@ class SchedulesAndMembers:
         return True
 
     def _lead(self, leader: Leader) -> None:
-        self.tx.run("UPDATE @state SET leader = ?, term = ?, leader_until = ?", (leader.id, leader.term, leader.until))
+        self.tx.run(
+            "UPDATE @state SET leader = ?, term = ?, leader_until = ?, leader_ttl = ?",
+            (leader.id, leader.term, leader.until, leader.ttl),
+        )
 
     def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None:
         now = self.now()

@@ -36,7 +36,8 @@ CREATE TABLE @state (
     heard_ends INTEGER NOT NULL DEFAULT 0,
     leader TEXT,
     term INTEGER NOT NULL DEFAULT 0,
-    leader_until INTEGER NOT NULL DEFAULT 0
+    leader_until INTEGER NOT NULL DEFAULT 0,
+    leader_ttl INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE @specs (seq INTEGER PRIMARY KEY, spec BLOB NOT NULL);
 CREATE TABLE @tasks (

@@ -279,7 +279,7 @@ class Tasks:
         succeeded: list[Record] = []
         for outcome in outcomes:
             record = found.get(outcome.lease.id)
-            if record is None or record.lease != outcome.lease:
+            if record is None or not outcome.lease.nonce or record.lease != outcome.lease:
                 verdicts.append(Verdict("lost"))
                 continue
             if record.status is not Status.RUNNING:
