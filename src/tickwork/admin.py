@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork import duties
-from tickwork.cron import Cron
 from tickwork.cron_zone import find_zone
 from tickwork.errors import ConfigError, ScheduleNotFound, TaskExists, TaskNotFound
 from tickwork.events import Event, Fact
@@ -124,7 +123,7 @@ class Schedules:
         schedule = self.build(id, type, payload, cron, options)
         store = await self._client.open_store()
         if schedule.cron is not None:
-            schedule = replace(schedule, next_at=_cron(schedule).next_ms(store.now()))
+            schedule = replace(schedule, next_at=duties.cron_of(schedule).next_ms(store.now()))
         put = await store.put_schedule(schedule, if_changed, create)
         if put is None:
             raise TaskExists(id, "schedule")
@@ -152,7 +151,7 @@ class Schedules:
             on_exhausted=_choice("on_exhausted", options.get("on_exhausted", "continue"), ("stop", "continue")),  # type: ignore[arg-type]
         )
         if cron is not None:
-            _cron(schedule)
+            duties.cron_of(schedule)
         return schedule
 
     async def list(self) -> list[ScheduleInfo]:
@@ -174,7 +173,7 @@ class Schedules:
     async def resume(self, schedule_id: str) -> None:
         """Go on with the next tick from now; ticks of the pause are not made up for."""
         store, schedule = await self._client.open_store(), await self._find(schedule_id)
-        next_at = None if schedule.cron is None else _cron(schedule).next_ms(store.now())
+        next_at = None if schedule.cron is None else duties.cron_of(schedule).next_ms(store.now())
         await store.set_schedule(schedule_id, paused=False, next_at=next_at, stopped="")
 
     async def trigger(self, schedule_id: str) -> str:
@@ -186,7 +185,7 @@ class Schedules:
         schedule = await self._find(schedule_id)
         if schedule.cron is None or not schedule.active:
             return []
-        return _cron(schedule).upcoming(n, to_datetime((await self._client.open_store()).now()))
+        return duties.cron_of(schedule).upcoming(n, to_datetime((await self._client.open_store()).now()))
 
     async def delete(self, schedule_id: str) -> None:
         if not await (await self._client.open_store()).drop_schedule(schedule_id):
@@ -211,10 +210,6 @@ def _count(what: str, value: Any) -> int:
     return value
 
 
-def _cron(schedule: Schedule) -> Cron:
-    return Cron(schedule.cron or "", schedule.timezone, "instant" if schedule.dst == "instant" else "once")
-
-
 def _info(schedule: Schedule) -> ScheduleInfo:
     return ScheduleInfo(
         id=schedule.id,
@@ -222,7 +217,7 @@ def _info(schedule: Schedule) -> ScheduleInfo:
         type=schedule.task.type,
         cron=schedule.cron,
         timezone=schedule.timezone,
-        description="only when triggered" if schedule.cron is None else _cron(schedule).describe(),
+        description="only when triggered" if schedule.cron is None else duties.cron_of(schedule).describe(),
         enabled=schedule.active,
         overlap=schedule.overlap,
         misfire=schedule.misfire,

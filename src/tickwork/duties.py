@@ -129,11 +129,15 @@ async def fire_schedules(store: Store, limit: int, bus: Bus) -> float | None:
     return None if later is None else later / 1000
 
 
+def cron_of(schedule: Schedule) -> Cron:
+    return Cron(schedule.cron or "", schedule.timezone, "instant" if schedule.dst == "instant" else "once")
+
+
 async def fire(store: Store, schedule: Schedule, bus: Bus) -> None:
     now, seen = store.now(), schedule.next_at
     if schedule.cron is None or seen is None:
         return
-    cron = Cron(schedule.cron, schedule.timezone, "instant" if schedule.dst == "instant" else "once")
+    cron = cron_of(schedule)
     ticks, missed = ticks_to_run(schedule, cron, seen, now)
     following = cron.next_ms(now)
     if not ticks:

@@ -8,6 +8,8 @@ import platform
 import socket
 import subprocess
 
+DEAD = (b"Z", b"X")
+
 
 @functools.cache
 def host_id() -> str:
@@ -26,13 +28,8 @@ def process_started(pid: int) -> str:
     """A text that tells a process from a later one with the same pid; empty when it is gone or cannot be known."""
     system = platform.system()
     if system == "Linux":
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                # The name in parentheses may hold anything; the fields after it are numbered from 3.
-                fields = file.read().rpartition(b")")[2].split()
-        except OSError:
-            return ""
-        return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
+        fields = _stat(pid)
+        return "" if not fields or fields[0] in DEAD else fields[19].decode()
     if system == "Darwin":
         shown = subprocess.run(["ps", "-p", str(pid), "-o", "lstart="], capture_output=True, text=True, check=False)
         return shown.stdout.strip()
@@ -57,8 +54,14 @@ def is_gone(host: str, pid: int, started: str) -> bool:
 
 
 def _is_zombie(pid: int) -> bool:
+    fields = _stat(pid)
+    return bool(fields) and fields[0] in DEAD
+
+
+def _stat(pid: int) -> list[bytes]:
+    """What Linux says of a process, from its state on; nothing when it cannot be read."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+            return file.read().rpartition(b")")[2].split()  # the name in parentheses may hold anything
     except OSError:
-        return False
+        return []

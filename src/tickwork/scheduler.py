@@ -74,7 +74,6 @@ class Scheduler:
         self._bus = Bus()
         self._node: Node | None = None
         self._stopped: asyncio.Event | None = None
-        self._stopping = False
         self.exhausted = False  # it stopped by itself: too many handlers are stuck, or its worker failed
         self.node_loop: asyncio.AbstractEventLoop | None = None
         self._periodic: dict[str, tuple[str, str | None, ScheduleOptions]] = {}
@@ -179,7 +178,7 @@ class Scheduler:
             self._logger.setLevel("DEBUG" if self.config.debug else str(self.config.log_level).upper())
         self._bus = Bus()  # or a second start would log everything twice
         logs.subscribe(self._bus, self._logger)
-        self._stopping = self.exhausted = False
+        self.exhausted = False
         self._stopped = asyncio.Event()
         self.node_loop = asyncio.get_running_loop()
         for name, (cron, _, options) in self._periodic.items():

@@ -77,10 +77,6 @@ class SqliteThread:
         if thread is not None:
             await asyncio.to_thread(thread.join, 10)
 
-    @property
-    def running(self) -> bool:
-        return self._thread is not None
-
     async def call(self, work: Callable[[], R]) -> R:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
