@@ -134,6 +134,10 @@ MEANINGS = {
         "serializer": "the default [serialiser](handlers.md#serialisers): a name, or as an argument an object",
         "timezone": "the zone of [schedules](schedules.md) that name none",
     },
+    "Locks": {
+        "lock_prefix": "comes before the name of every [lock](locks.md), in the store",
+        "lock_ttl": "how long a lock outlives a holder that died; none is as long as `lease_ttl`",
+    },
     "Logs": {
         "logger": "a logger instead of `tickwork`; only as an argument",
         "log_level": "`debug`, `info`, `warning`, `error` or `critical`; none leaves it to the program",
@@ -155,8 +159,6 @@ MEANINGS = {
         "health_check_interval": "how often health is checked",
         "alert_rules": "`AlertRule(name, metric, threshold, operator, duration)`",
         "worker_timeout": "when a remote worker counts as offline",
-        "lock_prefix": "the name of locks in Redis",
-        "lock_ttl": "how long they are held; none is as long as a lease",
         "pool_size": "connections to Redis",
     },
 }

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ScheduleNotFound,
         Snooze,
         StoreError,
+        StoreFull,
         StoreUnavailable,
         TaskCancelled,
         TaskExists,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from tickwork.events import Event, Fact
     from tickwork.handle import Handle, ScheduleHandle
     from tickwork.handlers import Handler
+    from tickwork.lock import Lock
     from tickwork.model import (
         Misfire,
         Overlap,
@@ -75,6 +77,7 @@ __all__ = [
     "Job",
     "LeaseLost",
     "LinearBackoff",
+    "Lock",
     "Misfire",
     "MsgPackSerializer",
     "NotCancellable",
@@ -100,6 +103,7 @@ __all__ = [
     "Snooze",
     "Status",
     "StoreError",
+    "StoreFull",
     "StoreUnavailable",
     "Task",
     "TaskCancelled",
@@ -116,7 +120,7 @@ __all__ = [
 
 _HOMES = (
     "errors", "backoff", "config", "model", "events", "cron", "codec", "context", "handle", "handlers", "periodic",
-    "admin", "task", "scheduler",
+    "admin", "task", "lock", "scheduler",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

@@ -11,9 +11,10 @@
     ├── ScheduleNotFound        no such schedule
     ├── NotCancellable          the task has ended, or runs and `force` was not given
     ├── RateLimited             try again after `retry_after` seconds
-    ├── LeaseLost               the caller no longer holds the task
+    ├── LeaseLost               the caller no longer holds the task, or the lock
     ├── StoreError              the store refused; trying again will not help
     │   └── StoreUnavailable    the store cannot be reached now; trying again may help
+    │       └── StoreFull       it has no room for new tasks; those that run can still end
     └── ResultError             `result()` has no value to give
         ├── TaskFailed          it failed for good (`info` has the whole record)
         ├── TaskCancelled       it was cancelled
@@ -100,7 +101,7 @@ class RateLimited(TickworkError):
 
 
 class LeaseLost(TickworkError):
-    """The caller does not hold the task any more; nothing was changed."""
+    """The caller does not hold the task (then nothing was changed) or the lock any more."""
 
 
 class StoreError(TickworkError):
@@ -109,6 +110,10 @@ class StoreError(TickworkError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be reached or is busy; sending the same call again is safe and may help."""
+
+
+class StoreFull(StoreUnavailable):
+    """The store has no room for new tasks. Those that run can still end, which makes room."""
 
 
 class ResultError(TickworkError):

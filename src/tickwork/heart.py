@@ -34,6 +34,7 @@ class Heart:
         renew_interval: float,
     ) -> None:
         self.leader: Leader | None = None
+        self._home_store = store
         self._store = store.sibling()
         self._workers = workers
         self._describe = describe
@@ -49,7 +50,7 @@ class Heart:
     async def start(self) -> None:
         """Beat once, so that the workers are known before they claim; then go on in the thread."""
         for worker in self._workers:
-            self.leader = await self._store.beat(self._describe(worker))
+            self.leader = await self._home_store.beat(self._describe(worker))
         self._thread.start()
         await asyncio.to_thread(self._ready.wait)
 
@@ -64,8 +65,15 @@ class Heart:
     async def _beat_on(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._ready.set()
+        try:
+            await self._beat_until(self._stop)
+        finally:
+            if self._store is not self._home_store:
+                await self._store.close()
+
+    async def _beat_until(self, stop: asyncio.Event) -> None:
         with self._store.hint(CONTROL) as hint:
-            stopped = asyncio.ensure_future(self._stop.wait())
+            stopped = asyncio.ensure_future(stop.wait())
             stopped.add_done_callback(lambda _: hint.set())
             pause = self._renew_interval
             while not stopped.done():

@@ -192,7 +192,7 @@ class Record(Struct, kw_only=True, gc=False):
     submitted_at: int = 0
     due_at: int = 0
     place: Place = Place.MAIN
-    position: int = 0  # order inside its place
+    position: int = 0  # order inside its lane, or among all that ended
     attempt: int = 0  # runs that may fail
     losses: int = 0  # workers that vanished under it
     fence: int = 0

@@ -24,6 +24,7 @@ from tickwork.events import Bus
 from tickwork.handle import Handle
 from tickwork.handlers import MISSING, Registry, RunIn
 from tickwork.jobs import Jobs
+from tickwork.lock import Lock
 from tickwork.model import Page, QueueStats, SchedulerStatus, Status, Task, TaskInfo, Worker
 from tickwork.node import Node, new_node_id
 from tickwork.periodic import PeriodicTask, Runnable
@@ -36,8 +37,8 @@ from tickwork.views import queue_stats
 
 WITHOUT_EFFECT = (
     "alert_rules", "breaker", "dispatch", "health", "health_check_interval", "health_port", "load_balance_strategy",
-    "lock_prefix", "lock_ttl", "metrics", "metrics_interval", "metrics_port", "monitoring", "partitions", "pool_size",
-    "rate_limit", "server", "worker_timeout",
+    "metrics", "metrics_interval", "metrics_port", "monitoring", "rate_limit", "server",
+    "worker_timeout",
 )  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,19 +52,22 @@ class Scheduler:
     Not started, it is a client: `submit` and every query open the store on first use. Started (`async with app`,
     `start()` or `run()`), it is a node too: it runs handlers and takes its share of the scheduling.
 
-    `store` is a URL: `memory://`, `sqlite:///file.db`; none means `TICKWORK_STORE`, else `memory://`. Every option of
-    `Config` may be given by name; `config` is a file of options, a mapping, or a `Config`.
+    `store` is a URL (`memory://`, `sqlite:///file.db`, `redis://host:6379/0`) or a redis-py client, whose settings are
+    used; none means `TICKWORK_STORE`, else `memory://`. Every option of `Config` may be given by name; `config` is a
+    file of options, a mapping, or a `Config`.
     """
 
     def __init__(
         self,
-        store: str | None = None,
+        store: Any = None,
         *,
         namespace: str | None = None,
         config: str | os.PathLike[str] | Mapping[str, Any] | Config | None = None,
         clock: Clock | None = None,
         **options: Any,
     ) -> None:
+        self._redis_client = None if store is None or isinstance(store, str) else redis_client(store)
+        store = store if self._redis_client is None else "redis://"
         given = {key: value for key, value in (("store", store), ("namespace", namespace)) if value is not None}
         self.config_file = config if isinstance(config, str | os.PathLike) else None
         self._clock = clock
@@ -98,7 +102,8 @@ class Scheduler:
         self.config = config = loaded.config
         self.id = config.scheduler_id or new_node_id()
         self.url = config.store or "memory://"
-        self._store: Store = make_store(self.url, config, self._clock)
+        self._store: Store = make_store(self.url, config, self._clock, self._redis_client)
+        self.url = self._store.url if self._redis_client is not None else self.url
         self._logger = config.logger or logging.getLogger("tickwork")
         self._client.configure(config, self.id)
         self._client.types_are_known_here = self.url.startswith("memory:")
@@ -292,6 +297,15 @@ class Scheduler:
         """Run a live object of this process after a delay. Only with `memory://`."""
         return await self._jobs.submit(job, {"delay": delay})
 
+    # --- locks
+
+    def lock(self, name: str, ttl: float | timedelta | None = None) -> Lock:
+        """A lock for one holder at a time, over all processes on the store: `async with app.lock("report"): ...`.
+
+        `ttl` is how long it outlives a holder that died; `lock_ttl` if not given, or else `lease_ttl`.
+        """
+        return Lock(self._open, self.config, name, ttl)
+
     # --- asking and steering
 
     @property
@@ -404,6 +418,12 @@ def _type_of(type: str | TaskFunction[..., Any]) -> str:
     if isinstance(type, str | TaskFunction):
         return type if isinstance(type, str) else type.type
     raise ConfigError(f"submit takes the name of a type, or a function that app.task has made one, not {type!r}")
+
+
+def redis_client(store: Any) -> Any:
+    if hasattr(store, "connection_pool") or hasattr(store, "nodes_manager"):
+        return store
+    raise ConfigError(f"store must be a URL or a redis-py client, not {type(store).__name__}")
 
 
 def _load(arguments: dict[str, Any], config: Any) -> Loaded:

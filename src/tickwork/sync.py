@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterable
+from datetime import timedelta
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from tickwork.handle import Handle
 from tickwork.handlers import MISSING
+from tickwork.lock import Lock
 from tickwork.model import TaskInfo
 from tickwork.submission import Options
 
@@ -40,6 +43,52 @@ class SyncHandle:
         return f"<SyncHandle {self.id}>"
 
 
+class SyncLock:
+    """A lock for blocking code, renewed on the background thread."""
+
+    def __init__(self, sync: Sync, lock: Lock) -> None:
+        self._sync = sync
+        self._lock = lock
+        self.name = lock.name
+
+    @property
+    def held(self) -> bool:
+        return self._lock.held
+
+    @property
+    def fence(self) -> int:
+        return self._lock.fence
+
+    def check(self) -> None:
+        self._lock.check()
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        if timeout != 0:
+            self._sync.refuse_to_deadlock("a lock", "async with app.lock(...)")
+        try:
+            return self._sync.call(self._lock.acquire(timeout))
+        except Exception:
+            raise
+        except BaseException:  # this thread is to stop: what it may have got meanwhile, nobody else would give back
+            self._sync.call(self._lock.release())
+            raise
+
+    def release(self) -> bool:
+        return self._sync.call(self._lock.release())
+
+    def __enter__(self) -> SyncLock:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._sync.call(self._lock.__aexit__(kind, error, trace))
+
+    def __repr__(self) -> str:
+        return f"<SyncLock {self.name}{' held' if self.held else ''}>"
+
+
 class Sync:
     """Runs the scheduler's coroutines on a background thread with a loop of its own. Safe from several threads.
 
@@ -57,20 +106,27 @@ class Sync:
     def submit_many(self, type: Any, payloads: Iterable[Any], **options: Unpack[Options]) -> list[SyncHandle]:
         return [SyncHandle(self, h) for h in self.call(self._app.submit_many(type, payloads, **options))]
 
+    def lock(self, name: str, ttl: float | timedelta | None = None) -> SyncLock:
+        return SyncLock(self, self._app.lock(name, ttl))
+
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run any coroutine on the background loop and wait for it."""
         loop = self._background()
         if _running_loop() is loop:
             work.close()
             raise RuntimeError("app.sync was called from its own background thread; use await there")
-        return asyncio.run_coroutine_threadsafe(work, loop).result()
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # if the wait was cut short, nobody wants it any more
+            raise
 
-    def refuse_to_deadlock(self) -> None:
+    def refuse_to_deadlock(self, what: str = "a result", instead: str = "await handle.result()") -> None:
         loop = _running_loop()
         if loop is not None and loop is self._app.node_loop:
             raise RuntimeError(
-                "waiting for a result here would stop the very event loop that runs the worker; "
-                "use `await handle.result()`"
+                f"waiting for {what} here would stop the very event loop that runs the worker; use `{instead}`"
             )
 
     def close(self) -> None:

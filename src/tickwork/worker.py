@@ -109,7 +109,7 @@ class Worker:
                     continue
                 # A thread that was told to stop is mostly gone in a moment, and nobody tells.
                 full = STOP_STEP if stuck else self._config.scan_interval
-                if await hint.wait(max(self._look_at - now, 0.0) if free > 0 else full):
+                if await hint.wait(max(self._look_at - now, 0.0) if free > 0 else full, idle=free > 0):
                     self._look_at = 0.0
 
     async def stop(self, grace: float) -> None:

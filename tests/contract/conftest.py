@@ -19,6 +19,6 @@ def policy() -> Policy:
 async def bench(request: pytest.FixtureRequest, tmp_path: Path, policy: Policy) -> AsyncIterator[Bench]:
     clock = ManualClock(START)
     async with open_store(request.param, tmp_path, clock, policy) as store:
-        bench = Bench(store, clock)
+        bench = Bench(store, clock, request.param)
         yield bench
         assert await store.audit() == [], "a test left the store unsound"

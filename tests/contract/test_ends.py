@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.stores import Bench
-from tickwork.model import ENDS, Aborted, Failed, Lease, Policy, Released, Snoozed, Status, Stopped, Succeeded
+from tickwork.model import ENDS, Aborted, Failed, Lease, Outcome, Policy, Released, Snoozed, Status, Stopped, Succeeded
 
 DAY = 86_400
 EACH_END = pytest.mark.parametrize("status", [Status.SUCCESS, Status.DEAD, Status.CANCELLED], ids=str)
@@ -327,12 +327,12 @@ async def test_a_full_dead_letter_queue_drops_its_oldest(bench: Bench, policy: P
 
 @pytest.mark.parametrize("policy", [Policy(dlq_max=2)], ids=["two"])
 async def test_the_oldest_dead_letter_is_the_one_that_died_first(bench: Bench, policy: Policy) -> None:
-    """Whatever was submitted or started first."""
+    """Whatever was submitted or started first, and whatever the clock said."""
     await bench.submit_many(3)
     leases = [grant.lease for grant in await bench.claim(3)]
-    for number in (2, 0, 1):
+    for number, seconds in ((2, 0), (0, -5), (1, 0)):
         await bench.end(Aborted(leases[number], "boom"))
-        bench.clock.advance(0.001)
+        bench.clock.advance(seconds)
     assert sorted(await bench.walk(status=Status.DEAD)) == ["t0", "t1"]
 
 
@@ -373,7 +373,7 @@ async def test_poison_tasks_obey_the_bound_too(bench: Bench, policy: Policy) -> 
     await bench.submit_many(5)
     await bench.claim(5)
     await bench.store.reclaim(10, gone=("w1",))
-    assert await bench.walk() == ["t4", "t3"]
+    assert await bench.walk(status=Status.DEAD) == ["t4", "t3"]
     assert (await bench.store.stats()).dropped == 3
 
 
@@ -446,7 +446,7 @@ async def test_of_too_many_ends_the_oldest_go(bench: Bench, policy: Policy) -> N
             await succeed(bench, f"t{number}")
         bench.clock.advance(1)
     assert await bench.store.prune(100) == 3
-    assert await bench.walk() == ["t5", "t4", "t3"]
+    assert sorted(await bench.walk()) == ["t3", "t4", "t5"]
     assert await bench.store.prune(100) == 0
 
 
@@ -454,10 +454,15 @@ async def test_of_too_many_ends_the_oldest_go(bench: Bench, policy: Policy) -> N
 async def test_ends_go_in_the_order_they_ended_whatever_their_kind(bench: Bench, policy: Policy) -> None:
     await bench.submit_many(4)
     leases = {grant.spec.id: grant.lease for grant in await bench.claim(4)}
-    ends = (Succeeded(leases["t3"]), Aborted(leases["t1"], "boom"), Stopped(leases["t2"]), Succeeded(leases["t0"]))
-    for outcome in ends:
+    ends: list[tuple[Outcome, float]] = [
+        (Succeeded(leases["t3"]), 0),
+        (Aborted(leases["t1"], "boom"), -5),
+        (Stopped(leases["t2"]), 0),
+        (Succeeded(leases["t0"]), 1),
+    ]
+    for outcome, seconds in ends:
         await bench.end(outcome)
-        bench.clock.advance(0.001)
+        bench.clock.advance(seconds)
     for gone in ("t3", "t1", "t2"):
         assert await bench.store.prune(1) == 1
         assert await bench.status(gone) is None
@@ -470,6 +475,41 @@ async def test_prune_removes_no_more_than_its_limit(bench: Bench) -> None:
         await succeed(bench, f"t{number}")
     bench.clock.advance(8 * DAY)
     assert [await bench.store.prune(2) for _ in range(4)] == [2, 2, 1, 0]
+
+
+async def test_prune_stops_at_the_first_end_that_is_kept(bench: Bench) -> None:
+    """A clock that was set back does not let a later end go before an earlier one."""
+    await succeed(bench, "first")
+    bench.clock.advance(DAY)
+    await die(bench, "by-a-fast-clock")
+    bench.clock.advance(-DAY)
+    await succeed(bench, "last")
+    bench.clock.advance(7 * DAY)
+    assert await bench.store.prune(100) == 1
+    assert sorted(await bench.walk()) == ["by-a-fast-clock", "last"]
+    bench.clock.advance(DAY)
+    assert await bench.store.prune(100) == 2
+
+
+async def test_an_untold_end_that_is_kept_does_not_stop_prune(bench: Bench) -> None:
+    bench.clock.advance(DAY)
+    await bench.bring(Status.SUCCESS, "untold", schedule_id="nightly")
+    bench.clock.advance(-DAY)
+    await succeed(bench, "told")
+    bench.clock.advance(7 * DAY)
+    assert await bench.store.prune(100) == 1
+    assert await bench.walk() == ["untold"]
+
+
+@pytest.mark.parametrize("policy", [Policy(retention_max=1)], ids=["one"])
+async def test_too_many_ends_go_though_their_retention_is_not_over(bench: Bench, policy: Policy) -> None:
+    await bench.bring(Status.SUCCESS, "untold", schedule_id="nightly")
+    for name in ("a", "b", "c"):
+        await succeed(bench, name)
+    assert await bench.store.prune(2) == 2
+    assert sorted(await bench.walk()) == ["c", "untold"]
+    assert await bench.store.prune(2) == 1, "the untold one counts, and cannot go"
+    assert await bench.walk() == ["untold"]
 
 
 async def test_prune_leaves_what_the_outbox_has_yet_to_tell(bench: Bench) -> None:

@@ -373,12 +373,23 @@ async def test_reclaim_takes_no_more_than_its_limit_oldest_lease_first(bench: Be
     assert (await bench.store.reclaim(10)).ids == []
 
 
-async def test_leases_that_ran_out_together_are_taken_back_in_submit_order(bench: Bench) -> None:
-    ids = await bench.submit_many(12)
+@pytest.mark.parametrize("gone", [(), ("w1",)], ids=["expired", "gone"])
+async def test_leases_that_ran_out_together_are_taken_back_by_id(bench: Bench, gone: tuple[str, ...]) -> None:
+    ids = sorted(await bench.submit_many(12))
+    assert ids[1:3] == ["t1", "t10"], "not the order of submits"
     await bench.claim(12)
-    await bench.pass_time(31)
-    assert (await bench.store.reclaim(100)).ids == ids
+    await bench.pass_time(0 if gone else 31)
+    assert (await bench.store.reclaim(100, gone)).ids == ids
     assert await bench.claimed_ids(20) == ids
+
+
+async def test_a_renewed_lease_is_as_old_as_its_new_end(bench: Bench) -> None:
+    await bench.submit_many(3)
+    leases = [grant.lease for grant in await bench.claim(3)]
+    await bench.pass_time(5)
+    await bench.store.extend([leases[1], leases[0]], 30_000)
+    await bench.pass_time(40)
+    assert (await bench.store.reclaim(10)).ids == ["t2", "t0", "t1"]
 
 
 async def test_the_work_of_a_gone_worker_is_taken_back_at_once(bench: Bench) -> None:

@@ -23,6 +23,7 @@ from tickwork.model import (
     Worker,
 )
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK
+from tickwork.store.memory import MemoryStore
 
 # --- stories
 
@@ -270,6 +271,20 @@ async def test_numbers_go_on_after_the_log_was_cut(bench: Bench, policy: Policy)
         assert await bench.store.last_event() == 7 * (round_ + 1)
 
 
+@pytest.mark.parametrize("policy", [Policy(events_max=0)], ids=["none"])
+async def test_a_log_without_room_counts_facts_and_keeps_none(bench: Bench, policy: Policy) -> None:
+    await bench.submit_many(5)
+    assert await bench.store.events(0, 10) == ([], 5)
+    assert await bench.store.last_event() == 5
+
+
+async def test_the_memory_log_is_cut_also_when_it_has_no_room() -> None:
+    store = MemoryStore(Policy(events_max=0))
+    for number in range(3):
+        await store.pause("queue", f"q{number}")
+    assert store._log == []
+
+
 @pytest.mark.parametrize("policy", [Policy(events=False)], ids=["off"])
 async def test_a_log_that_is_off_holds_nothing(bench: Bench, policy: Policy) -> None:
     await bench.end(Succeeded(await bench.start("it")))
@@ -383,6 +398,7 @@ async def test_an_end_that_others_wait_for_raises_the_outbox_hint(bench: Bench) 
 async def test_an_end_that_nobody_waits_for_does_not_raise_it(bench: Bench) -> None:
     lease = await bench.start("it")
     with bench.store.hint(OUTBOX) as hint:
+        await bench.listens(hint)
         await bench.end(Succeeded(lease))
         assert await hint.wait(0) is False
 
@@ -401,6 +417,8 @@ async def test_the_end_of_a_task_wakes_who_waits_for_it(bench: Bench, how: str) 
     lease = await bench.start("it")
     await bench.submit("other")
     with bench.store.hint("it") as hint, bench.store.hint("other") as other:
+        await bench.listens(hint, other)
+        await bench.store.get("it")  # who waits for a task looks at it first
         match how:
             case "success":
                 await bench.end(Succeeded(lease))
@@ -421,12 +439,15 @@ async def test_the_end_of_a_task_wakes_who_waits_for_it(bench: Bench, how: str) 
 async def test_a_retry_is_no_end(bench: Bench) -> None:
     lease = await bench.start("it")
     with bench.store.hint("it") as hint:
+        await bench.listens(hint)
+        await bench.store.get("it")
         await bench.end(Failed(lease, "boom", 1000))
         assert await hint.wait(0) is False
 
 
 async def test_a_hint_that_is_not_raised_runs_out(bench: Bench) -> None:
     with bench.store.hint(CONTROL) as hint:
+        await bench.listens(hint)
         assert await hint.wait(0.01) is False
 
 

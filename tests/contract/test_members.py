@@ -152,6 +152,14 @@ async def test_who_resigns_makes_room_at_once(bench: Bench) -> None:
     assert await bench.store.campaign("b", 10_000) == Leader("b", 2, START + 10_000, 10_000)
 
 
+async def test_who_resigns_twice_is_told_of_once(bench: Bench) -> None:
+    await bench.store.campaign("a", 10_000)
+    assert [await bench.store.resign("a", 1) for _ in range(2)] == [True, True]
+    assert (await bench.facts()).count("leader.resigned") == 1
+    await bench.store.campaign("b", 10_000)
+    assert await bench.store.resign("a", 1) is False
+
+
 async def test_who_resigned_does_not_lead_again_because_the_clock_went_back(bench: Bench) -> None:
     await bench.store.campaign("a", 10_000)
     await bench.store.resign("a", 1)

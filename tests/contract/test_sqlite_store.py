@@ -22,6 +22,7 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model import Aborted, Failed, Policy, Spec, Status, Succeeded, Worker
 from tickwork.store.hints import CONTROL, EVENTS, WORK
 from tickwork.store.sqlite import SqliteStore
+from tickwork.store.sqlite.schema import VERSION
 
 R = TypeVar("R")
 Opener = Callable[..., Awaitable[Bench]]
@@ -326,13 +327,14 @@ async def refused(path: Path | str) -> str:
     return str(caught.value)
 
 
-async def test_another_schema_version_is_refused_by_name(opened: Opener, path: Path) -> None:
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1], ids=["older", "newer"])
+async def test_another_schema_version_is_refused_by_name(opened: Opener, path: Path, version: int) -> None:
     await (await opened("scheduler")).store.close()
     with sqlite3.connect(path) as db:
-        db.execute("UPDATE tickwork_schema SET version = 99")
+        db.execute("UPDATE tickwork_schema SET version = ?", (version,))
     db.close()
     text = await refused(path)
-    for word in (str(path), "99", "version 1", "scheduler"):
+    for word in (str(path), f"version {version}", f"version {VERSION}", "scheduler"):
         assert word in text
 
 

@@ -27,10 +27,12 @@ from tickwork.model import (
     Worker,
 )
 from tickwork.store.base import SUBMIT_MAX, Claim, Grant, Query, Receipt, Store
+from tickwork.store.hints import Hint
 from tickwork.store.memory import MemoryStore
 from tickwork.store.sqlite import SqliteStore
 
 KINDS = ("memory", "sqlite")
+KEEPS_ORDER = ("memory", "sqlite")  # pages without a status come newest first
 START = 1_700_000_000_000
 
 
@@ -51,9 +53,10 @@ async def open_store(kind: str, folder: Path, clock: ManualClock, policy: Policy
 class Bench:
     """A store with short hands: tests say what they mean in one line each."""
 
-    def __init__(self, store: Store, clock: ManualClock) -> None:
+    def __init__(self, store: Store, clock: ManualClock, kind: str = "memory") -> None:
         self.store = store
         self.clock = clock
+        self.kind = kind
         self._numbers = itertools.count(1)
 
     def spec(self, task_id: str | None = None, **fields: Any) -> Spec:
@@ -112,6 +115,12 @@ class Bench:
         (verdict,) = (await self.store.finish([outcome])).verdicts
         return verdict.kind
 
+    async def listens(self, *hints: Hint) -> None:
+        """Wait until hints are heard: a store that listens over a network raises each once when it begins to."""
+        if not isinstance(self.store, MemoryStore | SqliteStore):
+            for hint in hints:
+                assert await hint.wait(10), "it never began to listen"
+
     async def record(self, task_id: str) -> Record:
         record = await self.store.get(task_id)
         assert record is not None, f"no task {task_id}"
@@ -143,6 +152,10 @@ class Bench:
             if cursor is None:
                 return found
         raise AssertionError("the pages never end")
+
+    def in_page_order(self, ids: list[str], newest_first: list[str]) -> bool:
+        """Whether a list without a status is right: in order where the store keeps the order of submits."""
+        return ids == newest_first if self.kind in KEEPS_ORDER else sorted(ids) == sorted(newest_first)
 
     async def propagate(self) -> None:
         """Tell dependants how their upstream ended, until nobody is left to tell: what the leader's duty does."""

@@ -13,6 +13,7 @@ from tickwork import (
     FixedDelay,
     Handle,
     Handler,
+    Lock,
     Page,
     Priority,
     QueueStats,
@@ -112,6 +113,12 @@ if TYPE_CHECKING:
         async for event in app.events.subscribe(kinds=["task.died"]):
             assert_type(event.kind, str)
         app.sync.submit("send_email", {"to": "a"}, delay=5)
+        async with app.lock("report", ttl=timedelta(minutes=1)) as lock:
+            assert_type(lock, Lock)
+            assert_type(lock.fence, int)
+        assert_type(await app.lock("report").acquire(timeout=0), bool)
+        with app.sync.lock("report") as blocking:
+            assert_type(blocking.held, bool)
 
     async def wrong() -> None:
         await send_email.submit("a@b.c")  # type: ignore[arg-type]
@@ -146,3 +153,4 @@ if TYPE_CHECKING:
         app.task(run_in="fiber")  # type: ignore[call-overload]
         print((await app.queue_stats()).ready_count)  # type: ignore[attr-defined]
         app.sync.submit("send_email", {}, delay=[])  # type: ignore[arg-type]
+        app.lock("report", ttl="5m")  # type: ignore[arg-type]

@@ -77,7 +77,8 @@ def test_every_public_error_is_exported() -> None:
         ("PayloadError", "TickworkError"), ("ConfigError", "TickworkError"), ("DuplicateTask", "TickworkError"),
         ("TaskExists", "TickworkError"), ("TaskNotFound", "TickworkError"), ("HandlerNotFound", "TickworkError"),
         ("NotCancellable", "TickworkError"), ("RateLimited", "TickworkError"), ("LeaseLost", "TickworkError"),
-        ("StoreError", "TickworkError"), ("StoreUnavailable", "StoreError"), ("ResultError", "TickworkError"),
+        ("StoreError", "TickworkError"), ("StoreUnavailable", "StoreError"), ("StoreFull", "StoreUnavailable"),
+        ("ResultError", "TickworkError"),
         ("TaskFailed", "ResultError"), ("TaskCancelled", "ResultError"), ("ResultTimeout", "ResultError"),
     ],
 )  # fmt: skip
@@ -88,13 +89,13 @@ def test_the_tree_of_errors(child: str, parent: str) -> None:
 METHODS = {
     "": "submit submit_many submit_task task periodic start shutdown stop close run register list_registered schedule "
     "schedule_after get_task list_tasks queue_stats status cancel retry update_task_status register_worker "
-    "unregister_worker get_worker list_workers set_serializer explain",
+    "unregister_worker get_worker list_workers set_serializer explain lock",
     "registry": "register unregister has list clear set_serializer",
     "dlq": "list get retry retry_all remove clear",
     "schedules": "put list get pause resume trigger next_runs delete",
     "queues": "list pause resume",
     "events": "subscribe read",
-    "sync": "submit submit_many get_task dlq schedules queues",
+    "sync": "submit submit_many get_task lock dlq schedules queues",
 }
 
 
@@ -137,6 +138,8 @@ def test_the_rest_of_the_promise() -> None:
         assert hasattr(tickwork.Handle, name)
     for name in ("submit", "submit_many", "options"):
         assert hasattr(tickwork.TaskFunction, name)
+    for name in ("acquire", "release", "held", "fence", "check"):
+        assert hasattr(tickwork.Lock, name)
     for name in ("of", "run"):
         assert hasattr(tickwork.PeriodicTask, name)
     assert {p.name: int(p) for p in tickwork.Priority} == {"LOW": 1, "NORMAL": 5, "HIGH": 10}

@@ -124,7 +124,7 @@ class Stats(Struct, frozen=True):
 
 class Store(Protocol):
     """See the module's text. Methods are grouped as in the design: in, time, dispatch, running, out, outbox,
-    operators, schedules, members, log."""
+    operators, schedules, members, locks, log."""
 
     url: str
 
@@ -145,7 +145,8 @@ class Store(Protocol):
 
     # --- in
     async def submit(self, specs: list[Spec]) -> list[Receipt]:
-        """Create tasks in order; each gets its own receipt. A later one may depend on an earlier one."""
+        """Create tasks in order; each gets its own receipt. A later one may depend on an earlier one. A dedup key is
+        held for its `dedup_ttl` from the submit on: 0 holds it for no time."""
 
     async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
         """`upstream` has ended. False when the task did not wait for it (any more)."""
@@ -170,13 +171,14 @@ class Store(Protocol):
     # --- out
     async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
         """End runs, each checked against its own lease, and take the next batch in the same step. All are looked up
-        before the first is ended; what the dead-letter bound drops goes by end, ties by submit order."""
+        before the first is ended, and they end in the order given. Of too many dead letters the one that ended first is
+        dropped."""
 
     async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
         """Take back tasks whose lease ran out, and all of the workers in `gone`, which the caller knows to be dead (a
         leader among them is deposed).
         Expired leases are left alone for one lease after the store was out of touch (see `rules.pulse`). The oldest
-        lease goes first, ties by submit order; `lost_workers` is sorted."""
+        lease goes first, ties by id; `lost_workers` is sorted."""
 
     # --- outbox
     async def settled(self, limit: int) -> list[Settled]:
@@ -200,7 +202,9 @@ class Store(Protocol):
         """Remove an ended task (`only` if this is its status); answers the status found."""
 
     async def prune(self, limit: int) -> int:
-        """Remove ended tasks past their retention or their number, expired dedup keys, the log's excess."""
+        """Remove ended tasks past their retention or their number, expired dedup keys, old locks, the log's excess.
+        Tasks go in the order in which they ended, whatever their status, up to the first that ended after the retention
+        limit, or further while there are too many. Those whose end is yet to be told (`settled`) are passed over."""
 
     async def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None: ...
 
@@ -213,7 +217,9 @@ class Store(Protocol):
 
     async def page(self, query: Query) -> tuple[list[Record], str | None]:
         """Records, and a cursor when more remain. Looks at no more than `PAGE_MAX` entries a call, so a page may be
-        short or even empty. Newest first where no status is asked for; else in the order of that status's home."""
+        short or even empty. An end is listed by the order in which they ended, the newest first; another status in the
+        order of its home; without a status in the store's own order, the newest first where it keeps the order of
+        submits."""
 
     async def stats(self) -> Stats: ...
 
@@ -261,7 +267,22 @@ class Store(Protocol):
     async def campaign(self, node: str, ttl: int) -> Leader:
         """Take or renew leadership if it is free or one's own; answers who leads. A new holder gets a new term."""
 
-    async def resign(self, node: str, term: int) -> bool: ...
+    async def resign(self, node: str, term: int) -> bool:
+        """Make room at once; True also when sent again, while nobody else has taken over. Told once."""
+
+    # --- locks
+    async def lock(self, name: str, owner: str, ttl: int) -> int | None:
+        """Take a lock that is free or has run out, or renew one's own. Answers its fence: greater for every new holding
+        of that name, also after an unlock, and the same while it is renewed. None: another has the lock."""
+
+    async def extend_lock(self, name: str, owner: str, ttl: int) -> bool:
+        """Renew what is one's own and has not run out."""
+
+    async def unlock(self, name: str, owner: str) -> bool:
+        """Free what is one's own; False when it was not, or has run out."""
+
+    async def locked(self, name: str) -> tuple[str, int] | None:
+        """Owner and end; None when it is free or has run out."""
 
     # --- log
     async def events(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:

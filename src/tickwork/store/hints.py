@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 
 # Task ids are topics too (raised when the task ends); a star cannot occur in an id.
@@ -13,6 +13,7 @@ CONTROL = "*control"
 EVENTS = "*events"
 OUTBOX = "*outbox"
 SCHEDULES = "*schedules"
+RESET = "*reset"  # the store has lost all it held
 
 
 class Hint:
@@ -25,6 +26,7 @@ class Hint:
         self._thread = threading.get_ident()
         self._raised = False
         self._waiter: asyncio.Future[None] | None = None
+        self.idle = False  # waits, and would take what comes
 
     def set(self) -> None:
         if self._raised:
@@ -42,17 +44,22 @@ class Hint:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    async def wait(self, timeout: float) -> bool:
-        """True when it was raised, False when time ran out. Lowers the flag."""
+    async def wait(self, timeout: float, idle: bool = True) -> bool:
+        """True when it was raised, False when time ran out. Lowers the flag. One who is not `idle` could do nothing
+        with a wake-up that is meant for one of many."""
         if not self._raised and timeout > 0:
             self._waiter = self._loop.create_future()
             timer = self._loop.call_later(timeout, self._wake)
+            self.idle = idle
             try:
+                if idle and self._hints.on_idle is not None:
+                    self._hints.on_idle(self._topic)
                 if not self._raised:  # may have been raised by another thread before `_waiter` was there
                     await self._waiter
             finally:
                 timer.cancel()
                 self._waiter = None
+                self.idle = False
         if not self._raised:
             return False
         self._raised = False  # only what was seen is lowered: another thread may raise it at any moment
@@ -71,6 +78,7 @@ class Hints:
     """All who wait on one store object, by topic."""
 
     def __init__(self) -> None:
+        self.on_idle: Callable[[str], None] | None = None  # called when somebody begins to wait on a topic
         self._lock = threading.Lock()
         self._waiting: dict[str, tuple[Hint, ...]] = {}
 
@@ -96,6 +104,12 @@ class Hints:
         for task_id in ids:
             if task_id in self._waiting:
                 self.notify(task_id)
+
+    def waits(self, topic: str) -> bool:
+        return topic in self._waiting
+
+    def idles(self, topic: str) -> bool:
+        return any(hint.idle for hint in self._waiting.get(topic, ()))
 
     def notify_tasks(self) -> None:
         """Some task has ended, in another process: who waits for one looks again."""

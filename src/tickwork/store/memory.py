@@ -6,8 +6,11 @@ A transition takes the record out of its home, changes it and puts it where its 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
-from itertools import islice
+from heapq import merge
+from itertools import dropwhile, islice
+from operator import attrgetter
 from typing import Literal
 
 from msgspec.structs import replace
@@ -30,6 +33,7 @@ from tickwork.store.base import (
     Verdict,
 )
 from tickwork.store.hints import CONTROL, OUTBOX, WORK
+from tickwork.store.memory_locks import Locks
 from tickwork.store.memory_members import Members, atomic
 from tickwork.store.rules import (
     LOST_WORKER_KEPT,
@@ -47,7 +51,7 @@ from tickwork.store.rules import (
 from tickwork.store.shelves import Lane, TimeIndex
 
 
-class MemoryStore(Members):
+class MemoryStore(Members, Locks):
     def __init__(self, policy: Policy | None = None, clock: Clock | None = None) -> None:
         super().__init__(policy, clock)
         self._seq = 0
@@ -59,7 +63,7 @@ class MemoryStore(Members):
         self._blocked: dict[str, Record] = {}
         self._lanes: dict[tuple[str, int], Lane] = {}
         self._leases = TimeIndex()
-        self._ends = {status: TimeIndex() for status in ENDS}
+        self._ends: dict[Status, OrderedDict[int, Record]] = {status: OrderedDict() for status in ENDS}  # by position
         self._dedup: dict[str, str] = {}
         self._dedup_ends = TimeIndex()
         self._dependants: dict[str, list[str]] = {}
@@ -80,21 +84,25 @@ class MemoryStore(Members):
     def _enter(self, record: Record) -> None:
         status = record.status
         if status is Status.READY:
-            self._position += 1
-            record.position = self._position
+            self._take_position(record)
             key = (record.spec.queue, record.spec.band)
             lane = self._lanes.get(key)
             if lane is None:
                 lane = self._lanes[key] = Lane()
             lane.shelf(record)[record.id] = record
         elif status is Status.RUNNING:
-            self._leases.put(record.id, record.lease_until, record.seq)
+            self._leases.put(record.id, record.lease_until)
         elif status in DELAYED:
             self._delayed.put(record.id, record.due_at, record.seq)
         elif status is Status.BLOCKED:
             self._blocked[record.id] = record
         else:
-            self._ends[status].put(record.id, record.finished_at or 0, record.seq)
+            self._take_position(record)
+            self._ends[status][record.position] = record
+
+    def _take_position(self, record: Record) -> None:
+        self._position += 1
+        record.position = self._position
 
     def _leave(self, record: Record) -> None:
         status = record.status
@@ -107,7 +115,7 @@ class MemoryStore(Members):
         elif status is Status.BLOCKED:
             del self._blocked[record.id]
         else:
-            self._ends[status].remove(record.id)
+            del self._ends[status][record.position]
 
     def _settle(self, record: Record, now: int, fact: Fact, detail: str = "") -> None:
         """A changed record goes home; what an end brings with it happens here."""
@@ -133,8 +141,8 @@ class MemoryStore(Members):
 
     def _bound_dead(self, now: int) -> None:
         dead = self._ends[Status.DEAD]
-        while len(dead) > self.policy.dlq_max and (first := dead.first()) is not None:
-            oldest = self._tasks[first[1]]
+        while len(dead) > self.policy.dlq_max:
+            oldest = next(iter(dead.values()))
             self._dropped += 1
             self._append_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
             warn_dropped(oldest)
@@ -296,7 +304,7 @@ class MemoryStore(Members):
                 answers.append("lost")
                 continue
             record.lease_until = now + lease_ttl
-            self._leases.put(record.id, record.lease_until, record.seq)
+            self._leases.put(record.id, record.lease_until)
             answers.append("cancel" if record.cancel else "held")
         return answers
 
@@ -344,7 +352,7 @@ class MemoryStore(Members):
         self._pulse(now)
         lost_workers = self._lose_workers(now, gone)
         orphans = [record for i in self._leases if (record := self._tasks[i]).worker_id in gone] if gone else []
-        orphans.sort(key=lambda record: (record.lease_until, record.seq))
+        orphans.sort(key=lambda record: (record.lease_until, record.id))
         taken = [self._expire(record, now, why or "its process is gone") for record in orphans[:limit]]
         if now >= self._hold_until:
             expired = [self._tasks[task_id] for task_id in self._leases.until(now, limit - len(taken))]
@@ -432,6 +440,7 @@ class MemoryStore(Members):
         now = self.now()
         for key in self._dedup_ends.until(now, limit):
             del self._dedup[key]
+        self._prune_locks(now, limit)
         pruned = self._prune_ends(now - self.policy.retention, limit)
         forgotten = [
             w.id for w in self._workers.values() if w.lost_at is not None and w.lost_at <= now - LOST_WORKER_KEPT
@@ -443,22 +452,16 @@ class MemoryStore(Members):
 
     def _prune_ends(self, until: int, limit: int) -> int:
         excess = sum(map(len, self._ends.values())) - self.policy.retention_max
-        untold: list[Record] = []
-        pruned = 0
-        while pruned < limit:
-            heads = [self._tasks[first[1]] for index in self._ends.values() if (first := index.first()) is not None]
-            record = min(heads, key=lambda record: (record.finished_at or 0, record.seq), default=None)
-            if record is None or ((record.finished_at or 0) > until and pruned >= excess):
+        by_end = merge(*(shelf.values() for shelf in self._ends.values()), key=attrgetter("position"))
+        told = (record for record in by_end if record.id not in self._outbox)
+        pruned: list[Record] = []
+        for record in islice(told, limit):
+            if (record.finished_at or 0) > until and len(pruned) >= excess:
                 break
-            if record.id in self._outbox:
-                self._leave(record)
-                untold.append(record)
-            else:
-                self._forget(record)
-                pruned += 1
-        for record in untold:
-            self._enter(record)
-        return pruned
+            pruned.append(record)
+        for record in pruned:
+            self._forget(record)
+        return len(pruned)
 
     @atomic
     def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None:
@@ -485,6 +488,8 @@ class MemoryStore(Members):
 
     @atomic
     def page(self, query: Query) -> tuple[list[Record], str | None]:
+        if query.status in ENDS:
+            return self._page_of_ends(query, self._ends[query.status])
         start = min(*read_cursor(query, self._seq + 1), self._seq + 1)
         stop = max(start - 1 - PAGE_MAX, 0)
         found: list[Record] = []
@@ -495,6 +500,18 @@ class MemoryStore(Members):
                 if len(found) == query.limit:
                     return found, str(seq) if seq > 1 else None
         return found, str(stop + 1) if stop > 0 else None
+
+    @staticmethod
+    def _page_of_ends(query: Query, shelf: OrderedDict[int, Record]) -> tuple[list[Record], str | None]:
+        (before,) = read_cursor(query, 2**62)
+        older = dropwhile(lambda position: position >= before, reversed(shelf))
+        found: list[Record] = []
+        for looked, position in enumerate(older):
+            if looked == PAGE_MAX or len(found) == query.limit:
+                return found, str(position + 1)
+            if matches(shelf[position], query):
+                found.append(replace(shelf[position]))
+        return found, None
 
     @atomic
     def stats(self) -> Stats:
@@ -537,7 +554,7 @@ class MemoryStore(Members):
         for key, lane in self._lanes.items():
             yield from ((f"lane {key}", record.id) for record in lane)
         for status, shelf in self._ends.items():
-            yield from ((f"ends {status}", task_id) for task_id in shelf)
+            yield from ((f"ends {status}", record.id) for record in shelf.values())
 
 
 def _home_name(record: Record) -> str:

@@ -69,8 +69,9 @@ class Core:
         self._log.append(event)
         # Cut in large pieces, so that a full log costs no more than one that grows.
         if len(self._log) >= 2 * self.policy.events_max:
-            self._log_dropped = self._log[-self.policy.events_max - 1].seq
-            del self._log[: -self.policy.events_max]
+            excess = len(self._log) - self.policy.events_max
+            self._log_dropped = self._log[excess - 1].seq
+            del self._log[:excess]
         self.hints.notify(EVENTS)
 
     def _append(self, now: int, fact: Fact, subject: str, detail: str = "", worker_id: str = "") -> None:
@@ -244,7 +245,7 @@ class Members(Schedules):
     def resign(self, node: str, term: int) -> bool:
         if self._leader is None or (self._leader.id, self._leader.term) != (node, term):
             return False
-        now = self.now()
-        self._leader = replace(self._leader, until=0)
-        self._append(now, Fact.LEADER_RESIGNED, node, f"term {term}")
+        if self._leader.until:
+            self._leader = replace(self._leader, until=0)
+            self._append(self.now(), Fact.LEADER_RESIGNED, node, f"term {term}")
         return True

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tickwork.clock import Clock
 from tickwork.config import Config, mask_url
 from tickwork.errors import ConfigError
 from tickwork.model import Policy
 from tickwork.store.base import Store
 
-KNOWN = "memory://, sqlite:///relative.db, sqlite:////absolute.db"
+KNOWN = (
+    "memory://, sqlite:///relative.db, sqlite:////absolute.db, redis://host:port/db, rediss:// (TLS), "
+    "redis+sentinel://host,host/service/db, redis+cluster://host,host"
+)
 
 
 def policy_of(config: Config) -> Policy:
@@ -25,9 +30,13 @@ def policy_of(config: Config) -> Policy:
     )
 
 
-def make_store(url: str, config: Config, clock: Clock | None = None) -> Store:
-    """The store of that URL, not opened yet."""
+def make_store(url: str, config: Config, clock: Clock | None = None, client: Any = None) -> Store:
+    """The store of that URL (or of that Redis client), not opened yet."""
     policy = policy_of(config)
+    if client is not None or url.startswith(("redis:", "rediss:", "redis+", "rediss+")):
+        return _redis_store(url, config, clock, client, policy)
+    if config.partitions > 1:
+        raise ConfigError(f"partitions={config.partitions} is for Redis only")
     if url in ("memory://", "memory:"):
         from tickwork.store.memory import MemoryStore
 
@@ -45,3 +54,19 @@ def make_store(url: str, config: Config, clock: Clock | None = None) -> Store:
         return SqliteStore(path[1:], config.namespace, policy, clock, config.durability)
     hint = "" if "://" in url else f"; did you mean sqlite:///{url}?"
     raise ConfigError(f"store URL {mask_url(url)!r} is of no known kind{hint}; known are {KNOWN}")
+
+
+def _redis_store(url: str, config: Config, clock: Clock | None, client: Any, policy: Policy) -> Store:
+    from tickwork.store.redis import RedisStore
+    from tickwork.store.redis.target import of_client, parse
+
+    if clock is not None:
+        raise ConfigError("a clock of one's own is for memory:// and sqlite://; on Redis the server's time decides")
+    return RedisStore(
+        parse(url) if client is None else of_client(client),
+        config.namespace,
+        policy,
+        partitions=config.partitions,
+        pool_size=config.pool_size,
+        durability=config.durability,
+    )

@@ -13,6 +13,7 @@ from tickwork.store.base import Advance, Grant, Query
 
 PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
 LOST_WORKER_KEPT = 3_600_000  # a lost worker stays visible for an hour
+LOCK_KEPT = 3_600_000  # after its end, so that a clock that is set back a little finds it as it was
 
 
 _log = logging.getLogger("tickwork.store")
@@ -27,7 +28,11 @@ class Budget:
 
 
 def warn_dropped(record: Record) -> None:
-    _log.warning("the dead-letter queue is full: dropped its oldest task %s (%s)", record.id, record.spec.type)
+    warn_dropped_task(record.id, record.spec.type)
+
+
+def warn_dropped_task(task_id: str, kind: str) -> None:
+    _log.warning("the dead-letter queue is full: dropped its oldest task %s (%s)", task_id, kind)
 
 
 def runs(record: Record) -> bool:

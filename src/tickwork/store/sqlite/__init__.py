@@ -1,6 +1,7 @@
 """The SQLite store: one file, no server, several processes of a host.
 
-Transitions run on the writer's thread (`thread.py`), queries on the reader's; `tasks.py` and `members.py` hold the SQL.
+Transitions run on the writer's thread (`thread.py`), queries on the reader's; `tasks.py`, `members.py` and
+`locks.py` hold the SQL.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from tickwork.store.base import (
     Stats,
 )
 from tickwork.store.hints import Hint, Hints
-from tickwork.store.sqlite import members, queries
+from tickwork.store.sqlite import locks, members, queries
+from tickwork.store.sqlite.locks import Locks
 from tickwork.store.sqlite.members import SchedulesAndMembers
 from tickwork.store.sqlite.rows import Rows
 from tickwork.store.sqlite.session import Reader, Writer
@@ -54,6 +56,7 @@ class SqliteStore:
         self._read = SqliteThread("tickwork-sqlite-reader", reader, path)
         self._tasks = Tasks(writer)
         self._members = SchedulesAndMembers(writer)
+        self._locks = Locks(writer)
         self._reader = reader
         self._rows = Rows(reader)
         self._opening = threading.Lock()
@@ -206,6 +209,20 @@ class SqliteStore:
 
     async def resign(self, node: str, term: int) -> bool:
         return await self._write.call(lambda: self._members.resign(node, term))
+
+    # --- locks
+
+    async def lock(self, name: str, owner: str, ttl: int) -> int | None:
+        return await self._write.call(lambda: self._locks.lock(name, owner, ttl))
+
+    async def extend_lock(self, name: str, owner: str, ttl: int) -> bool:
+        return await self._write.call(lambda: self._locks.extend(name, owner, ttl))
+
+    async def unlock(self, name: str, owner: str) -> bool:
+        return await self._write.call(lambda: self._locks.unlock(name, owner))
+
+    async def locked(self, name: str) -> tuple[str, int] | None:
+        return await self._read.call(lambda: locks.holder(self._reader, name, self.now()))
 
     # --- log
 

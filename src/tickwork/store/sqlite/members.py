@@ -167,9 +167,9 @@ class SchedulesAndMembers:
         leader = self._leader()
         if leader is None or (leader.id, leader.term) != (node, term):
             return False
-        now = self.now()
-        self._lead(replace(leader, until=0))
-        self.tx.tell(now, Fact.LEADER_RESIGNED, node, f"term {term}")
+        if leader.until:
+            self._lead(replace(leader, until=0))
+            self.tx.tell(self.now(), Fact.LEADER_RESIGNED, node, f"term {term}")
         return True
 
     def _lead(self, leader: Leader) -> None:

@@ -30,12 +30,11 @@ def page(rows: Rows, query: Query) -> tuple[list[Record], str | None]:
         looked = rows.where(f"{IN_DELAYED} AND (due_at, seq) > (?, ?) ORDER BY due_at, seq LIMIT ?", (*after, limit))
         keys = [f"{record.due_at}.{record.seq}" for record in looked]
     elif query.status in ENDS:
-        before = read_cursor(query, 2**62, 0)
         looked = rows.where(
-            f"{IN_ENDS} AND status = ? AND (finished_at, seq) < (?, ?) ORDER BY finished_at DESC, seq DESC LIMIT ?",
-            (query.status.value, *before, limit),
+            f"{IN_ENDS} AND status = ? AND position < ? ORDER BY position DESC LIMIT ?",
+            (query.status.value, *read_cursor(query, 2**62), limit),
         )
-        keys = [f"{record.finished_at}.{record.seq}" for record in looked]
+        keys = [str(record.position) for record in looked]
     else:
         condition = f"status = '{query.status}' AND " if few else ""
         looked = rows.where(f"{condition}seq < ? ORDER BY seq DESC LIMIT ?", (*read_cursor(query, 2**62), limit))

@@ -29,8 +29,8 @@ START = (
     "started_at = ?, finished_at = NULL WHERE seq = ?"
 )
 SUCCEED = (
-    "UPDATE @tasks SET status = 'success', lease_until = 0, finished_at = ?, cancel = 0, code = ?, message = ?, "
-    "result = ?, execution_time = ? WHERE seq = ?"
+    "UPDATE @tasks SET status = 'success', position = ?, lease_until = 0, finished_at = ?, cancel = 0, code = ?, "
+    "message = ?, result = ?, execution_time = ? WHERE seq = ?"
 )
 UPDATE = f"UPDATE @tasks SET {', '.join(f'{name} = ?' for name in CHANGING)} WHERE seq = ?"
 
@@ -76,7 +76,8 @@ class Rows:
 
     def save_succeeded(self, records: list[Record]) -> None:
         self._connection.many(
-            SUCCEED, [(r.finished_at, r.code, r.message, r.result, r.execution_time, r.seq) for r in records]
+            SUCCEED,
+            [(r.position, r.finished_at, r.code, r.message, r.result, r.execution_time, r.seq) for r in records],
         )
         for record in records:
             self._running.pop(record.spec.id, None)

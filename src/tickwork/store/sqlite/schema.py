@@ -12,7 +12,7 @@ import sqlite3
 
 from tickwork.errors import StoreError
 
-VERSION = 1
+VERSION = 2
 
 # SQLite uses a partial index only for a query that repeats its condition to the letter. It evaluates the condition with
 # every write of a row, and a chain of ORs is much cheaper for it than a long IN.
@@ -37,7 +37,8 @@ CREATE TABLE @state (
     leader TEXT,
     term INTEGER NOT NULL DEFAULT 0,
     leader_until INTEGER NOT NULL DEFAULT 0,
-    leader_ttl INTEGER NOT NULL DEFAULT 0
+    leader_ttl INTEGER NOT NULL DEFAULT 0,
+    lock_fence INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE @specs (seq INTEGER PRIMARY KEY, spec BLOB NOT NULL);
 CREATE TABLE @tasks (
@@ -76,7 +77,7 @@ CREATE INDEX @parked ON @tasks (queue, type, band, position) WHERE status = 'rea
 CREATE INDEX @delayed ON @tasks (due_at, seq, status) WHERE {IN_DELAYED};
 CREATE INDEX @blocked ON @tasks (seq) WHERE status = 'blocked';
 CREATE INDEX @leases ON @tasks (lease_until) WHERE status = 'running';
-CREATE INDEX @ended ON @tasks (status, finished_at) WHERE {IN_ENDS};
+CREATE INDEX @ended ON @tasks (status, position) WHERE {IN_ENDS};
 CREATE TABLE @waits (
     dependant TEXT NOT NULL, upstream TEXT NOT NULL, PRIMARY KEY (dependant, upstream)
 ) WITHOUT ROWID;
@@ -94,6 +95,9 @@ CREATE TABLE @schedules (
 CREATE INDEX @schedules_next ON @schedules (next_at) WHERE active = 1 AND next_at IS NOT NULL;
 CREATE TABLE @workers (
     id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, lost_at INTEGER, worker BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE @locks (
+    name TEXT PRIMARY KEY, owner TEXT NOT NULL, fence INTEGER NOT NULL, until INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE @events (last INTEGER PRIMARY KEY, first INTEGER NOT NULL, facts BLOB NOT NULL);
 """

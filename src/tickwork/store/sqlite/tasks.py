@@ -10,6 +10,7 @@ from tickwork.model import DELAYED, ENDS, Band, Lease, Outcome, Place, Record, S
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.hints import CONTROL, OUTBOX, WORK
 from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, Budget, detail_of, grant, met, warn_dropped
+from tickwork.store.sqlite.locks import prune_locks
 from tickwork.store.sqlite.members import lose_workers
 from tickwork.store.sqlite.rows import Rows
 from tickwork.store.sqlite.schema import IN_DELAYED, IN_ENDS
@@ -32,8 +33,8 @@ class Tasks:
     # --- going home
 
     def _place(self, record: Record) -> None:
-        """A ready task gets the next place in its lane; every other home is an index that follows the status."""
-        if record.status is Status.READY:
+        """Lanes and ends are kept in the order of coming; every other home is an index that follows the status."""
+        if record.status is Status.READY or record.status in ENDS:
             self.tx.state.position += 1
             record.position = self.tx.state.position
 
@@ -77,9 +78,7 @@ class Tasks:
         dead = self.tx.one(f"SELECT count(*) FROM @tasks WHERE {IN_ENDS} AND status = 'dead'")[0]
         excess = dead - self.tx.policy.dlq_max
         if excess > 0:
-            for oldest in self.rows.where(
-                f"{IN_ENDS} AND status = 'dead' ORDER BY finished_at, seq LIMIT ?", (excess,)
-            ):
+            for oldest in self.rows.where(f"{IN_ENDS} AND status = 'dead' ORDER BY position LIMIT ?", (excess,)):
                 self.tx.state.dropped += 1
                 self.tx.tell_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
                 warn_dropped(oldest)
@@ -300,14 +299,14 @@ class Tasks:
         self.tx.pulse(now)
         lost_workers = lose_workers(self.tx, now, gone)
         orphans = self.rows.where(
-            f"status = 'running' AND worker_id IN ({', '.join('?' * len(gone))}) ORDER BY lease_until, seq LIMIT ?",
+            f"status = 'running' AND worker_id IN ({', '.join('?' * len(gone))}) ORDER BY lease_until, id LIMIT ?",
             (*gone, limit),
         )
         taken = [self._expire(record, now, why or "its process is gone") for record in orphans]
         if now >= self.tx.state.hold_until:
             left = limit - len(taken)
             expired = self.rows.where(
-                "status = 'running' AND lease_until <= ? ORDER BY lease_until, seq LIMIT ?", (now, left)
+                "status = 'running' AND lease_until <= ? ORDER BY lease_until, id LIMIT ?", (now, left)
             )
             taken += [self._expire(record, now, "its lease ran out") for record in expired]
         if taken:
@@ -386,20 +385,24 @@ class Tasks:
     def prune(self, limit: int) -> int:
         now, policy = self.now(), self.tx.policy
         self.tx.run("DELETE FROM @dedup WHERE key IN (SELECT key FROM @dedup WHERE until <= ? LIMIT ?)", (now, limit))
-        excess = max(self.tx.state.ends - policy.retention_max, 0)
-        oldest = sorted(number for status in ENDS for number in self._oldest(status, limit))[:limit]
-        too_old = sum(finished_at <= now - policy.retention for finished_at, _ in oldest)
-        pruned = [seq for _, seq in oldest[: max(too_old, excess)]]
+        prune_locks(self.tx, now, limit)
+        excess = self.tx.state.ends - policy.retention_max
+        oldest = sorted(end for status in ENDS for end in self._oldest(status, limit))[:limit]
+        pruned: list[int] = []
+        for _, finished_at, seq in oldest:
+            if finished_at > now - policy.retention and len(pruned) >= excess:
+                break
+            pruned.append(seq)
         self.tx.state.ends -= len(pruned)
         self.rows.delete(pruned)
         self._prune_workers(now)
         return len(pruned)
 
-    def _oldest(self, status: Status, limit: int) -> list[tuple[int, int]]:
-        """End and number of those that nobody waits to be told of."""
+    def _oldest(self, status: Status, limit: int) -> list[tuple[int, int, int]]:
+        """Position, end and number of those that nobody waits to be told of."""
         return self.tx.all(
-            f"SELECT finished_at, seq FROM @tasks WHERE {IN_ENDS} AND status = ? "
-            "AND id NOT IN (SELECT id FROM @outbox) ORDER BY finished_at, seq LIMIT ?",
+            f"SELECT position, finished_at, seq FROM @tasks WHERE {IN_ENDS} AND status = ? "
+            "AND id NOT IN (SELECT id FROM @outbox) ORDER BY position LIMIT ?",
             (status.value, limit),
         )
 

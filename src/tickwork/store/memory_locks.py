@@ -1,0 +1,66 @@
+"""Locks of the memory store."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tickwork.clock import Clock
+from tickwork.model import Policy
+from tickwork.store.memory_members import Core, atomic
+from tickwork.store.rules import LOCK_KEPT
+
+
+class _Hold(NamedTuple):
+    owner: str
+    fence: int
+    until: int
+
+
+class Locks(Core):
+    def __init__(self, policy: Policy | None = None, clock: Clock | None = None) -> None:
+        super().__init__(policy, clock)
+        self._holds: dict[str, _Hold] = {}
+        self._lock_fence = 0
+
+    def _hold(self, name: str, now: int) -> _Hold | None:
+        hold = self._holds.get(name)
+        return hold if hold is not None and hold.until > now else None
+
+    @atomic
+    def lock(self, name: str, owner: str, ttl: int) -> int | None:
+        now = self.now()
+        hold = self._hold(name, now)
+        if hold is None:
+            self._lock_fence += 1
+            hold = _Hold(owner, self._lock_fence, 0)
+        elif hold.owner != owner:
+            return None
+        self._holds[name] = hold._replace(until=now + ttl)
+        return hold.fence
+
+    @atomic
+    def extend_lock(self, name: str, owner: str, ttl: int) -> bool:
+        now = self.now()
+        hold = self._hold(name, now)
+        if hold is None or hold.owner != owner:
+            return False
+        self._holds[name] = hold._replace(until=now + ttl)
+        return True
+
+    @atomic
+    def unlock(self, name: str, owner: str) -> bool:
+        hold = self._hold(name, self.now())
+        if hold is None or hold.owner != owner:
+            return False
+        del self._holds[name]
+        return True
+
+    @atomic
+    def locked(self, name: str) -> tuple[str, int] | None:
+        hold = self._hold(name, self.now())
+        return None if hold is None else (hold.owner, hold.until)
+
+    def _prune_locks(self, now: int, limit: int) -> None:
+        over = [name for name, hold in self._holds.items() if hold.until <= now - LOCK_KEPT]
+        for name in over[:limit]:
+            del self._holds[name]

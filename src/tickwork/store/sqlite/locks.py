@@ -1,0 +1,49 @@
+"""Locks over SQLite rows. Runs on the writer's thread, inside its transaction; `holder` on the reader's too."""
+
+from __future__ import annotations
+
+from tickwork.store.rules import LOCK_KEPT
+from tickwork.store.sqlite.session import Connection, Writer
+
+
+def holder(connection: Connection, name: str, now: int) -> tuple[str, int] | None:
+    row: tuple[str, int] | None = connection.one(
+        "SELECT owner, until FROM @locks WHERE name = ? AND until > ?", (name, now)
+    )
+    return row
+
+
+class Locks:
+    def __init__(self, tx: Writer) -> None:
+        self.tx = tx
+
+    def lock(self, name: str, owner: str, ttl: int) -> int | None:
+        now = self.tx.clock.now()
+        held = self.tx.one("SELECT owner, fence FROM @locks WHERE name = ? AND until > ?", (name, now))
+        if held is not None and held[0] != owner:
+            return None
+        fence: int = self._next_fence() if held is None else held[1]
+        self.tx.run("INSERT OR REPLACE INTO @locks VALUES (?, ?, ?, ?)", (name, owner, fence, now + ttl))
+        return fence
+
+    def _next_fence(self) -> int:
+        """One count for all names, so that a lock that was given back leaves nothing behind."""
+        fence: int = self.tx.one("UPDATE @state SET lock_fence = lock_fence + 1 RETURNING lock_fence")[0]
+        return fence
+
+    def extend(self, name: str, owner: str, ttl: int) -> bool:
+        now = self.tx.clock.now()
+        renewed = self.tx.run(
+            "UPDATE @locks SET until = ? WHERE name = ? AND owner = ? AND until > ?", (now + ttl, name, owner, now)
+        )
+        return renewed.rowcount > 0
+
+    def unlock(self, name: str, owner: str) -> bool:
+        now = self.tx.clock.now()
+        deleted = self.tx.run("DELETE FROM @locks WHERE name = ? AND owner = ? AND until > ?", (name, owner, now))
+        return deleted.rowcount > 0
+
+
+def prune_locks(tx: Writer, now: int, limit: int) -> None:
+    over = "SELECT name FROM @locks WHERE until <= ? LIMIT ?"
+    tx.run(f"DELETE FROM @locks WHERE name IN ({over})", (now - LOCK_KEPT, limit))
