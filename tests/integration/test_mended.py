@@ -36,8 +36,8 @@ def commits(store: SqliteStore) -> list[int]:
     return count
 
 
-async def test_idle_processes_on_one_file_do_not_wake_each_other(file_url: str) -> None:
-    apps = [Scheduler(file_url) for _ in range(3)]
+async def test_idle_processes_on_one_file_do_not_wake_each_other(sqlite_url: str) -> None:
+    apps = [Scheduler(sqlite_url) for _ in range(3)]
     for app in apps:
         app.task("job")(lambda: None)
         await app.start()

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.redis_store import ClockedRedisStore, empty_redis
 from tickwork.clock import ManualClock
 from tickwork.events import Event
 from tickwork.model import (
@@ -31,7 +32,7 @@ from tickwork.store.hints import Hint
 from tickwork.store.memory import MemoryStore
 from tickwork.store.sqlite import SqliteStore
 
-KINDS = ("memory", "sqlite")
+KINDS = ("memory", "sqlite", "redis")
 KEEPS_ORDER = ("memory", "sqlite")  # pages without a status come newest first
 START = 1_700_000_000_000
 
@@ -41,13 +42,19 @@ async def open_store(kind: str, folder: Path, clock: ManualClock, policy: Policy
     store: Store
     if kind == "memory":
         store = MemoryStore(policy, clock)
-    else:
+    elif kind == "sqlite":
         store = SqliteStore(str(folder / "tick.db"), "test", policy, clock)
+    else:
+        store = redis_store(clock, policy)
     await store.open()
     try:
         yield store
     finally:
         await store.close()
+
+
+def redis_store(clock: ManualClock, policy: Policy) -> Store:
+    return ClockedRedisStore(clock, empty_redis(), policy)
 
 
 class Bench:

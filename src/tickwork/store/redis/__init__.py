@@ -1,0 +1,25 @@
+"""The Redis store: many machines, one namespace.
+
+Reading order: `keys.py` (what is where), `lua/prelude.lua` and the scripts, `records.py` (a task as a string),
+`tasks.py`, `members.py` and `queries.py` (the contract), `wire.py` and below (connections).
+"""
+
+from __future__ import annotations
+
+from tickwork.store.redis.audit import Audit
+from tickwork.store.redis.members import Members
+from tickwork.store.redis.queries import Queries
+from tickwork.store.redis.tasks import Tasks
+
+
+class RedisStore(Tasks, Queries, Members, Audit):
+    def sibling(self) -> RedisStore:
+        """One for the heart: its own connections, and no patience, since it must know at once when it is cut off."""
+        return type(self)(
+            self.target,
+            self.layout.namespace,
+            self.policy,
+            partitions=len(self.layout.parts),
+            pool_size=1,
+            patience=0.0,
+        )

@@ -1,0 +1,182 @@
+"""What the parts of the Redis store share: connections a loop, scripts, the clock, wake-ups."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+import weakref
+from typing import Any
+
+import msgspec
+
+from tickwork.clock import SystemClock
+from tickwork.errors import StoreError
+from tickwork.ids import new_nonce
+from tickwork.model import Policy
+from tickwork.store.hints import RESET, Hint, Hints
+from tickwork.store.redis.keys import VERSION, Layout
+from tickwork.store.redis.listen import Ear
+from tickwork.store.redis.scripts import Script, compose
+from tickwork.store.redis.server import Server, check_server
+from tickwork.store.redis.target import Target
+from tickwork.store.redis.wire import Wire
+
+PATIENCE = 15.0  # how long a call waits for a Redis that moves or restarts
+SLACK = 3_600_000  # a key whose end scripts judge themselves is left to Redis to remove only so much later
+
+_log = logging.getLogger("tickwork.store.redis")
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Here:
+    """What belongs to one event loop: its connections, and the ear that listens for wake-ups."""
+
+    def __init__(self, wire: Wire, ear: Ear) -> None:
+        self.wire = wire
+        self.ear = ear
+
+
+class Core:
+    def __init__(
+        self,
+        target: Target,
+        namespace: str = "scheduler",
+        policy: Policy | None = None,
+        *,
+        partitions: int = 1,
+        pool_size: int = 10,
+        patience: float = PATIENCE,
+        durability: str = "memory",
+    ) -> None:
+        self.target = target
+        self.url = target.url
+        self.policy = policy or Policy()
+        self.layout = Layout(namespace, partitions)
+        self.hints = Hints()
+        self.hints.on_idle = self._listen_for
+        self.server = Server()
+        self.durability = durability
+        self._pool_size = pool_size
+        self._patience = patience
+        self._channel = f"{self.layout.root}ended:{os.getpid()}.{new_nonce()}"
+        self._policy = self._pack_policy(self.policy.events)
+        self._quiet_policy = self._pack_policy(False)
+        self._heres: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Here] = weakref.WeakKeyDictionary()
+        self._opening = threading.Lock()
+        self._skew = SystemClock().now() - time.monotonic_ns() // 1_000_000
+        self._epoch: bytes | None = None
+        self._queues: dict[str, None] = {}
+        self._open = False
+
+    def _pack_policy(self, events: bool) -> bytes:
+        policy = self.policy
+        return _encode(
+            {
+                "dlq": policy.dlq, "dlq_max": policy.dlq_max, "max_losses": policy.max_losses, "dedup": policy.dedup,
+                "lease_ttl": policy.lease_ttl, "renew_interval": policy.renew_interval, "retention": policy.retention,
+                "retention_max": policy.retention_max, "events": events, "events_max": policy.events_max,
+                "log_lines_max": policy.log_lines_max, "wake": len(self.layout.parts) == 1, "dedup_slack": SLACK,
+            }
+        )  # fmt: skip
+
+    # --- life
+
+    async def open(self) -> None:
+        if self._open:
+            return
+        self.server = await check_server(self._here().wire, self.layout.root, self.durability)
+        await self._enter()
+        self._open = True
+
+    async def _enter(self) -> None:
+        """Make the namespace known, and notice when it is not the one that was opened before."""
+        for prefix in dict.fromkeys((self.layout.root, *self.layout.parts)):
+            reply = await self.run("open", prefix, VERSION, len(self.layout.parts), new_nonce())
+            now, version, partitions, epoch = reply
+            if prefix == self.layout.root:
+                self._skew = now - time.monotonic_ns() // 1_000_000
+                self._check_layout(version.decode(), int(partitions))
+                before, self._epoch = self._epoch, epoch
+                if before is not None and before != epoch:
+                    self._came_back_empty()
+
+    def _check_layout(self, version: str, partitions: int) -> None:
+        where = f"namespace {self.layout.namespace!r} at {self.url}"
+        if version != VERSION:
+            raise StoreError(f"{where} has layout {version}, this Tickwork knows {VERSION}: use another namespace")
+        if partitions != len(self.layout.parts):
+            raise StoreError(f"{where} has partitions={partitions}, not {len(self.layout.parts)}: give that number")
+
+    def _came_back_empty(self) -> None:
+        _log.error("Redis at %s came back without its data: all tasks of %s are lost", self.url, self.layout.namespace)
+        self.hints.notify(RESET)
+        self.hints.notify_all()
+
+    async def close(self) -> None:
+        self._open = False
+        here = self._heres.pop(asyncio.get_running_loop(), None)
+        if here is not None:
+            await here.ear.close()
+            await here.wire.close()
+
+    def now(self) -> int:
+        return time.monotonic_ns() // 1_000_000 + self._skew
+
+    # --- wake-ups
+
+    def hint(self, topic: str) -> Hint:
+        hint = self.hints.add(topic)
+        self._here().ear.add(topic)
+        return hint
+
+    def _listen_for(self, topic: str) -> None:
+        self._here().ear.idle(topic)
+
+    # --- calls
+
+    def _here(self) -> Here:
+        loop = asyncio.get_running_loop()
+        here = self._heres.get(loop)
+        if here is None:
+            wire = Wire(self.target, self._pool_size, self._patience)
+            wire.on_reconnect = self._reconnected
+            ear = Ear(wire, self.hints, self.layout.root, self._channel, self._queues)
+            here = self._heres[loop] = Here(wire, ear)
+        return here
+
+    def _reconnected(self) -> None:
+        """The server may have restarted, perhaps with nothing in it."""
+        if self._open:
+            task = asyncio.ensure_future(self._reopen())
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def _reopen(self) -> None:
+        try:
+            self.server = await check_server(self._here().wire, self.layout.root, self.durability)
+            await self._enter()
+        except StoreError as error:
+            _log.error("%s", error)
+
+    async def run(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
+        """Run a script on the keys of one prefix."""
+        policy = self._quiet_policy if quiet else self._policy
+        return await self._here().wire.script(
+            self._script(name), prefix, self.layout.root, policy, *args, purpose=purpose
+        )
+
+    def _script(self, name: str) -> Script:
+        return compose(name, self.server.modern)
+
+    async def ask(self, key: str, *command: Any) -> Any:
+        """A plain command that only reads."""
+        return await self._here().wire.call(key, *command)
+
+    async def ask_all(self, key: str, commands: list[tuple[Any, ...]]) -> list[Any]:
+        return await self._here().wire.calls(key, commands)
+
+    def _part(self, task_id: str) -> str:
+        parts = self.layout.parts
+        return parts[0] if len(parts) == 1 else parts[self.layout.part_of(task_id)]

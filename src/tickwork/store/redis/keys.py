@@ -1,0 +1,105 @@
+"""Every key of a namespace: its name, type and bound. `docs/redis.md` is made from this table.
+
+All keys begin with the namespace as a hash tag, `{shop}:`, so that one Redis Cluster slot holds them. With several
+partitions each has a tag of its own, `{shop/0}:`, for the tasks; the rest stays under `{shop}:`.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import NamedTuple
+
+from tickwork.errors import ConfigError
+
+NAMESPACE = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+VERSION = "1"  # of the layout; another one is refused
+
+
+class Key(NamedTuple):
+    name: str
+    kind: str
+    holds: str
+    bound: str
+
+
+# In every partition.
+TASK_KEYS = (
+    Key(
+        "task:<id>", "String", "a task: lengths, label, body (what was asked), state (what became of it)", "one a task"
+    ),
+    Key(
+        "stream:<band>:<queue>",
+        "Stream",
+        "ready tasks, read by the group `workers`; pending entries run",
+        "ready tasks",
+    ),
+    Key("front:<band>:<queue>", "ZSet", "ready tasks that came back without blame; taken first", "ready tasks"),
+    Key("side:<band>:<queue>/<type>", "ZSet", "ready tasks that no claimer could start yet", "ready tasks"),
+    Key("aside", "Set", "the front and side lanes that hold something", "lanes"),
+    Key("lanes", "Set", "all lanes seen, as `<band>:<queue>`", "queues x 3"),
+    Key(
+        "delayed", "ZSet", "pending tasks by due time; members are submit order (11 hex digits) and id", "delayed tasks"
+    ),
+    Key("retrying", "ZSet", "tasks that wait for their backoff, likewise", "delayed tasks"),
+    Key("blocked", "ZSet", "tasks that wait for others, by submit order", "blocked tasks"),
+    Key("leases", "ZSet", "running tasks by the end of their lease: the truth about who runs what", "running tasks"),
+    Key("ended:<status>", "Stream", "ended tasks in the order in which they ended", "`retention`, `dlq_max`"),
+    Key("claims", "Hash", "each worker's last claim: its nonce and ids", "workers"),
+    Key("dedup:<key>", "String", "until when, and the task that holds the key", "its TTL"),
+    Key("dependants:<id>", "ZSet", "blocked tasks that wait for this one", "dependencies"),
+    Key("awaited", "Set", "tasks that have dependants", "dependencies"),
+    Key("outbox", "ZSet", "ended tasks that others must be told of, in turn", "untold tasks"),
+    Key("outbox:status", "Hash", "how they ended, and their schedule", "untold tasks"),
+    Key("watchers", "Hash", "channels on which to tell of a task's end", "tasks waited for"),
+    Key("pauses", "Hash", "`queue:<name>` or `type:<name>`: since when, and a note", "pauses"),
+    Key("wake:<queue>", "List", "one token when there may be work; idle workers block on it", "1"),
+    Key("pulse", "String", "when the store was last in touch, and until when nothing expires", "1"),
+    Key("seq", "String", "counts submits", "1"),
+    Key("position", "String", "counts places in lanes and ends", "1"),
+    Key("facts", "String", "counts facts", "1"),
+    Key("events", "Stream", "the log; an entry holds the facts of one step", "100,000 facts"),
+    Key("dropped", "String", "counts what a full dead-letter queue dropped", "1"),
+)
+# Once in a namespace.
+NAMESPACE_KEYS = (
+    Key("meta", "Hash", "version of this layout, number of partitions, epoch of the data", "3"),
+    Key("workers", "Hash", "what each worker says of itself (msgpack)", "workers"),
+    Key("workers:times", "Hash", "started, last beat, end of lease, and when it was lost", "workers"),
+    Key("workers:nodes", "Hash", "the node of each worker", "workers"),
+    Key("workers:online", "ZSet", "workers by the end of their lease", "workers"),
+    Key("schedule:leader", "Hash", "who leads: id, term, until, ttl", "4"),
+    Key("schedules", "Hash", "the schedules (msgpack)", "schedules"),
+    Key("schedules:next", "ZSet", "active schedules by their next tick", "schedules"),
+    Key("lock:<name>", "String", "a lock: fence, until when, owner", "its TTL"),
+    Key("fences", "String", "counts lock holders", "1"),
+)
+KEYS = TASK_KEYS + NAMESPACE_KEYS
+CHANNELS = ("control", "outbox", "schedules", "events", "ended:<process>")
+
+
+class Layout:
+    """The prefixes of one namespace."""
+
+    def __init__(self, namespace: str, partitions: int = 1) -> None:
+        if NAMESPACE.fullmatch(namespace) is None:
+            raise ConfigError(f"namespace {namespace!r}: on Redis it is 1 to 64 letters, digits and ._:-")
+        self.namespace = namespace
+        self.root = f"{{{namespace}}}:"
+        self.parts = [self.root] if partitions == 1 else [f"{{{namespace}/{part}}}:" for part in range(partitions)]
+
+    def part_of(self, task_id: str) -> int:
+        return zlib.crc32(task_id.encode()) % len(self.parts) if len(self.parts) > 1 else 0
+
+
+def slot_of(key: str) -> int:
+    """The cluster slot of a key: CRC16 (XMODEM) of its hash tag."""
+    start = key.find("{")
+    end = key.find("}", start + 1)
+    tag = key[start + 1 : end] if start >= 0 and end > start + 1 else key
+    crc = 0
+    for byte in tag.encode():
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = ((crc << 1) ^ 0x1021 if crc & 0x8000 else crc << 1) & 0xFFFF
+    return crc % 16384

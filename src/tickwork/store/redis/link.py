@@ -1,0 +1,196 @@
+"""One connection to a Redis server: commands go out in order, replies come back in order.
+
+It is thin because it is on the hot path: a client library costs five times as much a call. Any number of coroutines may
+have commands under way. A link that is silent while replies are due is cut off by its watchdog; everything that was
+under way then fails with `LinkLost`, and whether it was executed is unknown. Nothing here ever sends a command twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import hiredis
+
+from tickwork.errors import StoreError
+
+Reply = Any
+_MORE = object()
+
+
+def pack(*command: Any) -> bytes:
+    packed: bytes = hiredis.pack_command(command)
+    return packed
+
+
+class LinkLost(Exception):
+    """The connection ended while replies were due, or could not be made."""
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Access(NamedTuple):
+    """How to get in: who, with what, over which kind of socket."""
+
+    username: str = ""
+    password: str = ""
+    db: int = 0
+    tls: ssl.SSLContext | None = None
+    connect_timeout: float = 3.0
+
+
+class Link(asyncio.Protocol):
+    def __init__(self, timeout: float, on_push: Callable[[list[Any]], None] | None = None) -> None:
+        self.lost: LinkLost | None = None
+        self._timeout = timeout
+        self._on_push = on_push
+        self._loop = asyncio.get_running_loop()
+        self._reader = hiredis.Reader(notEnoughData=_MORE)
+        self._due: deque[asyncio.Future[Reply]] = deque()
+        self._buffer: list[bytes] | None = None  # None: nothing was written in this round of the loop
+        self._heard_at = self._loop.time()
+        self._watchdog: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport
+
+    # --- the protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_at = self._loop.time()
+        reader = self._reader
+        reader.feed(data)
+        try:
+            while (reply := reader.gets()) is not _MORE:
+                if self._on_push is not None:
+                    self._on_push(reply)
+                elif not self._due:
+                    self.cut("the server sent a reply that nobody asked for")
+                elif not (waiter := self._due.popleft()).done():  # done: its caller has given up
+                    waiter.set_result(reply)
+        except hiredis.ProtocolError as error:
+            self.cut(f"the server does not speak the Redis protocol: {error}")
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._end(LinkLost(str(error) if error else "the server closed the connection"))
+
+    # --- commands
+
+    def send(self, command: bytes) -> asyncio.Future[Reply]:
+        """Send a packed command. The first one in a round of the loop goes at once, the rest go together."""
+        if self.lost is not None:
+            raise self.lost
+        waiter: asyncio.Future[Reply] = self._loop.create_future()
+        if not self._due:
+            self._heard_at = self._loop.time()
+        self._due.append(waiter)
+        self.write(command)
+        return waiter
+
+    def write(self, command: bytes) -> None:
+        if self._buffer is None:
+            self._buffer = []
+            self._transport.write(command)
+            self._loop.call_soon(self._flush)
+        else:
+            self._buffer.append(command)
+
+    async def call(self, *command: Any) -> Reply:
+        return await self.send(pack(*command))
+
+    def _flush(self) -> None:
+        buffer, self._buffer = self._buffer, None
+        if buffer and self.lost is None:
+            self._transport.write(b"".join(buffer))
+
+    @property
+    def under_way(self) -> int:
+        return len(self._due)
+
+    # --- the end
+
+    def _watch(self) -> None:
+        silent = self._loop.time() - self._heard_at
+        if (self._due or self._on_push is not None) and silent >= self._timeout:
+            self.cut(f"no answer for {silent:.1f} s")
+            return
+        self._watchdog = self._loop.call_later(self._timeout / 4, self._watch)
+
+    def cut(self, why: str) -> None:
+        self._end(LinkLost(why))
+        self._transport.abort()
+
+    def _end(self, error: LinkLost) -> None:
+        if self.lost is None:
+            self.lost = error
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        while self._due:
+            waiter = self._due.popleft()
+            if not waiter.done():
+                waiter.set_exception(LinkLost(*error.args))
+        if self._on_push is not None:
+            self._on_push([])
+
+    async def close(self) -> None:
+        self.lost = self.lost or LinkLost("the store was closed")
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        self._transport.abort()
+        await asyncio.sleep(0)
+
+
+async def connect(
+    address: Address, access: Access, timeout: float, on_push: Callable[[list[Any]], None] | None = None
+) -> Link:
+    """A link that is ready for commands (in push mode: for SUBSCRIBE)."""
+    link = Link(timeout)
+    try:
+        async with asyncio.timeout(access.connect_timeout):
+            await asyncio.get_running_loop().create_connection(
+                lambda: link, address.host, address.port, ssl=access.tls, server_hostname=None
+            )
+            await _introduce(link, access)
+    except TimeoutError:
+        _abort(link)
+        raise LinkLost(f"{address} did not answer within {access.connect_timeout:g} s") from None
+    except ssl.SSLError as error:
+        raise StoreError(f"TLS to {address} failed: {error}") from error
+    except (OSError, LinkLost) as error:
+        _abort(link)
+        raise LinkLost(f"{address}: {error}") from error
+    except BaseException:
+        _abort(link)
+        raise
+    link._on_push = on_push
+    return link
+
+
+def _abort(link: Link) -> None:
+    if hasattr(link, "_transport"):
+        link.cut("given up")
+
+
+async def _introduce(link: Link, access: Access) -> None:
+    commands: list[tuple[Any, ...]] = []
+    if access.password or access.username:
+        commands.append(("AUTH", *([access.username] if access.username else []), access.password))
+    if access.db:
+        commands.append(("SELECT", access.db))
+    for command in commands:
+        reply = await link.call(*command)
+        if isinstance(reply, hiredis.ReplyError):
+            if str(reply).startswith(("LOADING", "MASTERDOWN")):
+                raise LinkLost(str(reply))
+            raise StoreError(f"Redis refused {command[0]}: {reply}")

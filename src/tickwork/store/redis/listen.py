@@ -1,0 +1,155 @@
+"""Hearing wake-ups: one connection subscribed to the namespace's channels, one that blocks on the wake lists.
+
+A token in a wake list is for one idle worker, wherever it is; a message on a channel is for all who care. Both are
+hints: after every reconnect everybody looks again, and a link that hears nothing, not even its own pings, is cut.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import hiredis
+
+from tickwork.errors import StoreError
+from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
+from tickwork.store.redis.link import Link, LinkLost, connect, pack
+from tickwork.store.redis.wire import Wire
+
+BLOCK = 2.0  # seconds in one blocking read
+SILENCE = 5.0  # of a link that should have answered
+PING = 1.5
+PAUSE_MAX = 0.5
+
+TOPICS = {CONTROL: "control", OUTBOX: "outbox", SCHEDULES: "schedules", EVENTS: "events"}
+
+_log = logging.getLogger("tickwork.store.redis")
+
+
+class Ear:
+    def __init__(self, wire: Wire, hints: Hints, root: str, channel: str, queues: dict[str, None]) -> None:
+        self._wire = wire
+        self._hints = hints
+        self._root = root
+        self._own_channel = channel
+        self._queues = queues
+        self._channels: dict[str, str] = {}  # channel -> topic
+        self._link: Link | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._waking: asyncio.Task[None] | None = None
+        self._wanted = asyncio.Event()
+
+    def add(self, topic: str) -> None:
+        """Somebody is interested in a topic from now on."""
+        if topic in TOPICS:
+            channel = self._root + TOPICS[topic]
+        elif topic.startswith("*"):
+            return
+        else:
+            channel = self._own_channel
+        if channel in self._channels:
+            return
+        self._channels[channel] = topic if topic in TOPICS else ""
+        if self._listening is None:
+            self._listening = asyncio.ensure_future(self._keep(self._listen))
+        elif self._link is not None and self._link.lost is None:
+            self._link.write(pack("SUBSCRIBE", channel))
+
+    def idle(self, topic: str) -> None:
+        """Somebody begins to wait on a topic."""
+        if topic == WORK:
+            self._wanted.set()
+            if self._waking is None:
+                self._waking = asyncio.ensure_future(self._keep(self._wake))
+
+    async def close(self) -> None:
+        tasks = [task for task in (self._listening, self._waking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do it for ever, on a new connection whenever one ends."""
+        pause = 0.02
+        while True:
+            began = asyncio.get_running_loop().time()
+            try:
+                await work()
+            except (LinkLost, StoreError) as error:
+                _log.debug("a listening connection ended: %s", error)
+                self._wire.topology.doubt()
+            lasted = asyncio.get_running_loop().time() - began
+            pause = 0.02 if lasted > 1 else min(pause * 2, PAUSE_MAX)
+            await asyncio.sleep(pause)
+
+    async def _connect(self, on_push: Callable[[list[Any]], None] | None = None) -> Link:
+        address = await self._wire.topology.find(self._wire.slot(self._root))
+        return await connect(address, self._wire.target.access, SILENCE, on_push)
+
+    # --- channels
+
+    async def _listen(self) -> None:
+        ended = asyncio.Event()
+
+        def hear(message: Any) -> None:
+            if isinstance(message, hiredis.ReplyError):
+                _log.error("cannot listen for wake-ups: %s", message)
+                ended.set()
+            elif not message:
+                ended.set()
+            elif message[0] == b"message":
+                self._tell(message[1].decode(), message[2])
+
+        link = self._link = await self._connect(hear)
+        try:
+            link.write(pack("SUBSCRIBE", *self._channels))
+            self._hints.notify_all()  # what was said meanwhile was not heard
+            while not ended.is_set():
+                link.write(pack("PING"))
+                try:
+                    await asyncio.wait_for(ended.wait(), PING)
+                except TimeoutError:
+                    continue
+        finally:
+            self._link = None
+            await link.close()
+        raise link.lost or LinkLost("the subscription ended")
+
+    def _tell(self, channel: str, message: bytes) -> None:
+        topic = self._channels.get(channel, "")
+        if topic:
+            self._hints.notify(topic)
+        else:
+            self._hints.notify_ended(message.decode().split("\n"))
+
+    # --- wake lists
+
+    async def _wake(self) -> None:
+        link = await self._connect()
+        try:
+            self._hints.notify(WORK)
+            while True:
+                await self._wanted.wait()
+                if not self._hints.idles(WORK):
+                    self._wanted.clear()
+                    continue
+                keys = [f"{self._root}wake:{queue}" for queue in self._queues]
+                if not keys:  # no worker has claimed yet
+                    await asyncio.sleep(0.01)
+                    continue
+                await self._take(link, await link.call("BLPOP", *keys, BLOCK))
+        finally:
+            await link.close()
+
+    async def _take(self, link: Link, reply: Any) -> None:
+        if isinstance(reply, hiredis.ReplyError):
+            raise LinkLost(str(reply))
+        if reply is None:
+            return
+        if self._hints.idles(WORK):
+            self._hints.notify(WORK)
+            await asyncio.sleep(0)  # so that the one who was woken is no longer idle
+        else:  # nobody here has a free slot (any more): let it wake another
+            await link.call("RPUSH", reply[0], reply[1])

@@ -1,0 +1,23 @@
+-- flags: allow-oom
+-- parts: homes ends
+-- Cancel: blocked, pending, retrying, ready -> cancelled; running is flagged when forced. Arguments: id, 1 for force,
+-- reason. Reply: the status found, or nothing.
+local task = load(ARGV[3])
+if not task then
+  return reply(false)
+end
+local found = task.status
+local extras = extras_of(task)
+if found == RUNNING then
+  if ARGV[4] == '1' then
+    task.cancel, extras[MESSAGE] = 1, ARGV[5]
+    task.extras = cmsgpack.pack(extras)
+    save(task)
+    tell_task('task.cancel_asked', task, ARGV[5])
+    hints['control'] = true
+  end
+elseif not ENDS[found] then
+  leave(task)
+  cancel(task, extras, ARGV[5], ARGV[5])
+end
+return reply(found)

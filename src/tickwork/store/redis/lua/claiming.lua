@@ -1,0 +1,272 @@
+-- Taking work: promote what is due, then the strict bands; inside a band the queues in the order given, inside a queue
+-- front, side and main lane. What may not start moves once to the side lane of its type.
+local PARK_MAX = 100 -- tasks a claim may move aside, so that one call stays bounded
+
+-- When the store was last in touch, and until when nobody's lease counts as expired: see `rules.pulse`.
+local function pulse()
+  local pulse_at, hold_until = 0, 0
+  local known = call('GET', KEY .. 'pulse')
+  if known then
+    pulse_at, hold_until = string.match(known, '^(%d+) (%d+)$')
+    pulse_at, hold_until = tonumber(pulse_at), tonumber(hold_until)
+  else
+    pulse_at = now
+  end
+  local silence, quiet = now - pulse_at, POLICY.lease_ttl - POLICY.renew_interval
+  if known and silence >= 0 and silence < math.min(1000, math.floor(quiet / 4)) then
+    return hold_until
+  end
+  if silence > quiet or silence < 0 then
+    hold_until = now + POLICY.lease_ttl
+  end
+  call('SET', KEY .. 'pulse', whole(now) .. ' ' .. whole(hold_until))
+  return hold_until
+end
+
+local function promote_task(task)
+  task.status, task.place = READY, MAIN
+  enter(task)
+  save(task)
+  tell_task('task.due', task, '')
+end
+
+local function due_in(home, limit, found)
+  local members = call('ZRANGEBYSCORE', KEY .. home, '-inf', whole(now), 'WITHSCORES', 'LIMIT', 0, limit)
+  for i = 1, #members, 2 do
+    found[#found + 1] = { at = tonumber(members[i + 1]), member = members[i], home = home }
+  end
+end
+
+local function sooner(a, b)
+  if a.at ~= b.at then
+    return a.at < b.at
+  end
+  return a.member < b.member
+end
+
+local function promote(limit)
+  local found = {}
+  due_in('delayed', limit, found)
+  due_in('retrying', limit, found)
+  table.sort(found, sooner)
+  for i = 1, math.min(limit, #found) do
+    call('ZREM', KEY .. found[i].home, found[i].member)
+    local task = load(string.sub(found[i].member, 12))
+    if task then
+      promote_task(task)
+    end
+  end
+end
+
+-- Milliseconds until the next delayed task is due, -1 for none.
+local function next_due_in()
+  local first
+  for _, home in ipairs({ 'delayed', 'retrying' }) do
+    local head = call('ZRANGE', KEY .. home, 0, 0, 'WITHSCORES')
+    if head[2] and (not first or tonumber(head[2]) < first) then
+      first = tonumber(head[2])
+    end
+  end
+  return first and math.max(first - now, 0) or -1
+end
+
+local function park(task)
+  task.place = SIDE
+  enter(task)
+  save(task)
+  tell_task('task.parked', task, task.type)
+end
+
+-- A wish is read off the arguments from `at` on: worker, nonce, lease, limit, number of queues, queues, types.
+local function wish_of(at)
+  local want = { worker = ARGV[at], nonce = ARGV[at + 1], lease_ttl = tonumber(ARGV[at + 2]),
+    limit = tonumber(ARGV[at + 3]), queues = {}, types = {} }
+  local types_at = at + 5 + tonumber(ARGV[at + 4])
+  for i = at + 5, types_at - 1 do
+    want.queues[#want.queues + 1] = ARGV[i]
+  end
+  for i = types_at, #ARGV do
+    want.types[ARGV[i]] = true
+  end
+  return want
+end
+
+-- The value of a task as `records.py` reads it, with its new state.
+local function whole_value(task)
+  return string.sub(task.value, 1, task.offset) .. packed(task)
+end
+
+local function load_whole(id)
+  local value = call('GET', KEY .. 'task:' .. id)
+  if not value then
+    return nil
+  end
+  local label, body = struct.unpack(LENGTHS, value)
+  local offset = 6 + label + body
+  local task = task_of(id, value, offset, value, offset + 1)
+  task.value = value
+  return task
+end
+
+local function replay(want, batch)
+  local answer = { next_due_in() }
+  for id in string.gmatch(string.sub(batch, #want.nonce + 2), '[^\n]+') do
+    local task = load_whole(id)
+    if task and task.status == RUNNING and task.nonce == want.nonce then
+      answer[#answer + 1] = id
+      answer[#answer + 1] = whole_value(task)
+    end
+  end
+  return answer
+end
+
+local function start_all(want, taken)
+  local answer, leases, ids = { 0 }, {}, {}
+  local lease_until = whole(now + want.lease_ttl)
+  for i, task in ipairs(taken) do
+    task.status, task.attempt, task.fence = RUNNING, task.attempt + 1, math.max(task.fence + 1, now * 1000)
+    task.nonce, task.worker, task.started_at, task.finished_at = want.nonce, want.worker, now, 0
+    local state = packed(task)
+    call('SETRANGE', KEY .. 'task:' .. task.id, task.offset, state)
+    leases[2 * i - 1], leases[2 * i], ids[i] = lease_until, task.id, task.id
+    answer[2 * i], answer[2 * i + 1] = task.id, string.sub(task.value, 1, task.offset) .. state
+    tell_task('task.claimed', task, '')
+  end
+  if #taken > 0 then
+    call('ZADD', KEY .. 'leases', unpack(leases))
+  end
+  call('HSET', KEY .. 'claims', want.worker, want.nonce .. '\n' .. table.concat(ids, '\n'))
+  return answer
+end
+
+
+local function take_or_park(search, task)
+  if search.types[task.type] then
+    search.taken[#search.taken + 1] = task
+    search.more = search.more - 1
+    return true
+  end
+  search.left = search.left - 1
+  park(task)
+end
+
+local function take_front(search, lane)
+  while search.more > 0 do
+    local id = call('ZRANGE', KEY .. 'front:' .. lane, 0, 0)[1]
+    if not id then
+      return
+    end
+    local task = load_whole(id)
+    if task and not search.types[task.type] and search.left == 0 then
+      search.spent = true
+      return
+    end
+    call('ZREM', KEY .. 'front:' .. lane, id)
+    if call('EXISTS', KEY .. 'front:' .. lane) == 0 then
+      call('SREM', KEY .. 'aside', 'front:' .. lane)
+    end
+    if task then
+      take_or_park(search, task)
+    end
+  end
+end
+
+local function take_sides(search, lane)
+  local heads = {}
+  for kind in pairs(search.types) do
+    local shelf = 'side:' .. lane .. '/' .. kind
+    if search.aside[shelf] then
+      local members = call('ZRANGE', KEY .. shelf, 0, search.more - 1, 'WITHSCORES')
+      for i = 1, #members, 2 do
+        heads[#heads + 1] = { at = tonumber(members[i + 1]), member = members[i] }
+      end
+    end
+  end
+  table.sort(heads, sooner)
+  for i = 1, math.min(search.more, #heads) do
+    local task = load_whole(heads[i].member)
+    if task then
+      off_shelf(task)
+      search.taken[#search.taken + 1] = task
+      search.more = search.more - 1
+    end
+  end
+end
+
+local function read_stream(lane, count)
+  local stream = KEY .. 'stream:' .. lane
+  local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, 'any', 'COUNT', count, 'STREAMS', stream, '>')
+  if read and read.err then -- there is no such lane yet, or somebody took its group away
+    if call('EXISTS', stream) == 0 then
+      return {}
+    end
+    call('XGROUP', 'CREATE', stream, GROUP, '0')
+    read = call('XREADGROUP', 'GROUP', GROUP, 'any', 'COUNT', count, 'STREAMS', stream, '>')
+  end
+  return read and read[1][2] or {}
+end
+
+local function take_main(search, lane)
+  while search.more > 0 do
+    if search.left == 0 then
+      search.spent = true
+      return
+    end
+    local count = math.min(search.more, search.left)
+    local entries = read_stream(lane, count)
+    for _, entry in ipairs(entries) do
+      local task = load_whole(entry[2][2])
+      if not (task and take_or_park(search, task)) then
+        call('XACK', KEY .. 'stream:' .. lane, GROUP, entry[1])
+        call('XDEL', KEY .. 'stream:' .. lane, entry[1])
+      end
+    end
+    if #entries < count then
+      return
+    end
+  end
+end
+
+local function startable(want)
+  local search = { types = want.types, more = want.limit, left = PARK_MAX, taken = {}, aside = {} }
+  local paused = {}
+  for _, name in ipairs(call('HKEYS', KEY .. 'pauses')) do
+    paused[name] = true
+    local kind = string.match(name, '^type:(.*)$')
+    if kind then
+      search.types[kind] = nil
+    end
+  end
+  for _, shelf in ipairs(call('SMEMBERS', KEY .. 'aside')) do
+    search.aside[shelf] = true
+  end
+  for _, band in ipairs({ 'high', 'normal', 'low' }) do
+    for _, queue in ipairs(want.queues) do
+      local lane = band .. ':' .. queue
+      if not paused['queue:' .. queue] and search.more > 0 and not search.spent then
+        if next(search.aside) then
+          take_front(search, lane)
+          take_sides(search, lane)
+        end
+        take_main(search, lane)
+        if search.more == 0 then
+          woken[queue] = true -- there may be more than this claimer can take
+        end
+      end
+    end
+  end
+  return search
+end
+
+local function claim(want)
+  pulse()
+  local last = call('HGET', KEY .. 'claims', want.worker)
+  if last and string.sub(last, 1, #want.nonce + 1) == want.nonce .. '\n' then
+    return replay(want, last)
+  end
+  promote(want.limit + PARK_MAX)
+  local search = startable(want)
+  local answer = start_all(want, search.taken)
+  answer[1] = search.spent and 0 or next_due_in()
+  return answer
+end

@@ -1,0 +1,16 @@
+-- Schedules whose time has come. Arguments: limit. Reply: the time now, milliseconds until the next one is due (-1 for
+-- none), then the schedules.
+local limit = tonumber(ARGV[3])
+local ids = call('ZRANGEBYSCORE', KEY .. 'schedules:next', '-inf', whole(now), 'LIMIT', 0, limit + 1)
+local later = -1
+if #ids > limit then
+  later, ids[#ids] = 0, nil
+else
+  local first = call('ZRANGEBYSCORE', KEY .. 'schedules:next', '(' .. whole(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  later = first[2] and tonumber(first[2]) - now or -1
+end
+local answer = { now, later }
+for _, id in ipairs(ids) do
+  answer[#answer + 1] = call('HGET', KEY .. 'schedules', id)
+end
+return reply(answer)

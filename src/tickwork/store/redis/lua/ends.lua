@@ -1,0 +1,111 @@
+-- What the end of a task brings with it: the outbox, the dedup key, who waits for its result, the dead-letter bound.
+local function to_outbox(task, schedule)
+  call('ZADD', KEY .. 'outbox', 'NX', positions(1), task.id)
+  call('HSET', KEY .. 'outbox:status', task.id, task.status .. schedule)
+  hints['outbox'] = true
+end
+
+local function free_dedup(task)
+  local dedup = label_of(task).dedup
+  if dedup ~= '' then
+    local held = call('GET', KEY .. 'dedup:' .. dedup)
+    if held and string.sub(held, string.find(held, ' ', 1, true) + 1) == task.id then
+      call('DEL', KEY .. 'dedup:' .. dedup)
+    end
+  end
+end
+
+local function await(upstream, task_id)
+  call('ZADD', KEY .. 'dependants:' .. upstream, 0, task_id)
+  call('SADD', KEY .. 'awaited', upstream)
+end
+
+local function unawait(upstream, task_id)
+  call('ZREM', KEY .. 'dependants:' .. upstream, task_id)
+  if call('EXISTS', KEY .. 'dependants:' .. upstream) == 0 then
+    call('SREM', KEY .. 'awaited', upstream)
+  end
+end
+
+local function tell_watchers(task)
+  local channels = call('HGET', KEY .. 'watchers', task.id)
+  call('HDEL', KEY .. 'watchers', task.id)
+  task.watched = 0
+  for channel in string.gmatch(channels or '', '[^\n]+') do
+    local ids = ended[channel] or {}
+    ids[#ids + 1] = task.id
+    ended[channel] = ids
+  end
+end
+
+local function forget(task)
+  call('DEL', KEY .. 'task:' .. task.id)
+  if task.watched == 1 then
+    tell_watchers(task)
+  end
+end
+
+local dropped = {} -- for the log of whoever called
+
+local function bound_dead()
+  local dead = KEY .. 'ended:dead'
+  while call('XLEN', dead) > POLICY.dlq_max do
+    local oldest = call('XRANGE', dead, '-', '+', 'COUNT', 1)[1]
+    call('XDEL', dead, oldest[1])
+    local task = load(oldest[2][2])
+    if task then
+      call('INCR', KEY .. 'dropped')
+      tell_task('task.dropped', task, 'the dead-letter queue is full')
+      dropped[#dropped + 1] = task.id .. '\n' .. task.type
+      forget(task)
+    end
+  end
+end
+
+-- After `task.status` has become an end and the task is home.
+local function settle_end(task)
+  if task.tell == 1 then
+    local schedule = label_of(task).schedule
+    if schedule ~= '' or call('EXISTS', KEY .. 'dependants:' .. task.id) == 1 then
+      to_outbox(task, schedule)
+    end
+  end
+  if task.status == CANCELLED then
+    free_dedup(task)
+  end
+  if task.watched == 1 then
+    tell_watchers(task)
+    save(task)
+  end
+  if task.status == DEAD then
+    bound_dead()
+  end
+end
+
+local function finish_as(task, status, kind, detail, duration)
+  task.status, task.finished_at, task.cancel = status, now, 0
+  enter(task)
+  save(task)
+  tell_task(kind, task, detail, duration)
+  settle_end(task)
+end
+
+local function cancel(task, extras, reason, detail)
+  extras[MESSAGE] = reason
+  for _, upstream in ipairs(extras[WAITING]) do
+    unawait(upstream, task.id)
+  end
+  extras[WAITING] = {}
+  task.extras = cmsgpack.pack(extras)
+  finish_as(task, CANCELLED, 'task.cancelled', detail)
+end
+
+-- Into the dead-letter queue, or merely failed where there is none.
+local function die(task, extras)
+  task.extras = cmsgpack.pack(extras)
+  if POLICY.dlq then
+    finish_as(task, DEAD, 'task.died', extras[ERROR])
+  else
+    finish_as(task, FAILED, 'task.failed', extras[ERROR])
+  end
+end

@@ -1,0 +1,21 @@
+-- flags: allow-oom
+-- parts: homes claiming
+-- Renew leases. Arguments: lease, then id, fence, nonce of each. Reply: for each 'h'eld, 'c'ancel (held, but asked to
+-- stop) or 'l'ost.
+pulse()
+local answers, leases = {}, {}
+for i = 1, (#ARGV - 3) / 3 do
+  local at = 4 + (i - 1) * 3
+  local task = load(ARGV[at])
+  if task and task.status == RUNNING and task.fence == tonumber(ARGV[at + 1]) and task.nonce == ARGV[at + 2] then
+    leases[#leases + 1] = whole(now + tonumber(ARGV[3]))
+    leases[#leases + 1] = task.id
+    answers[i] = task.cancel == 1 and 'c' or 'h'
+  else
+    answers[i] = 'l'
+  end
+end
+if #leases > 0 then
+  call('ZADD', KEY .. 'leases', unpack(leases))
+end
+return reply(answers)

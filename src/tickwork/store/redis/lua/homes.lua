@@ -1,0 +1,102 @@
+-- Each status has one home: `enter` puts a task there, `leave` takes it out. Neither writes the task itself.
+local lanes_seen = {}
+
+local function positions(count)
+  return call('INCRBY', KEY .. 'position', count) - count + 1
+end
+
+-- Ties of time go by the order of submits.
+local function in_turn(task)
+  return string.format('%011x', task.seq) .. task.id
+end
+
+local function lane_of(task)
+  return BANDS[task.band] .. ':' .. task.queue
+end
+
+local function shelf_of(task)
+  if task.place == FRONT then
+    return 'front:' .. lane_of(task)
+  end
+  return 'side:' .. lane_of(task) .. '/' .. task.type
+end
+
+local function ensure_stream(lane)
+  if not lanes_seen[lane] then
+    lanes_seen[lane] = true
+    if call('EXISTS', KEY .. 'stream:' .. lane) == 0 then
+      call('XGROUP', 'CREATE', KEY .. 'stream:' .. lane, GROUP, '0', 'MKSTREAM')
+      call('SADD', KEY .. 'lanes', lane)
+    end
+  end
+end
+
+local function to_shelf(task)
+  local shelf = shelf_of(task)
+  call('ZADD', KEY .. shelf, task.position, task.id)
+  call('SADD', KEY .. 'aside', shelf)
+  call('SADD', KEY .. 'lanes', lane_of(task))
+end
+
+local function off_shelf(task)
+  local shelf = shelf_of(task)
+  call('ZREM', KEY .. shelf, task.id)
+  if call('EXISTS', KEY .. shelf) == 0 then
+    call('SREM', KEY .. 'aside', shelf)
+  end
+end
+
+local function drop_entry(task)
+  local stream = KEY .. 'stream:' .. lane_of(task)
+  if task.status == RUNNING then
+    call('XACK', stream, GROUP, whole(task.position) .. '-0')
+  end
+  call('XDEL', stream, whole(task.position) .. '-0')
+end
+
+local function enter(task)
+  local status = task.status
+  if status == READY then
+    task.position = positions(1)
+    if task.place == MAIN then
+      ensure_stream(lane_of(task))
+      call('XADD', KEY .. 'stream:' .. lane_of(task), whole(task.position) .. '-0', 'id', task.id)
+    else
+      to_shelf(task)
+    end
+    woken[task.queue] = true
+  elseif status == PENDING then
+    call('ZADD', KEY .. 'delayed', task.due_at, in_turn(task))
+  elseif status == RETRYING then
+    call('ZADD', KEY .. 'retrying', task.due_at, in_turn(task))
+  elseif status == BLOCKED then
+    call('ZADD', KEY .. 'blocked', task.seq, task.id)
+  elseif ENDS[status] then
+    task.position = positions(1)
+    call('XADD', KEY .. 'ended:' .. ENDS[status], whole(task.position) .. '-0', 'id', task.id)
+  end
+end
+
+local function leave(task)
+  local status = task.status
+  if status == READY then
+    if task.place == MAIN then
+      drop_entry(task)
+    else
+      off_shelf(task)
+    end
+  elseif status == RUNNING then
+    call('ZREM', KEY .. 'leases', task.id)
+    if task.place == MAIN then
+      drop_entry(task)
+    end
+  elseif status == PENDING then
+    call('ZREM', KEY .. 'delayed', in_turn(task))
+  elseif status == RETRYING then
+    call('ZREM', KEY .. 'retrying', in_turn(task))
+  elseif status == BLOCKED then
+    call('ZREM', KEY .. 'blocked', task.id)
+  else
+    call('XDEL', KEY .. 'ended:' .. ENDS[status], whole(task.position) .. '-0')
+  end
+end

@@ -1,0 +1,27 @@
+-- Take, renew or give back a lock. Arguments: 'take', 'extend' or 'release', name, owner, ttl. Reply: for take its fence
+-- (0 when another holds it), else 1 or 0. A lock that has run out is nobody's.
+local act, key, owner = ARGV[3], KEY .. 'lock:' .. ARGV[4], ARGV[5]
+local fence, holder, till
+local known = call('GET', key)
+if known then
+  fence, till, holder = string.match(known, '^(%d+) (%d+) (.*)$')
+  if tonumber(till) <= now then
+    holder = nil
+  end
+end
+if act == 'release' then
+  if holder ~= owner then
+    return reply(0)
+  end
+  call('DEL', key)
+  return reply(1)
+end
+if holder ~= owner then
+  if holder or act == 'extend' then
+    return reply(0)
+  end
+  fence = whole(call('INCR', KEY .. 'fences'))
+end
+call('SET', key, fence .. ' ' .. whole(now + tonumber(ARGV[6])) .. ' ' .. owner, 'PX',
+  whole(tonumber(ARGV[6]) + POLICY.dedup_slack))
+return reply(act == 'take' and tonumber(fence) or 1)

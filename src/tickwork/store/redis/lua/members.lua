@@ -1,0 +1,72 @@
+-- Who is a member. `workers` holds what a worker says of itself, `workers:times` "started beat expires" (and when it was
+-- lost), `workers:online` the ends of their leases.
+local function times_of(id)
+  local times = {}
+  for number in string.gmatch(call('HGET', KEY .. 'workers:times', id) or '', '%d+') do
+    times[#times + 1] = tonumber(number)
+  end
+  return times
+end
+
+local function keep_times(id, started_at, beat_at, expires_at, lost_at)
+  local times = whole(started_at) .. ' ' .. whole(beat_at) .. ' ' .. whole(expires_at)
+  if lost_at then
+    times = times .. ' ' .. whole(lost_at)
+  end
+  call('HSET', KEY .. 'workers:times', id, times)
+end
+
+local function leader()
+  local found = call('HMGET', KEY .. 'schedule:leader', 'id', 'term', 'until', 'ttl')
+  if found[1] then
+    return { id = found[1], term = tonumber(found[2]), till = tonumber(found[3]), ttl = tonumber(found[4]) }
+  end
+end
+
+-- A node whose process is known to be gone leads no more: nobody need wait for its lease.
+local function depose(node)
+  local held = leader()
+  if held and held.id == node and held.till > now then
+    call('HSET', KEY .. 'schedule:leader', 'until', '0')
+    tell('leader.resigned', node, '\n', '', 0, 0, 'its process is gone')
+  end
+end
+
+local function lose(id)
+  local times = times_of(id)
+  call('ZREM', KEY .. 'workers:online', id)
+  keep_times(id, times[1] or now, times[2] or now, times[3] or now, now)
+  tell('worker.lost', id, '\n', '', 0, 0, '')
+end
+
+local function lose_workers(hold_until, gone)
+  local lost = {}
+  for id in pairs(gone) do
+    if call('ZSCORE', KEY .. 'workers:online', id) then
+      lost[#lost + 1] = id
+    end
+  end
+  if now >= hold_until then
+    for _, id in ipairs(call('ZRANGEBYSCORE', KEY .. 'workers:online', '-inf', whole(now), 'LIMIT', 0, 100)) do
+      if not gone[id] then
+        lost[#lost + 1] = id
+      end
+    end
+  end
+  table.sort(lost)
+  for _, id in ipairs(lost) do
+    lose(id)
+    if gone[id] then
+      depose(call('HGET', KEY .. 'workers:nodes', id))
+    end
+  end
+  return lost
+end
+
+local function forget_worker(id)
+  call('ZREM', KEY .. 'workers:online', id)
+  call('HDEL', KEY .. 'workers:times', id)
+  call('HDEL', KEY .. 'workers:nodes', id)
+  call('HDEL', KEY .. 'claims', id)
+  return call('HDEL', KEY .. 'workers', id)
+end

@@ -1,0 +1,25 @@
+-- flags: allow-oom
+-- Write progress and log lines of a run. Arguments: id, fence, nonce, progress ('' for none), its text, log lines.
+-- Reply: 1, or 0 when the lease is lost.
+local task = load(ARGV[3])
+if not task or task.status ~= RUNNING or task.fence ~= tonumber(ARGV[4]) or task.nonce ~= ARGV[5] then
+  return reply(0)
+end
+local extras = extras_of(task)
+if ARGV[6] ~= '' then
+  extras[PROGRESS], extras[NOTE] = tonumber(ARGV[6]), ARGV[7]
+end
+if #ARGV > 7 then
+  local lines = extras[LOG]
+  for i = 8, #ARGV do
+    lines[#lines + 1] = ARGV[i]
+  end
+  local kept = {}
+  for i = math.max(#lines - POLICY.log_lines_max, 0) + 1, #lines do
+    kept[#kept + 1] = lines[i]
+  end
+  extras[LOG] = kept
+end
+task.extras = cmsgpack.pack(extras)
+save(task)
+return reply(1)

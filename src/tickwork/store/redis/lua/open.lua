@@ -1,0 +1,11 @@
+-- parts: homes claiming
+-- Open a namespace. Arguments: the layout's version, number of partitions. Reply: the time now, then version and
+-- partitions as they are stored. The first to come decides; it also sets the first pulse.
+call('HSETNX', KEY .. 'meta', 'version', ARGV[3])
+call('HSETNX', KEY .. 'meta', 'partitions', ARGV[4])
+call('HSETNX', KEY .. 'meta', 'epoch', ARGV[5])
+if call('EXISTS', KEY .. 'pulse') == 0 then
+  call('SET', KEY .. 'pulse', whole(now) .. ' 0')
+end
+return reply({ now, call('HGET', KEY .. 'meta', 'version'), call('HGET', KEY .. 'meta', 'partitions'),
+  call('HGET', KEY .. 'meta', 'epoch') })

@@ -1,0 +1,46 @@
+-- flags: allow-oom
+-- parts: homes ends members
+-- Remove ended tasks past their retention or their number, and workers lost long ago. Arguments: limit, how long a lost
+-- worker is kept. Reply: how many tasks went. Those that the outbox still has to tell of stay.
+local limit, kept = tonumber(ARGV[3]), tonumber(ARGV[4])
+local entries, total = {}, 0
+local untold = call('ZCARD', KEY .. 'outbox')
+local reach = limit + math.min(untold, 1000) -- those are in the way, and stay
+
+local function fetch(status)
+  local stream = KEY .. 'ended:' .. ENDS[status]
+  total = total + call('XLEN', stream)
+  for _, entry in ipairs(call('XRANGE', stream, '-', '+', 'COUNT', reach)) do
+    local position = tonumber(string.match(entry[1], '^%d+'))
+    entries[#entries + 1] = { at = position, entry = entry[1], stream = stream, id = entry[2][2] }
+  end
+end
+
+for status in pairs(ENDS) do
+  fetch(status)
+end
+table.sort(entries, function(a, b) return a.at < b.at end)
+
+local pruned, excess = 0, total - POLICY.retention_max
+for _, entry in ipairs(entries) do
+  if untold == 0 or not call('ZSCORE', KEY .. 'outbox', entry.id) then
+    local task = load(entry.id)
+    if pruned >= limit or (task and task.finished_at > now - POLICY.retention and pruned >= excess) then
+      break
+    end
+    call('XDEL', entry.stream, entry.entry)
+    if task then
+      forget(task)
+    end
+    pruned = pruned + 1
+  end
+end
+
+local times = call('HGETALL', KEY .. 'workers:times')
+for i = 1, #times, 2 do
+  local lost_at = string.match(times[i + 1], '^%d+ %d+ %d+ (%d+)$')
+  if lost_at and tonumber(lost_at) <= now - kept then
+    forget_worker(times[i])
+  end
+end
+return reply(pruned)

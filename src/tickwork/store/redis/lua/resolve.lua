@@ -1,0 +1,36 @@
+-- flags: allow-oom
+-- parts: homes ends
+-- A dependency has ended: blocked -> ready or pending (when it was the last), or cancelled. Arguments: id, upstream,
+-- 1 if it ended well. Reply: 1, or 0 when the task does not wait for it.
+local task, upstream = load(ARGV[3]), ARGV[4]
+if not task or task.status ~= BLOCKED then
+  return reply(0)
+end
+local extras, left, found = extras_of(task), {}, false
+for _, other in ipairs(extras[WAITING]) do
+  if other == upstream then
+    found = true
+  else
+    left[#left + 1] = other
+  end
+end
+if not found then
+  return reply(0)
+end
+unawait(upstream, task.id)
+extras[WAITING] = left
+if ARGV[5] ~= '1' and not label_of(task).after_end then
+  leave(task)
+  cancel(task, extras, 'task ' .. upstream .. ', on which it depends, did not succeed', upstream)
+  return reply(1)
+end
+if #left == 0 then
+  leave(task)
+  task.status, task.place = task.due_at > now and PENDING or READY, MAIN
+  enter(task)
+  woken[task.queue] = true
+end
+task.extras = cmsgpack.pack(extras)
+save(task)
+tell_task('task.resolved', task, upstream)
+return reply(1)

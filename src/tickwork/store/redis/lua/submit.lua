@@ -1,0 +1,161 @@
+-- parts: homes ends
+-- Create tasks: (none) -> ready, pending or blocked. Arguments, for each: id, submit nonce, lengths + label + body, due
+-- time ('' for none), delay, options ('' for none, else msgpack: dedup key and its time, dependencies, whether it has a
+-- schedule). Reply: for each '' (created), 'e' (the id is another's), 'd<id>' (that one holds the dedup key) or 'o<id>'
+-- (it depends on that one, which is not there).
+local WIDTH = 6
+local count = (#ARGV - 2) / WIDTH
+local seq = call('INCRBY', KEY .. 'seq', count) - count
+local position = positions(count) - 1
+local some_awaited = call('EXISTS', KEY .. 'awaited') == 1
+local delayed = {}
+
+local function known(id, nonce)
+  local task = load(id)
+  if task then
+    return label_of(task).nonce == nonce and '' or 'e'
+  end
+end
+
+local function holder(options)
+  if not options.dedup or not POLICY.dedup then
+    return nil
+  end
+  local held = call('GET', KEY .. 'dedup:' .. options.dedup)
+  if held then
+    local cut = string.find(held, ' ', 1, true)
+    if tonumber(string.sub(held, 1, cut - 1)) > now then
+      return string.sub(held, cut + 1)
+    end
+  end
+end
+
+-- The dependencies that have not ended (well); a second answer names one that is not there.
+local function unmet(options)
+  local waiting, seen = {}, {}
+  for _, id in ipairs(options.depends_on) do
+    if not seen[id] then
+      seen[id] = true
+      local upstream = load(id)
+      if not upstream then
+        return nil, id
+      end
+      if upstream.status ~= SUCCESS and not (options.after_end and ENDS[upstream.status]) then
+        waiting[#waiting + 1] = upstream
+      end
+    end
+  end
+  return waiting
+end
+
+local function wait_for(task, waiting)
+  local extras, names = extras_of(task), {}
+  for i, upstream in ipairs(waiting) do
+    names[i] = upstream.id
+    await(upstream.id, task.id)
+    if upstream.tell == 0 then
+      upstream.tell = 1
+      save(upstream)
+    end
+    if ENDS[upstream.status] then -- it ended badly: the outbox tells, as it would have then
+      to_outbox(upstream, label_of(upstream).schedule)
+    end
+  end
+  extras[WAITING] = names
+  task.extras = cmsgpack.pack(extras)
+end
+
+local function hold_dedup(task, options)
+  if options.dedup and POLICY.dedup then
+    call('SET', KEY .. 'dedup:' .. options.dedup, whole(now + options.dedup_ttl) .. ' ' .. task.id, 'PX',
+      whole(options.dedup_ttl + POLICY.dedup_slack))
+  end
+end
+
+-- What has options is rare and may cost more: everything is looked up before the first write.
+local function create_with(task, spec, options)
+  local other = holder(options)
+  if other then
+    return 'd' .. other
+  end
+  local waiting, missing = unmet(options)
+  if missing then
+    return 'o' .. missing
+  end
+  task.tell = options.schedule and 1 or task.tell
+  if #waiting > 0 then
+    task.status = BLOCKED
+    wait_for(task, waiting)
+  end
+  hold_dedup(task, options)
+  call('SET', KEY .. 'task:' .. task.id, spec .. packed(task))
+  return ''
+end
+
+local function new_task(at)
+  seq, position = seq + 1, position + 1
+  local due_at = ARGV[at + 3] == '' and now + tonumber(ARGV[at + 4]) or tonumber(ARGV[at + 3])
+  local spec = ARGV[at + 2]
+  local type_end = string.find(spec, '\n', 7, true)
+  local queue_end = string.find(spec, '\n', type_end + 1, true)
+  return {
+    id = ARGV[at], head = spec, offset = #spec, status = due_at > now and PENDING or READY, cancel = 0, tell = 0, watched = 0,
+    place = MAIN, attempt = 0, losses = 0, seq = seq, submitted_at = now, due_at = math.max(due_at, 0), fence = 0,
+    started_at = 0, finished_at = 0, position = position, nonce = '', worker = '', extras = '',
+    queue = string.sub(spec, type_end + 1, queue_end - 1), band = string.sub(spec, queue_end + 1, queue_end + 1),
+    name = string.sub(spec, 7, queue_end - 1),
+  }
+end
+
+local function go_home(task)
+  woken[task.queue] = true -- also for a delayed one: somebody has to know when it will be due
+  if task.status == READY then
+    local lane = lane_of(task)
+    ensure_stream(lane)
+    call('XADD', KEY .. 'stream:' .. lane, whole(task.position) .. '-0', 'id', task.id)
+  elseif task.status == PENDING then
+    delayed[#delayed + 1] = task.due_at
+    delayed[#delayed + 1] = in_turn(task)
+    if #delayed > 200 then
+      call('ZADD', KEY .. 'delayed', unpack(delayed))
+      delayed = {}
+    end
+  else
+    enter(task)
+  end
+  tell('task.submitted', task.id, task.name, '', 0, 0, '')
+end
+
+local function create(at)
+  local task, options = new_task(at), ARGV[at + 5]
+  if some_awaited and call('SISMEMBER', KEY .. 'awaited', task.id) == 1 then
+    task.tell = 1
+  end
+  local verdict
+  if options == '' then
+    if not call('SET', KEY .. 'task:' .. task.id, ARGV[at + 2] .. packed(task), 'NX') then
+      return known(task.id, ARGV[at + 1])
+    end
+    verdict = ''
+  else
+    verdict = known(task.id, ARGV[at + 1])
+    if verdict then
+      return verdict
+    end
+    verdict = create_with(task, ARGV[at + 2], cmsgpack.unpack(options))
+    some_awaited = true
+  end
+  if verdict == '' then
+    go_home(task)
+  end
+  return verdict
+end
+
+local verdicts = {}
+for i = 1, count do
+  verdicts[i] = create(3 + (i - 1) * WIDTH)
+end
+if #delayed > 0 then
+  call('ZADD', KEY .. 'delayed', unpack(delayed))
+end
+return reply(verdicts)

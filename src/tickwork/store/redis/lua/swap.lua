@@ -1,0 +1,22 @@
+-- Replace a schedule if it is still what the caller has seen. Arguments: id, as seen ('' for none), as it is to be (''
+-- to remove it), its next tick if it is active ('' for none), then kind and detail of the facts to tell. Reply: 1, or 0
+-- when it has changed meanwhile.
+local id, seen, new, next_at = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+if (call('HGET', KEY .. 'schedules', id) or '') ~= seen then
+  return reply(0)
+end
+if new == '' then
+  call('HDEL', KEY .. 'schedules', id)
+else
+  call('HSET', KEY .. 'schedules', id, new)
+end
+if next_at == '' then
+  call('ZREM', KEY .. 'schedules:next', id)
+else
+  call('ZADD', KEY .. 'schedules:next', next_at, id)
+end
+for i = 7, #ARGV, 2 do
+  tell(ARGV[i], id, '\n', '', 0, 0, ARGV[i + 1])
+end
+hints['schedules'] = true
+return reply(1)

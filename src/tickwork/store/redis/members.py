@@ -1,0 +1,199 @@
+"""Schedules, members, leadership, pauses and locks.
+
+A schedule is changed in this process, by the rules that every store shares, and swapped in if nobody else has changed
+it meanwhile; else it is done again on what is there now.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from tickwork.errors import StoreUnavailable
+from tickwork.events import Fact
+from tickwork.model import Leader, Schedule, Status, Worker
+from tickwork.store.base import Advance
+from tickwork.store.redis.core import Core
+from tickwork.store.rules import advance_facts, advanced, changed, same_definition, succeed
+
+TRIES = 50  # of a swap; every failure means that another one succeeded
+
+_encode = msgspec.msgpack.Encoder().encode
+_schedule = msgspec.msgpack.Decoder(Schedule).decode
+_worker = msgspec.msgpack.Decoder(Worker).decode
+
+Facts = list[tuple[Fact, str]]
+Change = Callable[[Schedule | None], tuple[Schedule | None, Facts] | None]
+
+
+class Members(Core):
+    # --- schedules
+
+    async def _swap(self, schedule_id: str, change: Change, seen: bytes | None = None) -> Schedule | None:
+        """Apply a change to what is stored; `change` answers None to leave it alone. Answers what is stored then."""
+        root = self.layout.root
+        for _ in range(TRIES):
+            if seen is None:
+                seen = await self.ask(root, "HGET", f"{root}schedules", schedule_id)
+            old = None if seen is None else _schedule(seen)
+            step = change(old)
+            if step is None:
+                return old
+            new, facts = step
+            next_at = "" if new is None or not new.active or new.next_at is None else new.next_at
+            told = [part for fact, detail in facts for part in (fact.value, detail)]
+            blob = b"" if new is None else _encode(new)
+            if await self.run("swap", root, schedule_id, seen or b"", blob, next_at, *told):
+                return new
+            seen = None
+        raise StoreUnavailable(f"schedule {schedule_id} is changed by others all the time")
+
+    async def put_schedule(self, schedule: Schedule, if_changed: bool = False, create: bool = False) -> Schedule | None:
+        refused = False
+
+        def put(old: Schedule | None) -> tuple[Schedule, Facts] | None:
+            nonlocal refused
+            refused = old is not None and create
+            if refused or (old is not None and if_changed and same_definition(old, schedule)):
+                return None
+            return succeed(old, schedule, self.now()), [(Fact.SCHEDULE_PUT, schedule.cron or "")]
+
+        stored = await self._swap(schedule.id, put)
+        return None if refused else stored
+
+    async def drop_schedule(self, schedule_id: str) -> bool:
+        found = False
+
+        def drop(old: Schedule | None) -> tuple[None, Facts] | None:
+            nonlocal found
+            found = old is not None
+            return (None, [(Fact.SCHEDULE_DROPPED, "")]) if found else None
+
+        await self._swap(schedule_id, drop)
+        return found
+
+    async def get_schedule(self, schedule_id: str) -> Schedule | None:
+        root = self.layout.root
+        blob = await self.ask(root, "HGET", f"{root}schedules", schedule_id)
+        return None if blob is None else _schedule(blob)
+
+    async def schedules(self) -> list[Schedule]:
+        root = self.layout.root
+        blobs = await self.ask(root, "HVALS", f"{root}schedules")
+        return sorted(map(_schedule, blobs), key=lambda schedule: schedule.id)
+
+    async def due_schedules(self, limit: int) -> tuple[list[Schedule], int | None]:
+        now, later, *blobs = await self.run("due", self.layout.root, limit)
+        self._skew = now - time.monotonic_ns() // 1_000_000
+        return [_schedule(blob) for blob in blobs], None if later < 0 else later
+
+    async def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
+        done = False
+
+        def move(old: Schedule | None) -> tuple[Schedule, Facts] | None:
+            nonlocal done
+            done = old is not None and old.next_at == seen
+            return (advanced(old, step), advance_facts(step)) if old is not None and done else None
+
+        await self._swap(schedule_id, move)
+        return done
+
+    async def set_schedule(
+        self,
+        schedule_id: str,
+        *,
+        paused: bool | None = None,
+        next_at: int | None = None,
+        stopped: str | None = None,
+    ) -> bool:
+        found = False
+
+        def alter(old: Schedule | None) -> tuple[Schedule, Facts] | None:
+            nonlocal found
+            found = old is not None
+            fact = Fact.SCHEDULE_STOPPED if stopped else Fact.SCHEDULE_PUT
+            return (
+                None if old is None else (changed(old, self.now(), paused, next_at, stopped), [(fact, stopped or "")])
+            )
+
+        await self._swap(schedule_id, alter)
+        return found
+
+    async def report_run(self, schedule_id: str, task_id: str, status: Status) -> Schedule | None:
+        def report(old: Schedule | None) -> tuple[Schedule, Facts] | None:
+            if old is None or old.last_task_id != task_id:
+                return None
+            return replace(old, last_status=status.value), []
+
+        return await self._swap(schedule_id, report)
+
+    # --- pauses
+
+    async def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None:
+        for number, part in enumerate(self.layout.parts):
+            await self.run("pause", part, kind, name, "pause", note, quiet=number > 0)
+
+    async def resume(self, kind: Literal["queue", "type"], name: str) -> bool:
+        found = [
+            await self.run("pause", part, kind, name, "resume", "", quiet=number > 0)
+            for number, part in enumerate(self.layout.parts)
+        ]
+        return any(found)
+
+    # --- members
+
+    async def beat(self, worker: Worker) -> Leader | None:
+        reply = await self.run("beat", self.layout.root, worker.id, worker.node, _encode(worker), purpose="work")
+        return Leader(reply[0].decode(), *reply[1:]) if reply else None
+
+    async def leave(self, worker_id: str) -> None:
+        for prefix in dict.fromkeys((self.layout.root, *self.layout.parts)):
+            await self.run("leave", prefix, worker_id)
+
+    async def workers(self) -> list[Worker]:
+        root = self.layout.root
+        blobs, times = await self.ask_all(root, [("HGETALL", f"{root}workers"), ("HGETALL", f"{root}workers:times")])
+        moments = dict(zip(times[::2], times[1::2], strict=True))
+        found = [
+            _with_times(_worker(blob), moments[worker_id])
+            for worker_id, blob in zip(blobs[::2], blobs[1::2], strict=True)
+            if worker_id in moments
+        ]
+        return sorted(found, key=lambda worker: worker.id)
+
+    async def campaign(self, node: str, ttl: int) -> Leader:
+        reply = await self.run("campaign", self.layout.root, node, ttl)
+        return Leader(reply[0].decode(), *reply[1:])
+
+    async def resign(self, node: str, term: int) -> bool:
+        return bool(await self.run("resign", self.layout.root, node, term))
+
+    # --- locks
+
+    async def lock(self, name: str, owner: str, ttl: int) -> int | None:
+        return await self.run("lock", self.layout.root, "take", name, owner, ttl) or None
+
+    async def extend_lock(self, name: str, owner: str, ttl: int) -> bool:
+        return bool(await self.run("lock", self.layout.root, "extend", name, owner, ttl))
+
+    async def unlock(self, name: str, owner: str) -> bool:
+        return bool(await self.run("lock", self.layout.root, "release", name, owner, 0))
+
+    async def locked(self, name: str) -> tuple[str, int] | None:
+        root = self.layout.root
+        known = await self.ask(root, "GET", f"{root}lock:{name}")
+        if known is None:
+            return None
+        _, till, owner = known.decode().split(" ", 2)
+        return (owner, int(till)) if int(till) > self.now() else None
+
+
+def _with_times(worker: Worker, times: bytes) -> Worker:
+    started_at, beat_at, expires_at, *lost_at = map(int, times.split())
+    lost = lost_at[0] if lost_at else None
+    running = worker.running if lost is None else 0
+    return replace(worker, started_at=started_at, beat_at=beat_at, expires_at=expires_at, lost_at=lost, running=running)

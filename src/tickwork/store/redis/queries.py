@@ -1,0 +1,231 @@
+"""Questions: plain reads that change nothing, each of them bounded."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tickwork.events import Event
+from tickwork.model import ENDS, Band, Record, Status
+from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
+from tickwork.store.redis.core import Core
+from tickwork.store.redis.records import unpack
+from tickwork.store.rules import matches, read_cursor, tells_of
+
+STEP = 100  # records in one read, so that no reply is huge
+FACT_WIDTH = 7
+BAND_NAMES = {"high": Band.HIGH, "normal": Band.NORMAL, "low": Band.LOW}
+# Without a status: what is on its way, then what has ended.
+ORDER = (
+    Status.RUNNING, Status.READY, Status.RETRYING, Status.PENDING, Status.BLOCKED, Status.DEAD, Status.FAILED,
+    Status.CANCELLED, Status.SUCCESS,
+)  # fmt: skip
+_FAR = 2**62
+
+_facts = msgspec.msgpack.Decoder().decode
+
+
+class Home(NamedTuple):
+    """A key in which tasks of one status are found, and how to read on in it."""
+
+    key: str
+    status: Status
+    kind: str  # zset, stream (oldest first) or ends (newest first)
+    tail: bool = False  # members carry the order of submits in front of the id
+
+
+class Queries(Core):
+    async def get(self, task_id: str) -> Record | None:
+        prefix = self._part(task_id)
+        if self.hints.waits(task_id):
+            value = await self.run("watch", prefix, task_id, self._channel)
+            lease = await self.ask(prefix, "ZSCORE", f"{prefix}leases", task_id) if value is not None else None
+        else:
+            commands = [("GET", f"{prefix}task:{task_id}"), ("ZSCORE", f"{prefix}leases", task_id)]
+            value, lease = await self.ask_all(prefix, commands)
+        return None if value is None else unpack(task_id, value, int(float(lease or 0)))
+
+    # --- pages
+
+    async def page(self, query: Query) -> tuple[list[Record], str | None]:
+        homes = [home for status in ([query.status] if query.status else ORDER) for home in await self._homes(status)]
+        number, place = read_cursor(query, 0, 0)
+        found: list[Record] = []
+        looked = 0
+        while number < len(homes):
+            wanted = min(STEP, PAGE_MAX - looked)
+            if len(found) >= query.limit or wanted <= 0:
+                return found, await self._next_cursor(homes, number, place)
+            home = homes[number]
+            ids, places = await self._read_home(home, place, wanted)
+            records = await self._records(home, ids)
+            for record, after in zip(records, places, strict=True):
+                looked, place = looked + 1, after
+                # One that runs has its entry in the stream still, and one may have moved on while this was read.
+                if record is not None and record.status is home.status and matches(record, query):
+                    found.append(record)
+                    if len(found) >= query.limit:
+                        break
+            else:
+                if len(ids) < wanted:
+                    number, place = number + 1, 0
+        return found, None
+
+    async def _next_cursor(self, homes: list[Home], number: int, place: int) -> str | None:
+        for later in range(number, len(homes)):
+            if (await self._read_home(homes[later], place, 1))[0]:
+                return f"{later}.{place}"
+            place = 0
+        return None
+
+    async def _homes(self, status: Status) -> list[Home]:
+        homes: list[Home] = []
+        for part in self.layout.parts:
+            if status in ENDS:
+                homes.append(Home(f"{part}ended:{status}", status, "ends"))
+            elif status is Status.READY:
+                homes += await self._ready_homes(part)
+            elif status is not Status.ASSIGNED:
+                name = {Status.PENDING: "delayed", Status.RUNNING: "leases"}.get(status, str(status))
+                homes.append(Home(part + name, status, "zset", status in (Status.PENDING, Status.RETRYING)))
+        return homes
+
+    async def _ready_homes(self, part: str) -> list[Home]:
+        lanes, aside = await self.ask_all(part, [("SMEMBERS", f"{part}lanes"), ("SMEMBERS", f"{part}aside")])
+        shelves = [Home(part + name.decode(), Status.READY, "zset") for name in sorted(aside)]
+        return shelves + [Home(f"{part}stream:{name.decode()}", Status.READY, "stream") for name in sorted(lanes)]
+
+    async def _read_home(self, home: Home, place: int, count: int) -> tuple[list[str], list[int]]:
+        """Ids from a place on, and the place after each."""
+        if home.kind == "zset":
+            members = await self.ask(home.key, "ZRANGE", home.key, place, place + count - 1)
+            ids = [member.decode()[11:] if home.tail else member.decode() for member in members]
+            return ids, [place + number for number in range(1, len(ids) + 1)]
+        if home.kind == "ends":
+            start = f"({place}-0" if place else "+"
+            entries = await self.ask(home.key, "XREVRANGE", home.key, start, "-", "COUNT", count)
+        else:
+            entries = await self.ask(home.key, "XRANGE", home.key, f"({place}-0" if place else "-", "+", "COUNT", count)
+        return [entry[1][1].decode() for entry in entries], [int(entry[0].partition(b"-")[0]) for entry in entries]
+
+    async def _records(self, home: Home, ids: list[str]) -> list[Record | None]:
+        if not ids:
+            return []
+        part = home.key[: home.key.index(":") + 1] if "}" not in home.key else home.key[: home.key.index("}") + 2]
+        commands: list[tuple[Any, ...]] = [("MGET", *(f"{part}task:{task_id}" for task_id in ids))]
+        if home.key == f"{part}leases":
+            commands.append(("ZMSCORE", home.key, *ids))
+        values, *leases = await self.ask_all(part, commands)
+        ends = leases[0] if leases else [None] * len(ids)
+        return [
+            None if value is None else unpack(task_id, value, int(float(end or 0)))
+            for task_id, value, end in zip(ids, values, ends, strict=True)
+        ]
+
+    # --- counts
+
+    async def stats(self) -> Stats:
+        statuses = dict.fromkeys(Status, 0)
+        ready: dict[tuple[str, int], int] = {}
+        parked: dict[tuple[str, str], int] = {}
+        dropped = 0
+        for part in self.layout.parts:
+            dropped += await self._count_part(part, statuses, ready, parked)
+        statuses[Status.READY] = sum(ready.values())
+        workers = await self.ask(self.layout.root, "ZCARD", f"{self.layout.root}workers:online")
+        return Stats(statuses, ready, parked, workers, dropped)
+
+    async def _count_part(
+        self,
+        part: str,
+        statuses: dict[Status, int],
+        ready: dict[tuple[str, int], int],
+        parked: dict[tuple[str, str], int],
+    ) -> int:
+        homes = {
+            Status.PENDING: "delayed",
+            Status.RETRYING: "retrying",
+            Status.BLOCKED: "blocked",
+            Status.RUNNING: "leases",
+        }
+        commands: list[tuple[Any, ...]] = [("ZCARD", part + name) for name in homes.values()]
+        commands += [("XLEN", f"{part}ended:{status}") for status in sorted(ENDS)]
+        commands += [("SMEMBERS", f"{part}lanes"), ("SMEMBERS", f"{part}aside"), ("GET", f"{part}dropped")]
+        *counts, lanes, aside, dropped = await self.ask_all(part, commands)
+        for status, count in zip((*homes, *sorted(ENDS)), counts, strict=True):
+            statuses[status] += count
+        for lane in lanes:
+            band, _, queue = lane.decode().partition(":")
+            key = f"{part}stream:{lane.decode()}"
+            length, pending = await self.ask(part, "XLEN", key), await self._pending(part, key)
+            if length > pending:
+                ready[queue, BAND_NAMES[band]] = ready.get((queue, BAND_NAMES[band]), 0) + length - pending
+        for shelf in aside:
+            kind, band, rest = shelf.decode().split(":", 2)
+            queue, _, task_type = rest.partition("/")
+            count = await self.ask(part, "ZCARD", part + shelf.decode())
+            ready[queue, BAND_NAMES[band]] = ready.get((queue, BAND_NAMES[band]), 0) + count
+            if kind == "side":
+                parked[queue, task_type] = parked.get((queue, task_type), 0) + count
+        return int(dropped or 0)
+
+    async def _pending(self, part: str, stream: str) -> int:
+        groups = await self.ask(part, "XINFO", "GROUPS", stream) if await self.ask(part, "EXISTS", stream) else []
+        return sum(dict(zip(group[::2], group[1::2], strict=True))[b"pending"] for group in groups)
+
+    async def paused(self) -> list[Pause]:
+        part = self.layout.parts[0]
+        reply = await self.ask(part, "HGETALL", f"{part}pauses")
+        pauses = []
+        for name, what in zip(reply[::2], reply[1::2], strict=True):
+            kind, _, subject = name.decode().partition(":")
+            at, _, note = what.decode().partition(" ")
+            pauses.append(Pause(kind, subject, int(at), note))
+        return sorted(pauses, key=lambda pause: (pause.kind, pause.name))
+
+    # --- the log
+
+    async def events(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
+        (part,) = self.layout.parts
+        last = await self.last_event()
+        oldest = last - self.policy.events_max
+        found: list[Event] = []
+        dropped = max(oldest, 0)
+        first = await self.ask(part, "XRANGE", f"{part}events", "-", "+", "COUNT", 1)
+        if first:
+            dropped = max(dropped, _first_number(first[0]) - 1)
+        place = max(after, dropped)
+        while len(found) < limit:
+            entries = await self.ask(part, "XRANGE", f"{part}events", f"({place}-0", "+", "COUNT", STEP)
+            for entry in entries:
+                place = int(entry[0].partition(b"-")[0])
+                facts = _read_facts(entry)
+                found += [
+                    event
+                    for event in facts
+                    if event.seq > max(after, dropped) and (task_id is None or tells_of(task_id, event.kind, event.id))
+                ]
+            if len(entries) < STEP:
+                break
+        return found[:limit], dropped
+
+    async def last_event(self) -> int:
+        (part,) = self.layout.parts
+        return int(await self.ask(part, "GET", f"{part}facts") or 0)
+
+
+def _first_number(entry: Any) -> int:
+    return int(entry[0].partition(b"-")[0]) - len(_facts(entry[1][3])) // FACT_WIDTH + 1
+
+
+def _read_facts(entry: Any) -> list[Event]:
+    flat = _facts(entry[1][3])
+    at, number = int(entry[1][1]), _first_number(entry)
+    found = []
+    for start in range(0, len(flat), FACT_WIDTH):
+        kind, subject, name, worker, attempt, duration, detail = flat[start : start + FACT_WIDTH]
+        task_type, _, queue = name.partition("\n")
+        found.append(Event(number, at, kind, subject, task_type, queue, worker, attempt, float(duration), detail))
+        number += 1
+    return found

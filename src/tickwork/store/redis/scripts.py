@@ -1,0 +1,48 @@
+"""The Lua scripts: one file a transition, over a prelude and the parts that it names.
+
+A file's first lines say what it is: `-- flags: allow-oom` for scripts that must run when Redis is full (else a full
+Redis would refuse that work ends), `-- parts: ...` for what it builds on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from importlib import resources
+
+_HEADER = re.compile(r"-- (flags|parts): (.*)")
+PARTS = ("clock", "prelude", "homes", "ends", "claiming", "members")
+
+
+class Script:
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text.encode()
+        self.sha = hashlib.sha1(self.text).hexdigest()
+
+
+def names() -> list[str]:
+    files = (entry.name for entry in resources.files(__package__).joinpath("lua").iterdir())
+    return sorted(name.removesuffix(".lua") for name in files if name.removesuffix(".lua") not in PARTS)
+
+
+@cache
+def read(name: str) -> str:
+    return resources.files(__package__).joinpath("lua", f"{name}.lua").read_text()
+
+
+@cache
+def compose(name: str, modern: bool, clock: str | None = None) -> Script:
+    """The whole text of a script. `modern` servers (7.0 and later) know shebang lines and flags; on older ones only the
+    first write of a script is checked for memory, so it is one that is always allowed. Tests bring a `clock`."""
+    text = read(name)
+    header = {match[1]: match[2].split() for line in text.splitlines()[:2] if (match := _HEADER.fullmatch(line))}
+    flags = header.get("flags", [])
+    lines = []
+    if modern:
+        lines.append("#!lua" + (f" flags={','.join(flags)}" if flags else ""))
+    elif "allow-oom" in flags:
+        lines.append("redis.call('ZREM', KEYS[1] .. 'leases', '')")
+    lines += [clock or read("clock"), read("prelude"), *map(read, header.get("parts", [])), text]
+    return Script(name, "\n".join(lines))

@@ -1,0 +1,78 @@
+"""What has to be known of a Redis server before it is used."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from msgspec import Struct
+
+from tickwork.errors import StoreError
+from tickwork.store.redis.link import LinkLost, pack
+from tickwork.store.redis.wire import Wire
+
+OLDEST = (6, 2)
+MODERN = (7, 0)
+WITH_WAITAOF = (7, 2)
+
+_log = logging.getLogger("tickwork.store.redis")
+
+
+class Server(Struct, frozen=True):
+    version: tuple[int, ...] = MODERN
+    info: dict[str, str] = {}
+
+    @property
+    def modern(self) -> bool:
+        return self.version >= MODERN
+
+    @property
+    def name(self) -> str:
+        valkey = self.info.get("valkey_version")
+        return f"Valkey {valkey}" if valkey else f"Redis {self.info.get('redis_version', '?')}"
+
+
+def read_info(reply: bytes) -> dict[str, str]:
+    lines = (line.partition(":") for line in reply.decode(errors="replace").splitlines())
+    return {name: value for name, colon, value in lines if colon}
+
+
+async def check_server(wire: Wire, key: str, durability: str) -> Server:
+    """Refuse a server that would lose tasks. Raises `StoreUnavailable` when there is none."""
+    info = read_info(await wire.call(key, "INFO"))
+    version = tuple(int(part) for part in info.get("redis_version", "0").split(".")[:3])
+    server = Server(version, info)
+    where = f"{server.name} at {wire.target.url}"
+    if version < OLDEST:
+        raise StoreError(f"{where} is too old: 6.2 is the oldest that has what Tickwork needs")
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction" and not wire.target.allow_eviction:
+        raise StoreError(
+            f"{where} evicts keys when it is full (maxmemory-policy {policy}), which would lose tasks. Set it to "
+            "noeviction, or add allow_eviction=true to the URL if losing tasks is acceptable"
+        )
+    await check_durability(wire, key, server, durability)
+    return server
+
+
+async def check_durability(wire: Wire, key: str, server: Server, durability: str) -> None:
+    if durability == "disk" and server.version < WITH_WAITAOF:
+        fsync = await setting(wire, key, "appendfsync")
+        if server.info.get("aof_enabled") != "1" or fsync not in ("always", None):
+            raise StoreError(
+                f'durability="disk" needs appendonly yes and appendfsync always on {server.name} at {wire.target.url}; '
+                f"it has appendonly {'yes' if server.info.get('aof_enabled') == '1' else 'no'}, appendfsync {fsync}"
+            )
+        if fsync is None:
+            _log.warning("whether %s has appendfsync always cannot be read; trusting that it has", wire.target.url)
+    if durability == "disk" and server.info.get("aof_enabled") != "1":
+        raise StoreError(f'durability="disk" needs appendonly yes on {server.name} at {wire.target.url}')
+
+
+async def setting(wire: Wire, key: str, name: str) -> str | None:
+    """A server's setting, None where it may not be read."""
+    try:
+        reply: Any = await wire.run(key, pack("CONFIG", "GET", name))
+    except (StoreError, LinkLost):
+        return None
+    return reply[1].decode() if isinstance(reply, list) and len(reply) == 2 else None

@@ -1,0 +1,229 @@
+"""The transitions of tasks: arguments for the scripts, and what their replies mean."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Iterable
+from typing import Any, Literal, TypeVar
+
+from tickwork.model import Lease, Outcome, Spec, Status
+from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
+from tickwork.store.redis.coalesce import Coalescer
+from tickwork.store.redis.core import Core
+from tickwork.store.redis.records import CODES, STATUSES, options_of, outcome_args, pack_spec, unpack_grant
+from tickwork.store.rules import LOST_WORKER_KEPT, warn_dropped_task
+
+T = TypeVar("T")
+VERDICTS: dict[str, Literal["created", "exists", "duplicate", "orphan"]] = {
+    "": "created",
+    "e": "exists",
+    "d": "duplicate",
+    "o": "orphan",
+}
+ENDINGS: dict[str, Literal["done", "already", "lost"]] = {"d": "done", "a": "already", "l": "lost"}
+ANSWERS: dict[bytes, Literal["held", "cancel", "lost"]] = {b"h": "held", b"c": "cancel", b"l": "lost"}
+
+
+def submit_args(spec: Spec) -> tuple[Any, ...]:
+    due_at = "" if spec.at is None else spec.at
+    return spec.id, spec.nonce, pack_spec(spec), due_at, spec.delay, options_of(spec)
+
+
+def receipt_of(spec: Spec, reply: bytes) -> Receipt:
+    text = reply.decode()
+    return Receipt(spec.id, VERDICTS[text[:1]], text[1:])
+
+
+def status_of(reply: bytes | None) -> Status | None:
+    return None if reply is None else STATUSES[reply.decode()]
+
+
+class Tasks(Core):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._turn = itertools.count()
+        self._coalescer = Coalescer(self._submit_part)
+
+    # --- in
+
+    async def submit(self, specs: list[Spec]) -> list[Receipt]:
+        if len(self.layout.parts) == 1:
+            return await self._coalescer.submit(self.layout.root, specs)
+        return await self._submit_spread(specs)
+
+    async def _submit_part(self, prefix: str, specs: list[Spec]) -> list[Receipt]:
+        args = itertools.chain.from_iterable(map(submit_args, specs))
+        reply = await self.run("submit", prefix, *args)
+        return [receipt_of(spec, verdict) for spec, verdict in zip(specs, reply, strict=True)]
+
+    async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
+        found = await self.run("resolve", self._part(task_id), task_id, upstream, int(ok))
+        self._wake_later(found)
+        return bool(found)
+
+    # --- time
+
+    async def promote(self, limit: int) -> Claimed:
+        waits = await self._everywhere(self.run("promote", part, limit) for part in self.layout.parts)
+        self._wake_later(len(self.layout.parts) > 1)
+        return Claimed([], _soonest(waits))
+
+    # --- dispatch
+
+    async def claim(self, want: Claim) -> Claimed:
+        self._queues.update(dict.fromkeys(want.queues))
+        if len(self.layout.parts) == 1:
+            return _claimed(await self.run("claim", self.layout.root, *_wish(want), purpose="work"), want)
+        return await self._claim_around(want)
+
+    # --- running
+
+    async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:
+        async def renew(prefix: str, group: list[Lease]) -> list[bytes]:
+            proofs = itertools.chain.from_iterable((lease.id, lease.fence, lease.nonce) for lease in group)
+            reply: list[bytes] = await self.run("extend", prefix, lease_ttl, *proofs, purpose="work")
+            return reply
+
+        answers = await self._by_part(leases, [lease.id for lease in leases], renew)
+        return [ANSWERS[answer] for answer in answers]
+
+    async def note(self, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
+        number = "" if progress is None else repr(float(progress))
+        proof = (lease.id, lease.fence, lease.nonce)
+        return bool(await self.run("note", self._part(lease.id), *proof, number, text, *lines, purpose="work"))
+
+    # --- out
+
+    async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
+        if then_claim is not None:
+            self._queues.update(dict.fromkeys(then_claim.queues))
+        if len(self.layout.parts) == 1:
+            wish = () if then_claim is None else _wish(then_claim)
+            verdicts, reply = await self._finish_part(self.layout.root, outcomes, wish)
+            return Finished(verdicts, None if then_claim is None else _claimed(reply, then_claim))
+        return await self._finish_spread(outcomes, then_claim)
+
+    async def _finish_part(
+        self, prefix: str, outcomes: list[Outcome], wish: tuple[Any, ...] = ()
+    ) -> tuple[list[Verdict], Any]:
+        args = itertools.chain.from_iterable(map(outcome_args, outcomes))
+        verdicts, dropped, claimed = _three(
+            await self.run("finish", prefix, len(outcomes), *args, *wish, purpose="work")
+        )
+        _warn(dropped)
+        return [_verdict(reply.decode()) for reply in verdicts], claimed
+
+    async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
+        args = (limit, why or "its process is gone", *gone)
+        prefixes = dict.fromkeys((self.layout.root, *self.layout.parts))
+        replies = await self._everywhere(self.run("reclaim", prefix, *args) for prefix in prefixes)
+        taken = [task_id.decode() for reply in replies for task_id in reply[0]]
+        for reply in replies:
+            _warn(reply[2])
+        self._wake_later(bool(taken))
+        return Reclaimed(taken, sorted(worker.decode() for reply in replies for worker in reply[1]))
+
+    # --- outbox
+
+    async def settled(self, limit: int) -> list[Settled]:
+        found: list[Settled] = []
+        for part in self.layout.parts:
+            reply = await self.run("settled", part, limit - len(found)) if len(found) < limit else []
+            for task_id, status, dependants in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
+                schedule = status[1:].decode() or None
+                waiting = tuple(each.decode() for each in dependants)
+                found.append(Settled(task_id.decode(), STATUSES[status[:1].decode()], waiting, schedule))
+        return found
+
+    async def unsettle(self, ids: list[str]) -> None:
+        async def told(prefix: str, group: list[str]) -> list[None]:
+            await self.run("unsettle", prefix, *group)
+            return [None] * len(group)
+
+        if ids:
+            await self._by_part(ids, ids, told)
+
+    # --- operators
+
+    async def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
+        return status_of(await self.run("cancel", self._part(task_id), task_id, int(force), reason))
+
+    async def run_now(self, task_id: str) -> Status | None:
+        found = status_of(await self.run("run_now", self._part(task_id), task_id))
+        self._wake_later(found is not None)
+        return found
+
+    async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
+        found = status_of(await self.run("retry", self._part(task_id), task_id, CODES.get(only, "") if only else ""))
+        self._wake_later(found is not None)
+        return found
+
+    async def delete(self, task_id: str, only: Status | None = None) -> Status | None:
+        return status_of(await self.run("delete", self._part(task_id), task_id, CODES.get(only, "") if only else ""))
+
+    async def prune(self, limit: int) -> int:
+        prefixes = dict.fromkeys((self.layout.root, *self.layout.parts))
+        return sum(await self._everywhere(self.run("prune", prefix, limit, LOST_WORKER_KEPT) for prefix in prefixes))
+
+    # --- partitions
+
+    async def _everywhere(self, calls: Iterable[Awaitable[T]]) -> list[T]:
+        return list(await asyncio.gather(*calls))
+
+    async def _by_part(self, items: list[Any], ids: list[str], act: Any) -> list[Any]:
+        """Let each partition deal with its own; answers in the order of the items."""
+        if len(self.layout.parts) == 1:
+            return list(await act(self.layout.root, items))
+        groups: dict[str, list[int]] = {}
+        for index, task_id in enumerate(ids):
+            groups.setdefault(self._part(task_id), []).append(index)
+        answers: list[Any] = [None] * len(items)
+        for (_, places), replies in zip(
+            groups.items(),
+            await asyncio.gather(*(act(part, [items[i] for i in places]) for part, places in groups.items())),
+            strict=True,
+        ):
+            for place, reply in zip(places, replies, strict=True):
+                answers[place] = reply
+        return answers
+
+    async def _submit_spread(self, specs: list[Spec]) -> list[Receipt]:
+        raise NotImplementedError
+
+    async def _claim_around(self, want: Claim) -> Claimed:
+        raise NotImplementedError
+
+    async def _finish_spread(self, outcomes: list[Outcome], then_claim: Claim | None) -> Finished:
+        raise NotImplementedError
+
+    def _wake_later(self, some: bool) -> None:
+        """With several partitions scripts cannot reach the wake lists: tell idle workers by a hint of its own."""
+
+
+def _wish(want: Claim) -> tuple[Any, ...]:
+    return want.worker_id, want.nonce, want.lease_ttl, want.limit, len(want.queues), *want.queues, *want.types
+
+
+def _claimed(reply: list[Any], want: Claim) -> Claimed:
+    nonce = want.nonce
+    grants = [unpack_grant(reply[i].decode(), reply[i + 1], nonce) for i in range(1, len(reply), 2)]
+    return Claimed(grants, None if reply[0] < 0 else reply[0])
+
+
+def _verdict(text: str) -> Verdict:
+    return Verdict(ENDINGS[text[0]], STATUSES[text[1]] if len(text) > 1 else None)
+
+
+def _three(reply: list[Any]) -> tuple[Any, Any, Any]:
+    return reply[0], reply[1], reply[2] if len(reply) > 2 else None
+
+
+def _warn(dropped: list[bytes]) -> None:
+    for line in dropped:
+        task_id, _, kind = line.decode().partition("\n")
+        warn_dropped_task(task_id, kind)
+
+
+def _soonest(waits: list[int]) -> int | None:
+    return min((wait for wait in waits if wait >= 0), default=None)

@@ -1,0 +1,162 @@
+"""Which server to ask: the one there is, the master that the sentinels name, or the node that has a slot."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Protocol
+
+import hiredis
+
+from tickwork.store.redis.link import Access, Address, Link, LinkLost, connect
+from tickwork.store.redis.target import Target
+
+ASK_TIMEOUT = 2.0
+
+_log = logging.getLogger("tickwork.store.redis")
+
+
+class Topology(Protocol):
+    async def find(self, slot: int) -> Address:
+        """Raises `LinkLost` when nobody can tell now."""
+
+    def doubt(self) -> None:
+        """What was found may be wrong: look again next time."""
+
+    async def masters(self) -> list[Address]:
+        """All servers that take writes."""
+
+
+def topology_of(target: Target) -> Topology:
+    match target.kind:
+        case "sentinel":
+            return Sentinels(target)
+        case "cluster":
+            return Cluster(target)
+        case _:
+            return Standalone(target.addresses[0])
+
+
+class Standalone:
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    async def find(self, slot: int) -> Address:
+        return self._address
+
+    def doubt(self) -> None:
+        """There is no other."""
+
+    async def masters(self) -> list[Address]:
+        return [self._address]
+
+
+async def ask(address: Address, access: Access, *command: Any) -> Any:
+    """One question on a connection of its own."""
+    link = await connect(address, access._replace(connect_timeout=ASK_TIMEOUT), ASK_TIMEOUT)
+    try:
+        reply = await link.call(*command)
+    finally:
+        await link.close()
+    if isinstance(reply, hiredis.ReplyError):
+        raise LinkLost(f"{address}: {reply}")
+    return reply
+
+
+class Sentinels:
+    def __init__(self, target: Target) -> None:
+        self._service = target.service
+        self._addresses = list(target.addresses)
+        self._access = target.sentinel_access
+        self._master_access = target.access
+        self._master: Address | None = None
+        self._asking = asyncio.Lock()
+
+    async def find(self, slot: int) -> Address:
+        if self._master is None:
+            async with self._asking:
+                if self._master is None:
+                    self._master = await self.discover()
+        return self._master
+
+    async def masters(self) -> list[Address]:
+        return [await self.find(0)]
+
+    def doubt(self) -> None:
+        self._master = None
+
+    async def discover(self) -> Address:
+        """The master by the first sentinel that knows one which agrees that it is."""
+        problems: list[str] = []
+        for address in list(self._addresses):
+            try:
+                reply = await ask(address, self._access, "SENTINEL", "get-master-addr-by-name", self._service)
+                if reply is None:
+                    raise LinkLost(f"{address} knows no service {self._service!r}")
+                master = Address(reply[0].decode(), int(reply[1]))
+                role = await ask(master, self._master_access, "ROLE")
+                if role[0] != b"master":
+                    raise LinkLost(f"{master} is a {role[0].decode()}, but {address} calls it the master")
+            except LinkLost as error:
+                problems.append(str(error))
+                continue
+            self._addresses.remove(address)
+            self._addresses.insert(0, address)
+            return master
+        raise LinkLost(f"no sentinel could name the master of {self._service!r}: {'; '.join(problems)}")
+
+
+class Cluster:
+    def __init__(self, target: Target) -> None:
+        self._seeds = target.addresses
+        self._access = target.access
+        self._slots: list[Address | None] = [None] * 16384
+        self._known: tuple[Address, ...] = ()
+        self._stale = True
+        self._asking = asyncio.Lock()
+
+    async def find(self, slot: int) -> Address:
+        if self._stale or self._slots[slot] is None:
+            async with self._asking:
+                if self._stale or self._slots[slot] is None:
+                    await self._refresh()
+        address = self._slots[slot]
+        if address is None:
+            self._stale = True
+            raise LinkLost(f"no node of the cluster has slot {slot}")
+        return address
+
+    async def masters(self) -> list[Address]:
+        await self.find(0)
+        return sorted({address for address in self._slots if address is not None})
+
+    def doubt(self) -> None:
+        self._stale = True
+
+    def moved(self, slot: int, address: Address) -> None:
+        self._slots[slot] = address
+        self._stale = True  # others will have moved with it
+
+    async def _refresh(self) -> None:
+        problems: list[str] = []
+        for address in dict.fromkeys((*self._known, *self._seeds)):
+            try:
+                reply = await ask(address, self._access, "CLUSTER", "SLOTS")
+            except LinkLost as error:
+                problems.append(str(error))
+                continue
+            self._read(reply, address)
+            return
+        raise LinkLost(f"no node of the cluster answers: {'; '.join(problems)}")
+
+    def _read(self, reply: list[Any], asked: Address) -> None:
+        slots: list[Address | None] = [None] * 16384
+        nodes: list[Address] = []
+        for first, last, *owners in reply:
+            found = [Address((owner[0] or b"").decode() or asked.host, int(owner[1])) for owner in owners]
+            nodes += found
+            slots[first : last + 1] = [found[0]] * (last + 1 - first)
+        self._slots, self._known, self._stale = slots, tuple(nodes), False
+
+
+__all__ = ["Cluster", "Link", "Sentinels", "Standalone", "Topology", "ask", "topology_of"]

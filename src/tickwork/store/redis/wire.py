@@ -1,0 +1,218 @@
+"""The connections of one event loop, and the one place where errors are classified.
+
+Every command sent here may be sent again: scripts tell a repeated call by its ids and nonces. So an error is either
+worth another try (the server moved, restarts, is busy; or the reply was lost, and nobody knows if it ran) or final.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import hiredis
+
+from tickwork.errors import StoreError, StoreFull, StoreUnavailable
+from tickwork.store.redis.keys import slot_of
+from tickwork.store.redis.link import Address, Link, LinkLost, Reply, connect, pack
+from tickwork.store.redis.scripts import Script
+from tickwork.store.redis.target import Target
+from tickwork.store.redis.topology import Cluster, Topology, topology_of
+
+CALL_TIMEOUT = 5.0  # without any reply on a link that owes one
+PAUSE_MIN, PAUSE_MAX = 0.02, 0.25
+CROWDED = 16  # commands under way on a link before another one is opened
+SWITCH_POLL = 1.0
+
+# Not executed: the server is about to change, or is the wrong one. Drop the connection and ask who is right.
+_ELSEWHERE = ("READONLY", "NOREPLICAS", "MASTERDOWN", "LOADING", "UNBLOCKED", "NOMASTERLINK")
+# Not executed: the server is right, but cannot do it at the moment.
+_LATER = ("BUSY", "MISCONF", "TRYAGAIN", "CLUSTERDOWN")
+_DENIED = ("NOPERM", "NOAUTH", "WRONGPASS")
+
+_log = logging.getLogger("tickwork.store.redis")
+
+
+class Wire:
+    def __init__(self, target: Target, pool_size: int, patience: float) -> None:
+        self.target = target
+        self.topology: Topology = topology_of(target)
+        self._pool_size = pool_size
+        self._patience = patience
+        self._links: dict[tuple[Address, str], list[Link]] = {}
+        self._opening: dict[tuple[Address, str], asyncio.Lock] = {}
+        self._slots: dict[str, int] = {}
+        self.on_reconnect: Callable[[], None] = lambda: None
+        self._had_links = False
+        self._closed = False
+        self._switch_watch: asyncio.Task[None] | None = None
+
+    # --- calls
+
+    async def script(
+        self, script: Script, key: str, *args: Any, purpose: str = "ask", wait: tuple[Any, ...] = ()
+    ) -> Reply:
+        """Run a script on the server of `key`. `wait` is a command that must follow on the same connection; its reply
+        comes along."""
+        command = pack("EVALSHA", script.sha, 1, key, *args)
+        reply = await self.run(key, command, purpose, wait)
+        first = reply[0] if wait else reply
+        if isinstance(first, hiredis.ReplyError) and str(first).startswith("NOSCRIPT"):
+            command = pack("EVAL", script.text, 1, key, *args)
+            reply = await self.run(key, command, purpose, wait)
+            first = reply[0] if wait else reply
+        if isinstance(first, hiredis.ReplyError):
+            raise StoreError(f"script {script.name} failed: {first}")
+        return reply
+
+    async def call(self, key: str, *command: Any) -> Reply:
+        reply = await self.run(key, pack(*command))
+        if isinstance(reply, hiredis.ReplyError):
+            raise StoreError(f"Redis refused {command[0]}: {reply}")
+        return reply
+
+    async def calls(self, key: str, commands: list[tuple[Any, ...]]) -> list[Reply]:
+        """Several commands about one slot, together; each may be repeated on its own."""
+        return list(await asyncio.gather(*(self.call(key, *command) for command in commands)))
+
+    async def run(self, key: str, command: bytes, purpose: str = "ask", wait: tuple[Any, ...] = ()) -> Reply:
+        """Send a command until there is a definite answer, or patience is over. Errors that say something of the
+        command itself come back as a reply."""
+        slot = self.slot(key)
+        give_up_at, pause = time.monotonic() + self._patience, PAUSE_MIN
+        asked: Address | None = None
+        while True:
+            try:
+                reply = await self._send(slot, command, purpose, wait, asked)
+                problem = self._problem(reply[0] if wait else reply)
+                if problem is None:
+                    return reply
+                asked = self._redirect(problem, slot)
+                if asked is not None:
+                    continue
+            except LinkLost as error:
+                problem = str(error)
+                self.topology.doubt()
+            if self._closed or time.monotonic() + pause > give_up_at:
+                raise StoreUnavailable(f"Redis at {self.target.url} cannot be reached: {problem}")
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, PAUSE_MAX)
+
+    async def _send(
+        self, slot: int, command: bytes, purpose: str, wait: tuple[Any, ...], asked: Address | None
+    ) -> Reply:
+        link = await self.link(asked or await self.topology.find(slot), purpose)
+        if asked is not None:
+            link.send(pack("ASKING")).add_done_callback(_ignore)
+        if not wait:
+            return await link.send(command)
+        first, second = link.send(command), link.send(pack(*wait))
+        return [await first, await second]
+
+    def _problem(self, reply: Reply) -> str | None:
+        """Why it is worth another try; None when this is the answer."""
+        if not isinstance(reply, hiredis.ReplyError):
+            return None
+        text = str(reply)
+        word = text.partition(" ")[0]
+        if word in ("MOVED", "ASK", *_LATER) or (word == "-ERR" and "busy" in text.lower()):
+            return text
+        if word in _ELSEWHERE:
+            self.topology.doubt()
+            self.drop(f"the server answered {text}")
+            return text
+        if word == "OOM":
+            raise StoreFull(
+                f"Redis at {self.target.url} is full (maxmemory): it takes nothing new until work has ended"
+            )
+        if word in _DENIED:
+            raise StoreError(f"Redis at {self.target.url} refused: {text}. `tickwork acl` prints the rights it needs")
+        return None
+
+    def _redirect(self, problem: str, slot: int) -> Address | None:
+        """Where an ASK points to; a MOVED is learnt."""
+        word, _, rest = problem.partition(" ")
+        if word not in ("MOVED", "ASK"):
+            return None
+        host, _, port = rest.split(" ")[1].rpartition(":")
+        address = Address(host, int(port))
+        if word == "ASK":
+            return address
+        if isinstance(self.topology, Cluster):
+            self.topology.moved(slot, address)
+        return None
+
+    def slot(self, key: str) -> int:
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = slot_of(key)
+        return slot
+
+    # --- links
+
+    async def link(self, address: Address, purpose: str) -> Link:
+        place = (address, purpose)
+        links = self._links.setdefault(place, [])
+        if links:
+            best = min(links, key=lambda link: link.under_way) if len(links) > 1 else links[0]
+            if best.lost is None and (best.under_way < CROWDED or len(links) >= self._pool_size):
+                return best
+        async with self._opening.setdefault(place, asyncio.Lock()):
+            links[:] = [link for link in links if link.lost is None]
+            if links and (links[-1].under_way < CROWDED or len(links) >= self._pool_size):
+                return links[-1]
+            if self._closed:
+                raise LinkLost("the store was closed")
+            was_alone = self._had_links and not any(map(_alive, self._links.values()))
+            links.append(await connect(address, self.target.access, CALL_TIMEOUT))
+            self._had_links = True
+            self._watch_switches()
+            if was_alone:
+                self.on_reconnect()
+            return links[-1]
+
+    def drop(self, why: str) -> None:
+        """Cut all links: whoever has something under way finds the right server again."""
+        links = [link for group in self._links.values() for link in group]
+        self._links.clear()
+        for link in links:
+            link.cut(why)
+
+    def _watch_switches(self) -> None:
+        """A master that was replaced may go on answering for a while: the sentinels are asked, whatever it says."""
+        if self.target.kind == "sentinel" and self._switch_watch is None:
+            self._switch_watch = asyncio.ensure_future(self._follow_master())
+
+    async def _follow_master(self) -> None:
+        while not self._closed:
+            await asyncio.sleep(SWITCH_POLL)
+            try:
+                known = await self.topology.find(0)
+                current = await self.topology.discover()  # type: ignore[attr-defined]
+            except (LinkLost, StoreError):
+                continue
+            if current != known:
+                _log.warning("the master moved from %s to %s", known, current)
+                self.topology.doubt()
+                self.drop(f"the master is {current} now")
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._switch_watch is not None:
+            self._switch_watch.cancel()
+            await asyncio.gather(self._switch_watch, return_exceptions=True)
+        links = [link for group in self._links.values() for link in group]
+        self._links.clear()
+        for link in links:
+            await link.close()
+
+
+def _alive(links: list[Link]) -> bool:
+    return any(link.lost is None for link in links)
+
+
+def _ignore(waiter: asyncio.Future[Reply]) -> None:
+    if not waiter.cancelled():
+        waiter.exception()
