@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import zlib
 
 import uuid_utils
 
@@ -39,6 +40,18 @@ _nonces = _Nonces()
 new_nonce = _nonces.next
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_nonces.draw)
+
+
+def partition_of(text: str, count: int) -> int:
+    """The partition, of so many, in which a task of this id (or a dedup key) lives."""
+    return zlib.crc32(text.encode()) % count if count > 1 else 0
+
+
+def new_id_beside(text: str, count: int) -> str:
+    """A new id in the same partition as a dedup key."""
+    while partition_of(candidate := new_id(), count) != partition_of(text, count):
+        continue
+    return candidate
 
 
 def is_name(text: str) -> bool:

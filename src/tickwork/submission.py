@@ -18,7 +18,7 @@ from tickwork.config_values import nearest
 from tickwork.context import storable
 from tickwork.errors import ConfigError, PayloadError
 from tickwork.handlers import Entry, Registry
-from tickwork.ids import is_name, new_id, new_nonce
+from tickwork.ids import is_name, new_id, new_id_beside, new_nonce
 from tickwork.model import Spec, to_millis
 
 MAX_DELAY = 100 * 365 * 86_400
@@ -86,7 +86,8 @@ class SpecMaker:
             at, delay = moment(options)
             fields = {name: READERS[name](value) for name, value in options.items() if name in READERS}
         serializer = self._serializer(options.get("serializer"), entry)
-        fields.setdefault("id", new_id())
+        if "id" not in fields:
+            fields["id"] = self._new_id(fields.get("dedup_key"))
         if entry is not None:  # else the worker, who knows the handler, fills them in
             fields.setdefault("timeout", self._config.timeout)
             fields.setdefault("max_retry", max_retry_of(fields.get("retry"), self._config))
@@ -102,6 +103,9 @@ class SpecMaker:
             submitter=self._submitter,
             **fields,
         )
+
+    def _new_id(self, dedup_key: str | None) -> str:
+        return new_id() if dedup_key is None else new_id_beside(dedup_key, self._config.partitions)
 
     def _serializer(self, asked: str | Serializer | None, entry: Entry | None) -> Serializer:
         if isinstance(asked, str):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from tickwork.store.redis.audit import Audit
 from tickwork.store.redis.members import Members
 from tickwork.store.redis.queries import Queries
-from tickwork.store.redis.tasks import Tasks
+from tickwork.store.redis.spread import Spread
 
 
-class RedisStore(Tasks, Queries, Members, Audit):
+class RedisStore(Spread, Queries, Members, Audit):
     def sibling(self) -> RedisStore:
         """One for the heart: its own connections, and no patience, since it must know at once when it is cut off."""
         return type(self)(

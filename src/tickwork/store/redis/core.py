@@ -69,6 +69,7 @@ class Core:
         self._skew = SystemClock().now() - time.monotonic_ns() // 1_000_000
         self._epoch: bytes | None = None
         self._queues: dict[str, None] = {}
+        self._hints_under_way: set[asyncio.Future[None]] = set()
         self._open = False
 
     def _pack_policy(self, events: bool) -> bytes:
@@ -78,7 +79,7 @@ class Core:
                 "dlq": policy.dlq, "dlq_max": policy.dlq_max, "max_losses": policy.max_losses, "dedup": policy.dedup,
                 "lease_ttl": policy.lease_ttl, "renew_interval": policy.renew_interval, "retention": policy.retention,
                 "retention_max": policy.retention_max, "events": events, "events_max": policy.events_max,
-                "log_lines_max": policy.log_lines_max, "wake": len(self.layout.parts) == 1, "dedup_slack": SLACK,
+                "log_lines_max": policy.log_lines_max, "alone": self.alone, "dedup_slack": SLACK,
             }
         )  # fmt: skip
 
@@ -143,7 +144,7 @@ class Core:
         if here is None:
             wire = Wire(self.target, self._pool_size, self._patience)
             wire.on_reconnect = self._reconnected
-            ear = Ear(wire, self.hints, self.layout.root, self._channel, self._queues)
+            ear = Ear(wire, self.hints, self.layout.root, self._channel, self._queues, self.heard)
             here = self._heres[loop] = Here(wire, ear)
         return here
 
@@ -176,6 +177,14 @@ class Core:
 
     async def ask_all(self, key: str, commands: list[tuple[Any, ...]]) -> list[Any]:
         return await self._here().wire.calls(key, commands)
+
+    @property
+    def alone(self) -> bool:
+        """One partition holds everything."""
+        return len(self.layout.parts) == 1
+
+    def heard(self, token: bytes) -> None:
+        """A wake-up came, with what it says."""
 
     def _part(self, task_id: str) -> str:
         parts = self.layout.parts

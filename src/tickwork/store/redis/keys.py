@@ -7,10 +7,10 @@ partitions each has a tag of its own, `{shop/0}:`, for the tasks; the rest stays
 from __future__ import annotations
 
 import re
-import zlib
 from typing import NamedTuple
 
 from tickwork.errors import ConfigError
+from tickwork.ids import partition_of
 
 NAMESPACE = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 VERSION = "1"  # of the layout; another one is refused
@@ -89,7 +89,7 @@ class Layout:
         self.parts = [self.root] if partitions == 1 else [f"{{{namespace}/{part}}}:" for part in range(partitions)]
 
     def part_of(self, task_id: str) -> int:
-        return zlib.crc32(task_id.encode()) % len(self.parts) if len(self.parts) > 1 else 0
+        return partition_of(task_id, len(self.parts))
 
 
 def slot_of(key: str) -> int:

@@ -29,12 +29,21 @@ _log = logging.getLogger("tickwork.store.redis")
 
 
 class Ear:
-    def __init__(self, wire: Wire, hints: Hints, root: str, channel: str, queues: dict[str, None]) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        hints: Hints,
+        root: str,
+        channel: str,
+        queues: dict[str, None],
+        on_token: Callable[[bytes], None],
+    ) -> None:
         self._wire = wire
         self._hints = hints
         self._root = root
         self._own_channel = channel
         self._queues = queues
+        self._on_token = on_token
         self._channels: dict[str, str] = {}  # channel -> topic
         self._link: Link | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -149,6 +158,7 @@ class Ear:
         if reply is None:
             return
         if self._hints.idles(WORK):
+            self._on_token(reply[1])
             self._hints.notify(WORK)
             await asyncio.sleep(0)  # so that the one who was woken is no longer idle
         else:  # nobody here has a free slot (any more): let it wake another

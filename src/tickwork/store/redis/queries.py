@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,7 +22,7 @@ ORDER = (
     Status.RUNNING, Status.READY, Status.RETRYING, Status.PENDING, Status.BLOCKED, Status.DEAD, Status.FAILED,
     Status.CANCELLED, Status.SUCCESS,
 )  # fmt: skip
-_FAR = 2**62
+SETTLING = 200  # milliseconds, for facts of several partitions
 
 _facts = msgspec.msgpack.Decoder().decode
 
@@ -187,32 +188,58 @@ class Queries(Core):
     # --- the log
 
     async def events(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
-        (part,) = self.layout.parts
-        last = await self.last_event()
-        oldest = last - self.policy.events_max
+        pieces = await asyncio.gather(*(self._events_of(part, after, limit, task_id) for part in self.layout.parts))
+        dropped = max(piece[1] for piece in pieces)
+        found = sorted((event for events, _ in pieces for event in events), key=lambda event: event.seq)
+        return found[:limit], dropped
+
+    async def _events_of(self, part: str, after: int, limit: int, task_id: str | None) -> tuple[list[Event], int]:
         found: list[Event] = []
-        dropped = max(oldest, 0)
-        first = await self.ask(part, "XRANGE", f"{part}events", "-", "+", "COUNT", 1)
-        if first:
-            dropped = max(dropped, _first_number(first[0]) - 1)
-        place = max(after, dropped)
+        dropped = await self._dropped(part)
+        horizon = self._horizon
+        start = place = max(after, dropped)
         while len(found) < limit:
-            entries = await self.ask(part, "XRANGE", f"{part}events", f"({place}-0", "+", "COUNT", STEP)
+            entries = await self.ask(part, "XRANGE", f"{part}events", f"({place}-0", horizon, "COUNT", STEP)
             for entry in entries:
                 place = int(entry[0].partition(b"-")[0])
-                facts = _read_facts(entry)
                 found += [
                     event
-                    for event in facts
-                    if event.seq > max(after, dropped) and (task_id is None or tells_of(task_id, event.kind, event.id))
+                    for event in _read_facts(entry)
+                    if event.seq > start and (task_id is None or tells_of(task_id, event.kind, event.id))
                 ]
             if len(entries) < STEP:
                 break
         return found[:limit], dropped
 
+    @property
+    def _horizon(self) -> str:
+        """Facts of several partitions are merged by time; the newest wait until no other can come before them."""
+        return "+" if self.alone else str((self.now() - SETTLING) * 1000)
+
+    async def _dropped(self, part: str) -> int:
+        last, length, first = await self.ask_all(
+            part,
+            [
+                ("GET", f"{part}facts"),
+                ("XLEN", f"{part}events"),
+                ("XRANGE", f"{part}events", "-", "+", "COUNT", 1),
+            ],
+        )
+        before_first = _first_number(first[0]) - 1 if first else 0
+        if self.alone:
+            return max(int(last or 0) - self.policy.events_max, before_first, 0)
+        return before_first if length >= self.policy.events_max else 0
+
     async def last_event(self) -> int:
-        (part,) = self.layout.parts
-        return int(await self.ask(part, "GET", f"{part}facts") or 0)
+        if self.alone:
+            return int(await self.ask(self.layout.root, "GET", f"{self.layout.root}facts") or 0)
+        newest = await asyncio.gather(
+            *(
+                self.ask(part, "XREVRANGE", f"{part}events", self._horizon, "-", "COUNT", 1)
+                for part in self.layout.parts
+            )
+        )
+        return max((int(entries[0][0].partition(b"-")[0]) for entries in newest if entries), default=0)
 
 
 def _first_number(entry: Any) -> int:

@@ -132,8 +132,9 @@ def pack_spec(spec: Spec) -> bytes:
     return _LENGTHS.pack(len(label), len(body)) + label + body
 
 
-def options_of(spec: Spec) -> bytes:
-    """What a submit has to see of a spec that is not plain, empty for one that is."""
+def options_of(spec: Spec, waiting: tuple[str, ...] | None = None) -> bytes:
+    """What a submit has to see of a spec that is not plain, empty for one that is. `waiting`: the caller has looked at
+    its dependencies already, and these have not ended."""
     if spec.dedup_key is None and not spec.depends_on and spec.schedule_id is None:
         return b""
     options: dict[str, Any] = {"depends_on": spec.depends_on, "after_end": spec.run_after == "end"}
@@ -141,6 +142,8 @@ def options_of(spec: Spec) -> bytes:
         options["dedup"], options["dedup_ttl"] = spec.dedup_key, spec.dedup_ttl
     if spec.schedule_id is not None:
         options["schedule"] = True
+    if waiting is not None:
+        options["waiting"] = waiting
     return _encode(options)
 
 

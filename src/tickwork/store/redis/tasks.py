@@ -1,4 +1,7 @@
-"""The transitions of tasks: arguments for the scripts, and what their replies mean."""
+"""The transitions of tasks: arguments for the scripts, and what their replies mean.
+
+Where several partitions need more than this, `spread.py` says so.
+"""
 
 from __future__ import annotations
 
@@ -42,15 +45,12 @@ def status_of(reply: bytes | None) -> Status | None:
 class Tasks(Core):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._turn = itertools.count()
         self._coalescer = Coalescer(self._submit_part)
 
     # --- in
 
     async def submit(self, specs: list[Spec]) -> list[Receipt]:
-        if len(self.layout.parts) == 1:
-            return await self._coalescer.submit(self.layout.root, specs)
-        return await self._submit_spread(specs)
+        return await self._coalescer.submit(self.layout.root, specs)
 
     async def _submit_part(self, prefix: str, specs: list[Spec]) -> list[Receipt]:
         args = itertools.chain.from_iterable(map(submit_args, specs))
@@ -59,23 +59,19 @@ class Tasks(Core):
 
     async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
         found = await self.run("resolve", self._part(task_id), task_id, upstream, int(ok))
-        self._wake_later(found)
         return bool(found)
 
     # --- time
 
     async def promote(self, limit: int) -> Claimed:
         waits = await self._everywhere(self.run("promote", part, limit) for part in self.layout.parts)
-        self._wake_later(len(self.layout.parts) > 1)
         return Claimed([], _soonest(waits))
 
     # --- dispatch
 
     async def claim(self, want: Claim) -> Claimed:
         self._queues.update(dict.fromkeys(want.queues))
-        if len(self.layout.parts) == 1:
-            return _claimed(await self.run("claim", self.layout.root, *_wish(want), purpose="work"), want)
-        return await self._claim_around(want)
+        return claimed_of(await self.run("claim", self.layout.root, *wish_args(want), purpose="work"), want)
 
     # --- running
 
@@ -98,11 +94,9 @@ class Tasks(Core):
     async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
         if then_claim is not None:
             self._queues.update(dict.fromkeys(then_claim.queues))
-        if len(self.layout.parts) == 1:
-            wish = () if then_claim is None else _wish(then_claim)
-            verdicts, reply = await self._finish_part(self.layout.root, outcomes, wish)
-            return Finished(verdicts, None if then_claim is None else _claimed(reply, then_claim))
-        return await self._finish_spread(outcomes, then_claim)
+        wish = () if then_claim is None else wish_args(then_claim)
+        verdicts, reply = await self._finish_part(self.layout.root, outcomes, wish)
+        return Finished(verdicts, None if then_claim is None else claimed_of(reply, then_claim))
 
     async def _finish_part(
         self, prefix: str, outcomes: list[Outcome], wish: tuple[Any, ...] = ()
@@ -121,7 +115,6 @@ class Tasks(Core):
         taken = [task_id.decode() for reply in replies for task_id in reply[0]]
         for reply in replies:
             _warn(reply[2])
-        self._wake_later(bool(taken))
         return Reclaimed(taken, sorted(worker.decode() for reply in replies for worker in reply[1]))
 
     # --- outbox
@@ -150,17 +143,13 @@ class Tasks(Core):
         return status_of(await self.run("cancel", self._part(task_id), task_id, int(force), reason))
 
     async def run_now(self, task_id: str) -> Status | None:
-        found = status_of(await self.run("run_now", self._part(task_id), task_id))
-        self._wake_later(found is not None)
-        return found
+        return status_of(await self.run("run_now", self._part(task_id), task_id))
 
     async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
-        found = status_of(await self.run("retry", self._part(task_id), task_id, CODES.get(only, "") if only else ""))
-        self._wake_later(found is not None)
-        return found
+        return status_of(await self.run("retry", self._part(task_id), task_id, CODES[only] if only else ""))
 
     async def delete(self, task_id: str, only: Status | None = None) -> Status | None:
-        return status_of(await self.run("delete", self._part(task_id), task_id, CODES.get(only, "") if only else ""))
+        return status_of(await self.run("delete", self._part(task_id), task_id, CODES[only] if only else ""))
 
     async def prune(self, limit: int) -> int:
         prefixes = dict.fromkeys((self.layout.root, *self.layout.parts))
@@ -188,24 +177,12 @@ class Tasks(Core):
                 answers[place] = reply
         return answers
 
-    async def _submit_spread(self, specs: list[Spec]) -> list[Receipt]:
-        raise NotImplementedError
 
-    async def _claim_around(self, want: Claim) -> Claimed:
-        raise NotImplementedError
-
-    async def _finish_spread(self, outcomes: list[Outcome], then_claim: Claim | None) -> Finished:
-        raise NotImplementedError
-
-    def _wake_later(self, some: bool) -> None:
-        """With several partitions scripts cannot reach the wake lists: tell idle workers by a hint of its own."""
-
-
-def _wish(want: Claim) -> tuple[Any, ...]:
+def wish_args(want: Claim) -> tuple[Any, ...]:
     return want.worker_id, want.nonce, want.lease_ttl, want.limit, len(want.queues), *want.queues, *want.types
 
 
-def _claimed(reply: list[Any], want: Claim) -> Claimed:
+def claimed_of(reply: list[Any], want: Claim) -> Claimed:
     nonce = want.nonce
     grants = [unpack_grant(reply[i].decode(), reply[i + 1], nonce) for i in range(1, len(reply), 2)]
     return Claimed(grants, None if reply[0] < 0 else reply[0])

@@ -107,11 +107,23 @@ local woken = {} -- queues in which there is something to look for
 local hints = {} -- channels on which somebody may listen
 local ended = {} -- channel -> ids of ended tasks that somebody waits for
 
+-- The number of the last fact. Facts of several partitions are ordered by time, so their numbers are microseconds.
+local function last_number()
+  if POLICY.alone then
+    return call('INCRBY', KEY .. 'facts', told / 7)
+  end
+  local last = math.max(tonumber(call('GET', KEY .. 'facts') or 0) + told / 7, now * 1000)
+  call('SET', KEY .. 'facts', whole(last))
+  return last
+end
+
 local function append_facts()
-  local last = call('INCRBY', KEY .. 'facts', told / 7)
-  local oldest = last - POLICY.events_max + 1
-  call('XADD', KEY .. 'events', 'MINID', '~', whole(math.max(oldest, 0)), whole(last) .. '-0', 'at', whole(now), 'facts',
-    cmsgpack.pack(facts))
+  local last = last_number()
+  local cut, limit = 'MINID', whole(math.max(last - POLICY.events_max + 1, 0))
+  if not POLICY.alone then
+    cut, limit = 'MAXLEN', POLICY.events_max
+  end
+  call('XADD', KEY .. 'events', cut, '~', limit, whole(last) .. '-0', 'at', whole(now), 'facts', cmsgpack.pack(facts))
   call('PUBLISH', CHANNEL .. 'events', '')
 end
 
@@ -121,7 +133,7 @@ local function reply(answer)
   end
   for queue in pairs(woken) do
     local key = KEY .. 'wake:' .. queue
-    if POLICY.wake and call('LLEN', key) == 0 then
+    if POLICY.alone and call('LLEN', key) == 0 then
       call('RPUSH', key, '1')
     end
   end

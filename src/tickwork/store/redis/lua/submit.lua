@@ -48,6 +48,13 @@ local function unmet(options)
   return waiting
 end
 
+-- In several partitions the caller has looked already, and noted it where the upstreams are.
+local function wait_for_others(task, names)
+  local extras = extras_of(task)
+  extras[WAITING], task.status = names, BLOCKED
+  task.extras = cmsgpack.pack(extras)
+end
+
 local function wait_for(task, waiting)
   local extras, names = extras_of(task), {}
   for i, upstream in ipairs(waiting) do
@@ -78,12 +85,17 @@ local function create_with(task, spec, options)
   if other then
     return 'd' .. other
   end
-  local waiting, missing = unmet(options)
+  local waiting, missing = {}, nil
+  if not options.waiting then
+    waiting, missing = unmet(options)
+  end
   if missing then
     return 'o' .. missing
   end
   task.tell = options.schedule and 1 or task.tell
-  if #waiting > 0 then
+  if options.waiting and #options.waiting > 0 then
+    wait_for_others(task, options.waiting)
+  elseif #waiting > 0 then
     task.status = BLOCKED
     wait_for(task, waiting)
   end

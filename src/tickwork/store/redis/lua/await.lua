@@ -1,0 +1,19 @@
+-- parts: homes ends
+-- A task of another partition depends on this one. Arguments: id, dependant, 1 if any end will do. Reply: 'm'issing,
+-- 's'atisfied, or 'w'aits: it is noted, and told through the outbox (at once if this one has ended badly).
+local task = load(ARGV[3])
+if not task then
+  return reply('m')
+end
+if task.status == SUCCESS or (ARGV[5] == '1' and ENDS[task.status]) then
+  return reply('s')
+end
+await(task.id, ARGV[4])
+if task.tell == 0 then
+  task.tell = 1
+  save(task)
+end
+if ENDS[task.status] then
+  to_outbox(task, label_of(task).schedule)
+end
+return reply('w')

@@ -1,0 +1,214 @@
+"""Several partitions: a task lives where its id hashes to, workers go round.
+
+Strict priority and order hold inside a partition. What concerns tasks of two partitions (a dependency) is done in steps
+that may each be repeated, in an order in which a crash between them leaves nothing waiting for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from msgspec.structs import replace
+
+from tickwork.errors import StoreError
+from tickwork.ids import partition_of
+from tickwork.model import Outcome, Spec, Status
+from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Verdict
+from tickwork.store.redis.link import LinkLost, pack
+from tickwork.store.redis.records import options_of, unpack
+from tickwork.store.redis.tasks import Tasks, claimed_of, receipt_of, submit_args, wish_args
+
+STAY = 8  # batches in one partition, while it has work
+
+
+class Spread(Tasks):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._place = 0  # where the next claim begins
+        self._stayed = 0
+
+    # --- in
+
+    async def submit(self, specs: list[Spec]) -> list[Receipt]:
+        if self.alone:
+            return await super().submit(specs)
+        receipts: dict[int, Receipt] = {}
+        plain: list[int] = []
+        for index, spec in enumerate(specs):
+            if not spec.depends_on:
+                plain.append(index)
+                continue
+            await self._submit_plain(specs, plain, receipts)  # it may depend on one of them
+            plain = []
+            receipts[index] = await self._submit_dependent(spec)
+        await self._submit_plain(specs, plain, receipts)
+        return [receipts[index] for index in range(len(specs))]
+
+    async def _submit_plain(self, specs: list[Spec], places: list[int], receipts: dict[int, Receipt]) -> None:
+        groups: dict[str, list[int]] = {}
+        for place in places:
+            self._check_place(specs[place])
+            groups.setdefault(self._part(specs[place].id), []).append(place)
+        calls = (self._coalescer.submit(part, [specs[i] for i in group]) for part, group in groups.items())
+        for group, answers in zip(groups.values(), await asyncio.gather(*calls), strict=True):
+            receipts.update(zip(group, answers, strict=True))
+        for part in groups:
+            self.wake({specs[place].queue for place in places}, part)
+
+    def _check_place(self, spec: Spec) -> None:
+        count = len(self.layout.parts)
+        if spec.dedup_key is not None and partition_of(spec.dedup_key, count) != partition_of(spec.id, count):
+            raise StoreError(
+                f"task {spec.id} and its dedup key are in different partitions: leave the id out, and one that fits is "
+                "drawn"
+            )
+
+    async def _submit_dependent(self, spec: Spec) -> Receipt:
+        """Noted with each upstream, created, and noted again: whichever ends in between, somebody tells."""
+        self._check_place(spec)
+        upstreams = list(dict.fromkeys(spec.depends_on))
+        answers = await self._await(spec, upstreams)
+        for upstream, answer in answers.items():
+            if answer == b"m":
+                return Receipt(spec.id, "orphan", upstream)
+        waiting = [upstream for upstream, answer in answers.items() if answer == b"w"]
+        id_, nonce, packed, at, delay, _ = submit_args(spec)
+        options = options_of(spec, tuple(waiting))
+        (verdict,) = await self.run("submit", self._part(spec.id), id_, nonce, packed, at, delay, options)
+        receipt = receipt_of(spec, verdict)
+        if receipt.verdict == "created":
+            for upstream, answer in (await self._await(spec, waiting)).items():
+                if answer != b"w":
+                    await self.resolve(spec.id, upstream, answer == b"s")
+            self.wake({spec.queue}, self._part(spec.id))
+        return receipt
+
+    async def _await(self, spec: Spec, upstreams: list[str]) -> dict[str, bytes]:
+        after_end = int(spec.run_after == "end")
+        calls = (self.run("await", self._part(upstream), upstream, spec.id, after_end) for upstream in upstreams)
+        return dict(zip(upstreams, await asyncio.gather(*calls), strict=True))
+
+    async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
+        found = await super().resolve(task_id, upstream, ok)
+        if not self.alone:
+            await self.run("unawait", self._part(upstream), upstream, task_id)
+            await self._wake_for(task_id)
+        return found
+
+    # --- dispatch and out
+
+    async def claim(self, want: Claim) -> Claimed:
+        if self.alone:
+            return await super().claim(want)
+        self._queues.update(dict.fromkeys(want.queues))
+        return await self._claim_around(want, ())
+
+    async def _claim_around(self, want: Claim, seen: tuple[int, ...]) -> Claimed:
+        count = len(self.layout.parts)
+        grants: list[Grant] = []
+        waits: list[int] = []
+        start = self._place
+        for place in ((start + step) % count for step in range(count)):
+            if place in seen:
+                continue
+            part, wish = self.layout.parts[place], replace(want, limit=want.limit - len(grants))
+            reply = claimed_of(await self.run("claim", part, *wish_args(wish), purpose="work"), want)
+            grants += reply.grants
+            waits += [] if reply.next_due_in is None else [reply.next_due_in]
+            self._go_on(place, bool(reply.grants))
+            if len(grants) >= want.limit:
+                self.wake(set(want.queues), part)
+                break
+        return Claimed(grants, min(waits, default=None))
+
+    def _go_on(self, place: int, found: bool) -> None:
+        self._stayed = self._stayed + 1 if found else 0
+        if not found or self._stayed >= STAY:
+            self._place, self._stayed = (place + 1) % len(self.layout.parts), 0
+        else:
+            self._place = place
+
+    async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
+        if self.alone:
+            return await super().finish(outcomes, then_claim)
+        groups: dict[int, list[int]] = {}
+        for index, outcome in enumerate(outcomes):
+            groups.setdefault(self.layout.part_of(outcome.lease.id), []).append(index)
+        here = self._place if self._place in groups else next(iter(groups), -1)
+        wish = () if then_claim is None else wish_args(then_claim)
+        replies = await asyncio.gather(
+            *(
+                self._finish_part(self.layout.parts[place], [outcomes[i] for i in group], wish if place == here else ())
+                for place, group in groups.items()
+            )
+        )
+        verdicts: dict[int, Verdict] = {}
+        claimed = Claimed([], None)
+        for (place, group), (answers, reply) in zip(groups.items(), replies, strict=True):
+            verdicts.update(zip(group, answers, strict=True))
+            if place == here and then_claim is not None:
+                claimed = claimed_of(reply, then_claim)
+                self._go_on(place, bool(claimed.grants))
+        self._wake_unfinished(outcomes, verdicts)
+        if then_claim is not None:
+            claimed = await self._fill_up(claimed, then_claim, (here,))
+        ordered = [verdicts[index] for index in range(len(outcomes))]
+        return Finished(ordered, None if then_claim is None else claimed)
+
+    async def _fill_up(self, claimed: Claimed, want: Claim, seen: tuple[int, ...]) -> Claimed:
+        missing = want.limit - len(claimed.grants)
+        if missing <= 0:
+            return claimed
+        rest = await self._claim_around(replace(want, limit=missing), seen)
+        waits = [wait for wait in (claimed.next_due_in, rest.next_due_in) if wait is not None]
+        return Claimed(claimed.grants + rest.grants, min(waits, default=None))
+
+    def _wake_unfinished(self, outcomes: list[Outcome], verdicts: dict[int, Verdict]) -> None:
+        for index, verdict in verdicts.items():
+            if verdict.status is not None and not verdict.status.ended:
+                self.wake(set(self._queues), self._part(outcomes[index].lease.id))
+
+    # --- wake-ups
+
+    async def run_now(self, task_id: str) -> Status | None:
+        found = await super().run_now(task_id)
+        await self._wake_for(task_id)
+        return found
+
+    async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
+        found = await super().retry(task_id, only)
+        await self._wake_for(task_id)
+        return found
+
+    async def _wake_for(self, task_id: str) -> None:
+        if not self.alone:
+            part = self._part(task_id)
+            value = await self.ask(part, "GET", f"{part}task:{task_id}")
+            if value is not None:
+                self.wake({unpack(task_id, value).spec.queue}, part)
+
+    def wake(self, queues: set[str], part: str) -> None:
+        """With several partitions scripts cannot reach the wake lists: an idle worker is told by a hint of its own, for
+        which nobody waits. It names the partition."""
+        if self.alone:
+            return
+        hint = asyncio.ensure_future(self._push_hints(sorted(queues), self.layout.parts.index(part)))
+        self._hints_under_way.add(hint)
+        hint.add_done_callback(self._hints_under_way.discard)
+
+    async def _push_hints(self, queues: list[str], place: int) -> None:
+        root, count = self.layout.root, len(self.layout.parts)
+        wire = self._here().wire
+        for queue in queues:
+            key = f"{root}wake:{queue}"
+            try:
+                await wire.run(root, pack("RPUSH", key, place))
+                await wire.run(root, pack("LTRIM", key, -count, -1))
+            except (StoreError, LinkLost):  # workers look by themselves before long
+                return
+
+    def heard(self, token: bytes) -> None:
+        """The token that woke this process says where there is work."""
+        if not self.alone and token.isdigit():
+            self._place, self._stayed = int(token) % len(self.layout.parts), 0
