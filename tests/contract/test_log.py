@@ -371,6 +371,7 @@ async def test_the_work_hint_wakes_who_waits(bench: Bench, act: Callable[[Bench]
 async def test_a_forced_cancel_raises_the_control_hint(bench: Bench) -> None:
     await bench.start("it")
     with bench.store.hint(CONTROL) as hint:
+        await bench.listens(hint)
         await bench.store.cancel("it", False)
         assert await hint.wait(0) is False
         await bench.store.cancel("it", True)

@@ -365,9 +365,11 @@ class Twins(RuleBasedStateMachine):
             self.send("leave", worker)
 
     def lock_and_unlock(self, any_: Random) -> None:
-        for _ in range(any_.randint(1, 4)):
-            name, owner, ttl = any_.choice(LOCKS), any_.choice(WORKERS), any_.choice([0, 500, 10_000])
-            act = any_.choice(["lock", "lock", "extend_lock", "unlock"])
+        name, owner = any_.choice(LOCKS), any_.choice(WORKERS)
+        for act in any_.choices(["lock", "extend_lock", "unlock"], [3, 2, 1], k=5):
+            if any_.random() < 0.3:
+                name, owner = any_.choice(LOCKS), any_.choice(WORKERS)
+            ttl = any_.choice([0, 500, 10_000])
             if act == "lock":
                 self.take_lock(name, owner, ttl)
             else:
