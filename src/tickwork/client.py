@@ -42,7 +42,7 @@ from tickwork.model import (
     Worker,
 )
 from tickwork.store.base import SUBMIT_MAX, Query, Receipt, Store
-from tickwork.submission import Options, SpecMaker, TaskOptions, known_only, name
+from tickwork.submission import Options, SpecMaker, TaskOptions, known_only, name, wanted_durability
 
 RESULT_POLL = 1.0  # behind the hint that the task has ended
 PAGES_MAX = 20  # index pages that one list_tasks call may look through
@@ -72,9 +72,10 @@ class Client:
     async def submit(self, type: str, payload: Any, options: Options) -> Handle[Any]:
         if options.get("cron") is not None:
             return await self._submit_cron(type, payload, options)
+        durability = wanted_durability(options)
         spec = self.spec(type, payload, options)
         store = await self.open_store()
-        (receipt,) = await store.submit([spec])
+        (receipt,) = await store.submit([spec], durability)
         if receipt.verdict != "created":
             raise refusal(receipt, spec)
         return Handle(self, spec.id)
@@ -83,12 +84,12 @@ class Client:
         for single in ("id", "dedup_key", "cron"):
             if options.get(single) is not None:
                 raise ConfigError(f"submit_many gives each payload a task of its own; {single} cannot be one for all")
-        store = await self.open_store()
+        store, durability = await self.open_store(), wanted_durability(options)
         handles: list[Handle[Any]] = []
         specs = [self.spec(type, payload, options) for payload in payloads]
         for start in range(0, len(specs), SUBMIT_MAX):
             batch = specs[start : start + SUBMIT_MAX]
-            for receipt, spec in zip(await store.submit(batch), batch, strict=True):
+            for receipt, spec in zip(await store.submit(batch, durability), batch, strict=True):
                 if receipt.verdict != "created":
                     raise refusal(receipt, spec)
                 handles.append(Handle(self, spec.id))
@@ -109,7 +110,7 @@ class Client:
 
     async def _submit_cron(self, type: str, payload: Any, options: Options) -> ScheduleHandle:
         known_only(options, Options)
-        for wrong in ("schedule_at", "delay", "dedup_key", "depends_on"):
+        for wrong in ("schedule_at", "delay", "dedup_key", "depends_on", "durability"):
             if options.get(wrong) is not None:
                 raise ConfigError(f"{wrong} cannot be given together with cron")
         schedule = await self.schedules.put(

@@ -14,7 +14,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from tickwork.cron import Cron
-from tickwork.errors import StoreError
+from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.events import Bus, Event, Fact
 from tickwork.host import is_gone
 from tickwork.model import Misfire, Overlap, Schedule, Spec, Status
@@ -24,6 +24,7 @@ SKIP_TOLERANCE = 5_000  # a tick this late still counts as on time for misfire="
 COUNT_MAX = 1_000  # missed ticks are counted up to here
 WALK_MAX = 100_000  # and walked, for misfire="all", up to here
 BACKOFF_MAX = 30.0
+UNAVAILABLE_MAX = 1.0  # for a store that cannot be reached: work must go on soon after its return
 
 _log = logging.getLogger("tickwork.duties")
 
@@ -40,7 +41,8 @@ async def repeat(name: str, duty: Duty, interval: float, store: Store, topic: st
                 failures = 0
             except StoreError as error:
                 failures += 1
-                pause = min(0.1 * 2.0 ** min(failures, 10), BACKOFF_MAX)
+                longest = UNAVAILABLE_MAX if isinstance(error, StoreUnavailable) else BACKOFF_MAX
+                pause = min(0.1 * 2.0 ** min(failures, 10), longest)
                 _log.warning("%s failed, trying again in %.1f s: %s", name, pause, error)
             except Exception:  # a bug in one duty must not end it, nor the others
                 failures += 1
@@ -115,18 +117,22 @@ async def prune(store: Store, limit: int) -> float | None:
 async def fire_schedules(store: Store, limit: int, bus: Bus) -> float | None:
     """Turn every tick that is due into a task, once, whoever else does the same."""
     due, later = await store.due_schedules(limit)
-    failed = 0
-    for schedule in due:
-        try:
-            await fire(store, schedule, bus)
-        except StoreError:
-            raise
-        except Exception:  # a zone that this host does not know, say: it must not hold up the others
-            failed += 1
-            _log.exception("schedule %s cannot be fired here, trying again", schedule.id)
+    # Together, since each of them waits for the store several times.
+    fired = await asyncio.gather(*(_try_to_fire(store, schedule, bus) for schedule in due))
     if due:
-        return 1.0 if failed else 0  # what was fired has a next tick now, which may be the first of all
+        return 0 if all(fired) else 1.0  # what was fired has a next tick now, which may be the first of all
     return None if later is None else later / 1000
+
+
+async def _try_to_fire(store: Store, schedule: Schedule, bus: Bus) -> bool:
+    try:
+        await fire(store, schedule, bus)
+    except StoreError:
+        raise
+    except Exception:  # a zone that this host does not know, say: it must not hold up the others
+        _log.exception("schedule %s cannot be fired here, trying again", schedule.id)
+        return False
+    return True
 
 
 def cron_of(schedule: Schedule) -> Cron:

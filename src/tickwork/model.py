@@ -21,6 +21,10 @@ from tickwork.errors import ConfigError
 
 T = TypeVar("T")
 
+# What must have happened to a task before its submit is acknowledged: see `docs/durability.md`.
+Durability = Literal["memory", "disk", "replicated"]
+DURABILITIES: tuple[Durability, ...] = ("memory", "disk", "replicated")
+
 
 class Status(StrEnum):
     """Where a task is in its life. Each status has exactly one home in the store."""
@@ -476,6 +480,7 @@ class Task(Struct, frozen=True, kw_only=True):
     executor: str | None = None
     target: str | None = None
     depends_on: tuple[str, ...] = ()
+    durability: Durability | None = None
 
 
 def to_datetime(at: int) -> datetime:

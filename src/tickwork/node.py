@@ -21,7 +21,7 @@ from tickwork.ids import new_tail
 from tickwork.leader import Candidate
 from tickwork.model import Worker as Member
 from tickwork.store.base import Store
-from tickwork.store.hints import OUTBOX, SCHEDULES
+from tickwork.store.hints import OUTBOX, RESET, SCHEDULES
 from tickwork.worker import Worker
 
 _log = logging.getLogger("tickwork.node")
@@ -45,6 +45,7 @@ class Node:
         work: bool = True,
         lead: bool = True,
         on_exhausted: Callable[[], None] = lambda: None,
+        on_reset: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.id = node_id
         self._store = store
@@ -52,6 +53,7 @@ class Node:
         self._bus = bus
         self._lead_wanted = lead
         self._on_exhausted = on_exhausted
+        self._on_reset = on_reset
         count = config.worker_count if work else 0
         names = [node_id] if count == 1 else [f"{node_id}-{number}" for number in range(1, count + 1)]
         self.workers = [Worker(name, store, registry, config, bus, on_exhausted) for name in names]
@@ -72,8 +74,23 @@ class Node:
         self._spawn(
             duties.repeat("take back", self._duty(duties.take_back), config.scan_interval, self._store), "take back"
         )
+        if self._on_reset is not None:
+            self._spawn(self._rewrite_after_reset(self._on_reset), "rewrite")
         if self._lead_wanted:
             self._spawn(self.candidate.run(), "candidate")
+
+    async def _rewrite_after_reset(self, rewrite: Callable[[], Awaitable[None]]) -> None:
+        """A store that came back empty has lost the schedules of this program too."""
+        with self._store.hint(RESET) as hint:
+            while True:
+                if not await hint.wait(3600):
+                    continue
+                try:
+                    await rewrite()
+                except StoreError as error:
+                    _log.warning("the schedules could not be written again, trying once more: %s", error)
+                    hint.set()
+                    await asyncio.sleep(1)
 
     async def stop(self, grace: float) -> None:
         """Stop claiming, wait for what runs, give back the rest, leave, resign."""

@@ -186,15 +186,18 @@ class Scheduler:
         self.exhausted = False
         self._stopped = asyncio.Event()
         self.node_loop = asyncio.get_running_loop()
-        for name, (cron, _, options) in self._periodic.items():
-            await self._client.schedules.put(name, name, cron=cron, if_changed=True, **options)
+        await self._write_periodic()
         self._node = Node(
             self.id, store, self.registry, self.config, self._bus,
-            work=work, lead=lead, on_exhausted=self._give_up,
+            work=work, lead=lead, on_exhausted=self._give_up, on_reset=self._write_periodic,
         )  # fmt: skip
         await self._node.start()
         logs.log(self._logger, logging.INFO, "Task scheduler started", tasks=len(self._periodic), id=self.id,
                  store=mask_url(self.url))  # fmt: skip
+
+    async def _write_periodic(self) -> None:
+        for name, (cron, _, options) in self._periodic.items():
+            await self._client.schedules.put(name, name, cron=cron, if_changed=True, **options)
 
     async def shutdown(self, timeout: float | None = None) -> None:
         """Stop claiming, wait up to `timeout` for what runs, give back the rest without blame, close the store."""

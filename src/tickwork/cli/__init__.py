@@ -51,6 +51,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Check": {
         "doctor": ("doctor", "Check the store, the workers and the schedules; say what to do."),
+        "acl": ("redis", "Print the smallest Redis ACL line for the namespace."),
+        "switchover": ("redis", "Change the master under Sentinel on purpose, losing nothing."),
         "config": ("settings", "Show every option and where its value comes from."),
         "cron": ("cron", "Explain a cron line and show its next runs."),
     },

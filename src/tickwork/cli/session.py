@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_STORE = "sqlite:///tickwork.db"
+PATIENCE = 3.0  # seconds for a Redis that does not answer: somebody sits and waits
 
 
 def said(name: str) -> Any:
@@ -57,7 +58,7 @@ async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
     config = settings().config
     url = config.store or DEFAULT_STORE
     check_store(url, config.namespace, create)
-    store: Store = make_store(url, config)
+    store: Store = make_store(url, config, patience=PATIENCE)
 
     async def opened() -> Store:
         return store

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from tickwork.events import Event
-from tickwork.model import Leader, Lease, Outcome, Record, Schedule, Spec, Status, Worker
+from tickwork.model import Durability, Leader, Lease, Outcome, Record, Schedule, Spec, Status, Worker
 from tickwork.store.hints import Hint
 
 SUBMIT_MAX = 1000
@@ -144,8 +144,9 @@ class Store(Protocol):
         """Ask to be woken on a topic (one of `hints`, or a task id). Use as a context manager."""
 
     # --- in
-    async def submit(self, specs: list[Spec]) -> list[Receipt]:
-        """Create tasks in order; each gets its own receipt. A later one may depend on an earlier one. A dedup key is
+    async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+        """Create tasks in order; each gets its own receipt. A later one may depend on an earlier one. `durability` is
+        what a receipt stands for, the store's own by default; one that it cannot give is a `StoreError`. A dedup key is
         held for its `dedup_ttl` from the submit on: 0 holds it for no time."""
 
     async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
@@ -225,6 +226,9 @@ class Store(Protocol):
 
     async def audit(self) -> list[str]:
         """Everything that is not as it must be: each task in exactly one home, each lease with its task, ..."""
+
+    async def mend(self) -> list[str]:
+        """Put right what an audit finds, where it can be; answers what it found."""
 
     # --- schedules
     async def put_schedule(self, schedule: Schedule, if_changed: bool = False, create: bool = False) -> Schedule | None:

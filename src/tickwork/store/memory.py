@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from tickwork import transitions
 from tickwork.clock import Clock
+from tickwork.errors import StoreError
 from tickwork.events import Fact
-from tickwork.model import DELAYED, ENDS, Band, Lease, Outcome, Place, Policy, Record, Spec, Status
+from tickwork.model import DELAYED, ENDS, Band, Durability, Lease, Outcome, Place, Policy, Record, Spec, Status
 from tickwork.store.base import (
     PAGE_MAX,
     Claim,
@@ -161,7 +162,11 @@ class MemoryStore(Members, Locks):
     # --- in
 
     @atomic
-    def submit(self, specs: list[Spec]) -> list[Receipt]:
+    def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+        if durability not in (None, "memory"):
+            raise StoreError(
+                f"memory:// keeps nothing beyond its process, so durability={durability!r} cannot be given"
+            )
         now = self.now()
         receipts = [self._submit(spec, now) for spec in specs]
         self.hints.notify(WORK)
@@ -546,6 +551,10 @@ class MemoryStore(Members, Locks):
                 if (other is None or other.status in ENDS) and upstream not in self._outbox:
                     problems.append(f"task {record.id} waits for {upstream}, which will never tell")
         return problems
+
+    async def mend(self) -> list[str]:
+        """Nothing outside of this object can harm it, so there is nothing to mend."""
+        return await self.audit()
 
     def _all_homes(self) -> Iterator[tuple[str, str]]:
         yield from (("delayed", task_id) for task_id in self._delayed)

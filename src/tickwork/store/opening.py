@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from tickwork.clock import Clock
 from tickwork.config import Config, mask_url
 from tickwork.errors import ConfigError
-from tickwork.model import Policy
+from tickwork.model import Durability, Policy
 from tickwork.store.base import Store
 
 KNOWN = (
@@ -30,11 +30,14 @@ def policy_of(config: Config) -> Policy:
     )
 
 
-def make_store(url: str, config: Config, clock: Clock | None = None, client: Any = None) -> Store:
-    """The store of that URL (or of that Redis client), not opened yet."""
+def make_store(
+    url: str, config: Config, clock: Clock | None = None, client: Any = None, patience: float | None = None
+) -> Store:
+    """The store of that URL (or of that Redis client), not opened yet. `patience`: how long calls wait for a server
+    that cannot be reached."""
     policy = policy_of(config)
     if client is not None or url.startswith(("redis:", "rediss:", "redis+", "rediss+")):
-        return _redis_store(url, config, clock, client, policy)
+        return _redis_store(url, config, clock, client, policy, patience)
     if config.partitions > 1:
         raise ConfigError(f"partitions={config.partitions} is for Redis only")
     if url in ("memory://", "memory:"):
@@ -56,8 +59,10 @@ def make_store(url: str, config: Config, clock: Clock | None = None, client: Any
     raise ConfigError(f"store URL {mask_url(url)!r} is of no known kind{hint}; known are {KNOWN}")
 
 
-def _redis_store(url: str, config: Config, clock: Clock | None, client: Any, policy: Policy) -> Store:
-    from tickwork.store.redis import RedisStore
+def _redis_store(
+    url: str, config: Config, clock: Clock | None, client: Any, policy: Policy, patience: float | None
+) -> Store:
+    from tickwork.store.redis import PATIENCE, RedisStore
     from tickwork.store.redis.target import of_client, parse
 
     if clock is not None:
@@ -68,5 +73,6 @@ def _redis_store(url: str, config: Config, clock: Clock | None, client: Any, pol
         policy,
         partitions=config.partitions,
         pool_size=config.pool_size,
-        durability=config.durability,
+        durability=cast("Durability", config.durability),
+        patience=PATIENCE if patience is None else patience,
     )

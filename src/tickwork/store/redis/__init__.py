@@ -7,9 +7,12 @@ Reading order: `keys.py` (what is where), `lua/prelude.lua` and the scripts, `re
 from __future__ import annotations
 
 from tickwork.store.redis.audit import Audit
+from tickwork.store.redis.core import PATIENCE
 from tickwork.store.redis.members import Members
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.spread import Spread
+
+__all__ = ["PATIENCE", "RedisStore"]
 
 
 class RedisStore(Spread, Queries, Members, Audit):
@@ -22,4 +25,5 @@ class RedisStore(Spread, Queries, Members, Audit):
             partitions=len(self.layout.parts),
             pool_size=1,
             patience=0.0,
+            durability=self.durability,
         )

@@ -1,82 +1,147 @@
-"""The proof that each task is in exactly one home, and that each home holds only its own."""
+"""The proof that each task is in exactly one home, and that each home holds only its own; and how to put it right.
+
+All keys of the namespace are read, which takes a while and is no snapshot. So what looks wrong is looked at again, task
+by task, by a script that sees it at one moment, before it is called wrong, or mended.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tickwork.model import DELAYED, ENDS, Place, Record, Status
+from tickwork.model import ENDS, Place, Record, Status
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import unpack
 from tickwork.store.rules import unsound
 
 STEP = 500
 
+Found = list[tuple[str, str]]  # home, and the entry or member there
+
 
 class Audit(Core):
     async def audit(self) -> list[str]:
+        return await self._examine(mend=False)
+
+    async def mend(self) -> list[str]:
+        return await self._examine(mend=True)
+
+    async def _examine(self, mend: bool) -> list[str]:
         problems: list[str] = []
         for part in self.layout.parts:
-            problems += await self._audit_part(part)
+            problems += await self._examine_part(part, mend)
         return problems
 
-    async def _audit_part(self, part: str) -> list[str]:
-        homes: dict[str, list[str]] = {}
-        async for home, task_id in self._all_homes(part):
-            homes.setdefault(task_id, []).append(home)
-        records = {record.id: record async for record in self._all_records(part)}
-        outbox = {i.decode() for i in await self.ask(part, "ZRANGE", f"{part}outbox", 0, -1)}
-        problems = [f"task {i} is in {h} but has no record" for i, h in homes.items() if i not in records]
-        for record in records.values():
-            right = _right_homes(record)
-            if (found := sorted(homes.get(record.id, []))) != right:
-                problems.append(f"task {record.id} is {record.status}, so belongs in {right}, not {found}")
-            problems.extend(f"task {record.id}: {problem}" for problem in unsound(record))
-            for upstream in record.waiting:
-                other = records.get(upstream)
-                if (other is None or other.status in ENDS) and upstream not in outbox and len(self.layout.parts) == 1:
-                    problems.append(f"task {record.id} waits for {upstream}, which will never tell")
+    async def _examine_part(self, part: str, mend: bool) -> list[str]:
+        homes: dict[str, Found] = {}
+        async for task_id, home, entry in self._all_homes(part):
+            homes.setdefault(task_id, []).append((home, entry))
+        problems: list[str] = []
+        blocked: list[Record] = []
+        async for record in self._all_records(part):
+            found = homes.pop(record.id, [])
+            if sorted(home for home, _ in found) != right_homes(record):
+                problems += await self._look_again(part, record.id, found, mend)
+            if unsound(record):
+                problems += await self._unsound_still(record.id)
+            if record.waiting:
+                blocked.append(record)
+        for task_id, found in homes.items():  # no record, or one that is younger than the look at the records
+            problems += await self._look_again(part, task_id, found, mend)
+        for record in blocked:
+            problems += await self._waits_in_vain(part, record, mend)
         return problems
+
+    async def _look_again(self, part: str, task_id: str, found: Found, mend: bool) -> list[str]:
+        places = [text for place in found for text in place]
+        reply = await self.run("mend", part, task_id, int(mend), *places)
+        return [f"task {task_id} {line.decode()}" for line in reply]
+
+    async def _unsound_still(self, task_id: str) -> list[str]:
+        part = self._part(task_id)
+        value, lease = await self.ask_all(
+            part, [("GET", f"{part}task:{task_id}"), ("ZSCORE", f"{part}leases", task_id)]
+        )
+        if value is None:
+            return []
+        record = unpack(task_id, value, int(float(lease or 0)))
+        return [f"task {task_id}: {problem}" for problem in unsound(record)]
+
+    async def _waits_in_vain(self, part: str, record: Record, mend: bool) -> list[str]:
+        """It waits for a task that has ended or is gone, and that nobody will be told of."""
+        problems = []
+        for upstream in record.waiting:
+            place = self._part(upstream)
+            value, told = await self.ask_all(
+                place, [("GET", f"{place}task:{upstream}"), ("ZSCORE", f"{place}outbox", upstream)]
+            )
+            status = None if value is None else unpack(upstream, value).status
+            if told is not None or (status is not None and status not in ENDS):
+                continue
+            now = await self.ask(part, "GET", f"{part}task:{record.id}")
+            if now is not None and upstream in unpack(record.id, now).waiting:
+                problems.append(f"task {record.id} waits for {upstream}, which will never tell")
+                if mend:
+                    await self.run("resolve", part, record.id, upstream, int(status is Status.SUCCESS))
+        return problems
+
+    # --- reading everything
 
     async def _all_records(self, part: str) -> AsyncIterator[Record]:
         leases = await self.ask(part, "ZRANGE", f"{part}leases", 0, -1, "WITHSCORES")
         ends = {task_id.decode(): int(float(end)) for task_id, end in zip(leases[::2], leases[1::2], strict=True)}
         prefix = f"{part}task:"
-        async for keys in self._scan(part, prefix):
-            values = await self.ask(part, "MGET", *keys)
-            for key, value in zip(keys, values, strict=True):
+        seen: set[bytes] = set()
+        async for keys in self._scan(part, f"{prefix}*"):
+            fresh = [key for key in keys if key not in seen]
+            seen.update(fresh)
+            values = await self.ask(part, "MGET", *fresh) if fresh else []
+            for key, value in zip(fresh, values, strict=True):
                 if value is not None:
                     task_id = key.decode().removeprefix(prefix)
                     yield unpack(task_id, value, ends.get(task_id, 0))
 
-    async def _scan(self, part: str, prefix: str) -> AsyncIterator[list[bytes]]:
+    async def _scan(self, part: str, pattern: str) -> AsyncIterator[list[bytes]]:
         cursor: Any = b"0"
-        seen: set[bytes] = set()
         while True:
-            cursor, keys = await self.ask(part, "SCAN", cursor, "MATCH", f"{prefix}*", "COUNT", STEP)
-            fresh = [key for key in keys if key not in seen]
-            seen.update(fresh)
-            if fresh:
-                yield fresh
+            cursor, keys = await self.ask(part, "SCAN", cursor, "MATCH", pattern, "COUNT", STEP)
+            yield keys
             if cursor == b"0":
                 return
 
-    async def _all_homes(self, part: str) -> AsyncIterator[tuple[str, str]]:
+    async def _all_homes(self, part: str) -> AsyncIterator[tuple[str, str, str]]:
         for name, tail in (("delayed", 11), ("retrying", 11), ("blocked", 0), ("leases", 0)):
-            for member in await self.ask(part, "ZRANGE", part + name, 0, -1):
-                yield name, member.decode()[tail:]
+            async for member in self._members(part, name):
+                yield member[tail:], name, member
         for shelf in await self.ask(part, "SMEMBERS", f"{part}aside"):
-            for member in await self.ask(part, "ZRANGE", part + shelf.decode(), 0, -1):
-                yield shelf.decode(), member.decode()
-        for lane in await self.ask(part, "SMEMBERS", f"{part}lanes"):
-            for entry in await self.ask(part, "XRANGE", f"{part}stream:{lane.decode()}", "-", "+"):
-                yield f"stream:{lane.decode()}", entry[1][1].decode()
-        for status in ENDS:
-            for entry in await self.ask(part, "XRANGE", f"{part}ended:{status}", "-", "+"):
-                yield f"ended:{status}", entry[1][1].decode()
+            async for member in self._members(part, shelf.decode()):
+                yield member, shelf.decode(), member
+        lanes = [f"stream:{lane.decode()}" for lane in await self.ask(part, "SMEMBERS", f"{part}lanes")]
+        for stream in (*lanes, *(f"ended:{status}" for status in sorted(ENDS))):
+            async for entry, task_id in self._entries(part, stream):
+                yield task_id, stream, entry
+
+    async def _members(self, part: str, name: str) -> AsyncIterator[str]:
+        cursor: Any = b"0"
+        seen: set[bytes] = set()
+        while True:
+            cursor, found = await self.ask(part, "ZSCAN", part + name, cursor, "COUNT", STEP)
+            for member in found[::2]:
+                if member not in seen:
+                    seen.add(member)
+                    yield member.decode()
+            if cursor == b"0":
+                return
+
+    async def _entries(self, part: str, name: str) -> AsyncIterator[tuple[str, str]]:
+        start = "-"
+        while entries := await self.ask(part, "XRANGE", part + name, start, "+", "COUNT", STEP):
+            for entry, fields in entries:
+                yield entry.decode(), fields[1].decode()
+            start = f"({entries[-1][0].decode()}"
 
 
-def _right_homes(record: Record) -> list[str]:
+def right_homes(record: Record) -> list[str]:
     """Where a task of its status must be; one that runs keeps its entry in the stream until it is acknowledged."""
     status, lane = record.status, f"{record.spec.band.name.lower()}:{record.spec.queue}"
     if status is Status.READY and record.place is Place.FRONT:
@@ -89,4 +154,4 @@ def _right_homes(record: Record) -> list[str]:
         return ["leases", f"stream:{lane}"] if record.place is Place.MAIN else ["leases"]
     if status in ENDS:
         return [f"ended:{status}"]
-    return ["delayed" if status in DELAYED and status is Status.PENDING else str(status)]
+    return ["delayed" if status is Status.PENDING else str(status)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import threading
 import time
 import weakref
 from typing import Any
@@ -13,10 +12,11 @@ from typing import Any
 import msgspec
 
 from tickwork.clock import SystemClock
-from tickwork.errors import StoreError
+from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import new_nonce
-from tickwork.model import Policy
+from tickwork.model import Durability, Policy
 from tickwork.store.hints import RESET, Hint, Hints
+from tickwork.store.redis.durable import Keeper, enough
 from tickwork.store.redis.keys import VERSION, Layout
 from tickwork.store.redis.listen import Ear
 from tickwork.store.redis.scripts import Script, compose
@@ -49,7 +49,7 @@ class Core:
         partitions: int = 1,
         pool_size: int = 10,
         patience: float = PATIENCE,
-        durability: str = "memory",
+        durability: Durability = "memory",
     ) -> None:
         self.target = target
         self.url = target.url
@@ -65,7 +65,7 @@ class Core:
         self._policy = self._pack_policy(self.policy.events)
         self._quiet_policy = self._pack_policy(False)
         self._heres: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Here] = weakref.WeakKeyDictionary()
-        self._opening = threading.Lock()
+        self._keeper = Keeper()
         self._skew = SystemClock().now() - time.monotonic_ns() // 1_000_000
         self._epoch: bytes | None = None
         self._queues: dict[str, None] = {}
@@ -167,6 +167,26 @@ class Core:
         return await self._here().wire.script(
             self._script(name), prefix, self.layout.root, policy, *args, purpose=purpose
         )
+
+    async def run_durably(self, durability: Durability, name: str, prefix: str, *args: Any) -> Any:
+        """Run a script and wait until what it wrote is as safe as asked for. A short count means that nobody knows: the
+        call is sent again, which changes nothing, until patience is over."""
+        wait = await self._keeper.command(durability, prefix, self._here().wire, self.server)
+        if not wait:
+            return await self.run(name, prefix, *args)
+        give_up_at = time.monotonic() + self._patience
+        while True:
+            reply, acks = await self._here().wire.script(
+                self._script(name), prefix, self.layout.root, self._policy, *args, purpose="durable", wait=wait
+            )
+            if enough(acks, wait):
+                return reply
+            if time.monotonic() > give_up_at:
+                raise StoreUnavailable(
+                    f"Redis at {self.url} took it, but {durability!r} was not confirmed in {self._patience:g} s. "
+                    "Whether it is kept is unknown; submitting it again with the same id is safe"
+                )
+            wait = await self._keeper.command(durability, prefix, self._here().wire, self.server)
 
     def _script(self, name: str) -> Script:
         return compose(name, self.server.modern)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tickwork.errors import StoreError
 from tickwork.ids import partition_of
-from tickwork.model import Outcome, Spec, Status
+from tickwork.model import Durability, Outcome, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Verdict
 from tickwork.store.redis.link import LinkLost, pack
 from tickwork.store.redis.records import options_of, unpack
@@ -30,27 +30,30 @@ class Spread(Tasks):
 
     # --- in
 
-    async def submit(self, specs: list[Spec]) -> list[Receipt]:
+    async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+        durability = durability or self.durability
         if self.alone:
-            return await super().submit(specs)
+            return await super().submit(specs, durability)
         receipts: dict[int, Receipt] = {}
         plain: list[int] = []
         for index, spec in enumerate(specs):
             if not spec.depends_on:
                 plain.append(index)
                 continue
-            await self._submit_plain(specs, plain, receipts)  # it may depend on one of them
+            await self._submit_plain(specs, plain, receipts, durability)  # it may depend on one of them
             plain = []
-            receipts[index] = await self._submit_dependent(spec)
-        await self._submit_plain(specs, plain, receipts)
+            receipts[index] = await self._submit_dependent(spec, durability)
+        await self._submit_plain(specs, plain, receipts, durability)
         return [receipts[index] for index in range(len(specs))]
 
-    async def _submit_plain(self, specs: list[Spec], places: list[int], receipts: dict[int, Receipt]) -> None:
+    async def _submit_plain(
+        self, specs: list[Spec], places: list[int], receipts: dict[int, Receipt], durability: Durability
+    ) -> None:
         groups: dict[str, list[int]] = {}
         for place in places:
             self._check_place(specs[place])
             groups.setdefault(self._part(specs[place].id), []).append(place)
-        calls = (self._coalescer.submit(part, [specs[i] for i in group]) for part, group in groups.items())
+        calls = (self._coalescer.submit(part, [specs[i] for i in group], durability) for part, group in groups.items())
         for group, answers in zip(groups.values(), await asyncio.gather(*calls), strict=True):
             receipts.update(zip(group, answers, strict=True))
         for part in groups:
@@ -64,7 +67,7 @@ class Spread(Tasks):
                 "drawn"
             )
 
-    async def _submit_dependent(self, spec: Spec) -> Receipt:
+    async def _submit_dependent(self, spec: Spec, durability: Durability) -> Receipt:
         """Noted with each upstream, created, and noted again: whichever ends in between, somebody tells."""
         self._check_place(spec)
         upstreams = list(dict.fromkeys(spec.depends_on))
@@ -75,7 +78,8 @@ class Spread(Tasks):
         waiting = [upstream for upstream, answer in answers.items() if answer == b"w"]
         id_, nonce, packed, at, delay, _ = submit_args(spec)
         options = options_of(spec, tuple(waiting))
-        (verdict,) = await self.run("submit", self._part(spec.id), id_, nonce, packed, at, delay, options)
+        args = (id_, nonce, packed, at, delay, options)
+        (verdict,) = await self.run_durably(durability, "submit", self._part(spec.id), *args)
         receipt = receipt_of(spec, verdict)
         if receipt.verdict == "created":
             for upstream, answer in (await self._await(spec, waiting)).items():

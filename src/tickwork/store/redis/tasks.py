@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Awaitable, Iterable
 from typing import Any, Literal, TypeVar
 
-from tickwork.model import Lease, Outcome, Spec, Status
+from tickwork.model import Durability, Lease, Outcome, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.redis.coalesce import Coalescer
 from tickwork.store.redis.core import Core
@@ -49,12 +49,12 @@ class Tasks(Core):
 
     # --- in
 
-    async def submit(self, specs: list[Spec]) -> list[Receipt]:
-        return await self._coalescer.submit(self.layout.root, specs)
+    async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+        return await self._coalescer.submit(self.layout.root, specs, durability or self.durability)
 
-    async def _submit_part(self, prefix: str, specs: list[Spec]) -> list[Receipt]:
+    async def _submit_part(self, prefix: str, specs: list[Spec], durability: Durability) -> list[Receipt]:
         args = itertools.chain.from_iterable(map(submit_args, specs))
-        reply = await self.run("submit", prefix, *args)
+        reply = await self.run_durably(durability, "submit", prefix, *args)
         return [receipt_of(spec, verdict) for spec, verdict in zip(specs, reply, strict=True)]
 
     async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:

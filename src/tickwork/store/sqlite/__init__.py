@@ -7,12 +7,14 @@ Transitions run on the writer's thread (`thread.py`), queries on the reader's; `
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from typing import Literal
 
 from tickwork.clock import Clock, SystemClock
+from tickwork.errors import StoreError
 from tickwork.events import Event
-from tickwork.model import Leader, Lease, Outcome, Policy, Record, Schedule, Spec, Status, Worker
+from tickwork.model import Durability, Leader, Lease, Outcome, Policy, Record, Schedule, Spec, Status, Worker
 from tickwork.store.base import (
     Advance,
     Claim,
@@ -46,6 +48,7 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self.url = f"sqlite:///{path}"
+        self.durability = durability
         self.policy = policy or Policy()
         self.hints = Hints()
         self._clock = clock or SystemClock()
@@ -90,8 +93,24 @@ class SqliteStore:
 
     # --- tasks
 
-    async def submit(self, specs: list[Spec]) -> list[Receipt]:
-        return await self._write.call(lambda: self._tasks.submit(specs))
+    async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+        if durability == "replicated":
+            raise StoreError("a SQLite file has no replicas; durability can be memory or disk")
+        receipts = await self._write.call(lambda: self._tasks.submit(specs))
+        if durability == "disk" and self.durability != "disk":
+            await asyncio.to_thread(self._sync_log)
+        return receipts
+
+    def _sync_log(self) -> None:
+        """What was committed is in the write-ahead log; a checkpoint that took it over has synced the file itself."""
+        try:
+            log = os.open(f"{self.path}-wal", os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            os.fsync(log)
+        finally:
+            os.close(log)
 
     async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
         return await self._write.call(lambda: self._tasks.resolve(task_id, upstream, ok))
@@ -146,6 +165,10 @@ class SqliteStore:
 
     async def audit(self) -> list[str]:
         return await self._read.call(lambda: queries.audit(self._reader, self._rows))
+
+    async def mend(self) -> list[str]:
+        """Homes are indexes that SQLite itself keeps, so there is nothing to mend."""
+        return await self.audit()
 
     # --- pauses
 

@@ -1,0 +1,91 @@
+-- flags: allow-oom
+-- parts: homes ends
+-- Look whether a task is where it belongs, and nowhere else; put it right if asked to. Arguments: id, 1 to mend, then
+-- home and entry (of a Stream, else '') of each place where it was seen. Reply: what was wrong, a line each.
+local id, mending = ARGV[3], ARGV[4] == '1'
+local task = load(id)
+local found, belongs = {}, {}
+
+local function is_stream(home)
+  return string.find(home, '^stream:') or string.find(home, '^ended:')
+end
+
+local function member_in(home)
+  if task and (home == 'delayed' or home == 'retrying') then
+    return in_turn(task)
+  end
+  return id
+end
+
+local function holds(home, entry)
+  if is_stream(home) then
+    local entries = call('XRANGE', KEY .. home, entry, entry)
+    return entries[1] and entries[1][2][2] == id
+  end
+  return call('ZSCORE', KEY .. home, entry)
+end
+
+local function right_homes()
+  local status, entry = task.status, whole(task.position) .. '-0'
+  if status == READY and task.place ~= MAIN then
+    belongs[shelf_of(task)] = id
+  elseif status == READY then
+    belongs['stream:' .. lane_of(task)] = entry
+  elseif status == RUNNING then
+    belongs['leases'] = id
+    if task.place == MAIN then
+      belongs['stream:' .. lane_of(task)] = entry
+    end
+  elseif ENDS[status] then
+    belongs['ended:' .. ENDS[status]] = entry
+  else
+    local home = status == PENDING and 'delayed' or status == RETRYING and 'retrying' or 'blocked'
+    belongs[home] = member_in(home)
+  end
+end
+
+local function take_out(home, entry)
+  if not is_stream(home) then
+    call('ZREM', KEY .. home, entry)
+    return
+  end
+  if string.find(home, '^stream:') then
+    call('XACK', KEY .. home, GROUP, entry)
+  end
+  call('XDEL', KEY .. home, entry)
+end
+
+if task then
+  right_homes()
+end
+for i = 5, #ARGV, 2 do
+  local home, entry = ARGV[i], ARGV[i + 1]
+  if belongs[home] ~= entry and holds(home, entry) then
+    found[#found + 1] = 'is in ' .. home .. (task and ', where it does not belong' or ', but has no record')
+    if mending then
+      take_out(home, entry)
+    end
+  end
+end
+
+local missing = false
+for home, entry in pairs(belongs) do
+  if not holds(home, entry) then
+    missing = true
+    found[#found + 1] = 'is missing in ' .. home
+  end
+end
+if missing and mending then
+  leave(task)
+  if task.status == RUNNING then -- as if its worker had vanished: whoever holds it may still say so
+    task.place = FRONT
+    call('ZADD', KEY .. 'leases', whole(now), task.id)
+  else
+    if task.status == READY then
+      task.place = FRONT
+    end
+    enter(task)
+  end
+  save(task)
+end
+return reply(found)

@@ -1,0 +1,120 @@
+"""A planned change of the master under Sentinel, without losing what was acknowledged.
+
+`SENTINEL FAILOVER` alone lets the old master answer OK for seconds to writes that nobody will keep. So writes are held
+first; what was acknowledged reaches the replicas; then the sentinels elect; and only then may anybody write again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import hiredis
+
+from tickwork.errors import StoreError
+from tickwork.store.redis.link import Access, Address, Link, LinkLost, connect
+from tickwork.store.redis.server import read_info
+from tickwork.store.redis.target import Target
+from tickwork.store.redis.topology import Sentinels, ask
+
+HOLD = 15_000  # milliseconds for which the old master holds writes; it lets go by itself if we die
+CATCH_UP = 5.0
+ELECTION = 12.0
+STEP = 0.05
+
+
+async def switchover(target: Target, say: Callable[[str], None]) -> tuple[Address, Address]:
+    """The old master and the new one. Raises `StoreError` when nothing was changed, or it is unclear."""
+    if target.kind != "sentinel":
+        raise StoreError("a switchover needs redis+sentinel://: without sentinels nobody can elect a new master")
+    try:
+        return await _switch(target, Sentinels(target), say)
+    except LinkLost as error:
+        raise StoreError(f"the switchover stopped: {error}") from error
+
+
+async def _switch(target: Target, sentinels: Sentinels, say: Callable[[str], None]) -> tuple[Address, Address]:
+    old = await sentinels.discover()
+    say(f"the master of {target.service} is {old}")
+    link = await connect(old, target.access, HOLD / 1000)
+    try:
+        await _answer(link, "CLIENT", "PAUSE", HOLD, "WRITE")
+        say("it holds writes; callers wait")
+        try:
+            await _catch_up(link)
+            say("the replicas have all that it acknowledged")
+            await _failover(target)
+            new = await _elected(sentinels, old)
+        except BaseException:
+            await _answer(link, "CLIENT", "UNPAUSE")
+            raise
+        say(f"the master is {new} now")
+        await _let_go(link, target.access, old)
+        return old, new
+    finally:
+        await link.close()
+
+
+async def _answer(link: Link, *command: Any) -> Any:
+    reply = await link.call(*command)
+    if isinstance(reply, hiredis.ReplyError):
+        raise StoreError(f"Redis refused {' '.join(map(str, command))}: {reply}")
+    return reply
+
+
+async def _catch_up(link: Link) -> None:
+    deadline = time.monotonic() + CATCH_UP
+    while True:
+        info = read_info(await _answer(link, "INFO", "replication"))
+        offset = int(info.get("master_repl_offset", 0))
+        replicas = [value for name, value in info.items() if name.startswith("slave") and name[5:].isdigit()]
+        behind = [text for text in replicas if _offset(text) < offset]
+        if replicas and not behind:
+            return
+        if time.monotonic() > deadline:
+            what = "no replica is connected" if not replicas else f"{len(behind)} replicas stay behind"
+            raise StoreError(f"{what}: nothing was changed")
+        await asyncio.sleep(STEP)
+
+
+def _offset(replica: str) -> int:
+    fields = dict(part.partition("=")[::2] for part in replica.split(","))
+    return int(fields.get("offset", 0)) if fields.get("state") == "online" else -1
+
+
+async def _failover(target: Target) -> None:
+    problems = []
+    for sentinel in target.addresses:
+        try:
+            await ask(sentinel, target.sentinel_access, "SENTINEL", "FAILOVER", target.service)
+        except LinkLost as error:
+            problems.append(str(error))
+            continue
+        return
+    raise StoreError(f"no sentinel would do it: {'; '.join(problems)}; nothing was changed")
+
+
+async def _elected(sentinels: Sentinels, old: Address) -> Address:
+    deadline = time.monotonic() + ELECTION
+    while time.monotonic() < deadline:
+        try:
+            current = await sentinels.discover()
+        except LinkLost:
+            current = old
+        if current != old:
+            return current
+        await asyncio.sleep(STEP)
+    raise StoreError(f"no new master within {ELECTION:g} s; {old} takes writes again. Look at the sentinels' logs")
+
+
+async def _let_go(link: Link, access: Access, old: Address) -> None:
+    """Not before it follows the new master: until then it would take writes that it is about to throw away."""
+    deadline = time.monotonic() + HOLD / 1000
+    while time.monotonic() < deadline:
+        role = await link.call("ROLE")
+        if not isinstance(role, hiredis.ReplyError) and role[0] != b"master":
+            await link.call("CLIENT", "UNPAUSE")
+            return
+        await asyncio.sleep(STEP)

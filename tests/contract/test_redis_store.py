@@ -1,0 +1,161 @@
+"""What only Redis can do to a store: be full."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+import pytest
+
+from tests.support.redis import RedisServer
+from tickwork import Scheduler, Status, TaskContext
+from tickwork.errors import StoreFull
+from tickwork.model import Failed, Lease, Policy, Schedule, Spec, Succeeded, Worker
+from tickwork.store.base import Claim
+from tickwork.store.redis import RedisStore
+from tickwork.store.redis.target import parse
+
+ROOM = 2_000_000
+WISH = Claim("w1", ("default",), frozenset({"job"}), 10, 30_000, "claim-1")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    with RedisServer(options={"maxmemory-policy": "noeviction"}) as server:
+        yield server
+
+
+@pytest.fixture
+async def store(server: RedisServer) -> AsyncIterator[RedisStore]:
+    server.command("CONFIG", "SET", "maxmemory", 0)
+    server.command("FLUSHALL")
+    store = RedisStore(parse(server.url), "test", Policy())
+    await store.open()
+    yield store
+    server.command("CONFIG", "SET", "maxmemory", 0)
+    await store.close()
+
+
+def spec(name: str) -> Spec:
+    return Spec(id=name, type="job", nonce=name)
+
+
+async def running(store: RedisStore, count: int) -> list[Lease]:
+    await store.submit([spec(f"run-{number}") for number in range(count)])
+    claimed = await store.claim(WISH)
+    assert len(claimed.grants) == count
+    return [grant.lease for grant in claimed.grants]
+
+
+async def fill(server: RedisServer, store: RedisStore) -> None:
+    """Submit until Redis takes no more, and make sure that it is not a matter of bytes from then on."""
+    server.command("CONFIG", "SET", "maxmemory", int(server.info("memory")["used_memory"]) + ROOM)
+    payload = b'"' + b"x" * 50_000 + b'"'
+    filler = [Spec(id=f"fill-{number}", type="filler", nonce="n", payload=payload) for number in range(200)]
+    with pytest.raises(StoreFull, match="is full"):
+        await store.submit(filler)
+    server.command("CONFIG", "SET", "maxmemory", int(server.info("memory")["used_memory"]) - ROOM // 2)
+
+
+async def test_what_runs_can_still_end_when_redis_is_full(server: RedisServer, store: RedisStore) -> None:
+    first, second, third, fourth = await running(store, 4)
+    await fill(server, store)
+    assert await store.beat(Worker(id="w1")) is None
+    assert await store.extend([first, second, third, fourth], 30_000) == ["held"] * 4
+    assert await store.note(first, 0.5, "half", ["a line"])
+    done = await store.finish([Succeeded(first, b"1" * 1000), Failed(second, "boom", 1000), Succeeded(third, b"3")])
+    assert [(verdict.kind, verdict.status) for verdict in done.verdicts] == [
+        ("done", Status.SUCCESS),
+        ("done", Status.RETRYING),
+        ("done", Status.SUCCESS),
+    ]
+    assert (await store.reclaim(10, ("w1",))).ids == [fourth.id], "the work of a dead worker is taken back"
+    assert await store.audit() == []
+
+
+async def test_a_full_redis_refuses_submits_at_once_and_leaves_nothing_behind(
+    server: RedisServer, store: RedisStore
+) -> None:
+    await fill(server, store)
+    before = await store.stats()
+    started = time.monotonic()
+    with pytest.raises(StoreFull):
+        await store.submit([spec("late")])
+    assert time.monotonic() - started < 1, "there is no use in waiting"
+    assert await store.get("late") is None
+    assert await store.stats() == before
+    assert await store.audit() == []
+
+
+async def test_a_redis_with_room_again_takes_submits_again(server: RedisServer, store: RedisStore) -> None:
+    await fill(server, store)
+    server.command("CONFIG", "SET", "maxmemory", 0)
+    (receipt,) = await store.submit([spec("late")])
+    assert receipt.verdict == "created"
+
+
+async def open_another(store: RedisStore) -> None:
+    other = RedisStore(parse(store.url), "test")
+    try:
+        await other.open()
+    finally:
+        await other.close()
+
+
+EASING: dict[str, Callable[[RedisStore], Awaitable[object]]] = {
+    "open": open_another,
+    "wait for a result": lambda store: store.get("run-0"),
+    "tell of ends": lambda store: store.settled(10),
+    "pause a queue": lambda store: store.pause("queue", "default"),
+    "resume a queue": lambda store: store.resume("queue", "other"),
+    "renew a lock": lambda store: store.extend_lock("own", "me", 1000),
+    "free a lock": lambda store: store.unlock("own", "me"),
+    "pause a schedule": lambda store: store.set_schedule("each", paused=True),
+    "drop a schedule": lambda store: store.drop_schedule("each"),
+    "campaign": lambda store: store.campaign("me", 1000),
+    "leave": lambda store: store.leave("w1"),
+    "promote": lambda store: store.promote(10),
+    "cancel": lambda store: store.cancel("fill-0", False),
+    "delete": lambda store: store.delete("fill-0"),
+    "prune": lambda store: store.prune(10),
+}
+REFUSED = (
+    "open", "wait for a result", "tell of ends", "pause a queue", "resume a queue", "renew a lock", "free a lock",
+    "pause a schedule", "drop a schedule",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.xfail(strict=True, raises=StoreFull) if name in REFUSED else ())
+        for name in EASING
+    ],
+)
+async def test_a_full_redis_refuses_nothing_that_helps_to_empty_it(
+    server: RedisServer, store: RedisStore, name: str
+) -> None:
+    await running(store, 1)
+    await store.lock("own", "me", 60_000)
+    await store.put_schedule(Schedule(id="each", cron="* * * * *", task=spec("each"), next_at=1))
+    await fill(server, store)
+    with store.hint("run-0"):  # somebody waits for it
+        await EASING[name](store)
+
+
+@pytest.mark.xfail(strict=True, raises=StoreFull)
+async def test_a_node_works_off_what_a_full_redis_holds(server: RedisServer, store: RedisStore) -> None:
+    app = Scheduler(server.url, namespace="test", scan_interval=0.1)
+
+    @app.task("job")
+    async def job(ctx: TaskContext) -> str:
+        ctx.progress(1.0, "done")
+        return ctx.task_id
+
+    await store.submit([spec(f"run-{number}") for number in range(100)])
+    await fill(server, store)
+    try:
+        async with app:
+            assert await app.handle("run-99").result(10) == "run-99"
+    finally:
+        await app.close()
