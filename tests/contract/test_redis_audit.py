@@ -1,0 +1,134 @@
+"""Keys that were lost or made by other hands are found, and put right, without touching what is sound."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.support.redis_store import NAMESPACE, ClockedRedisStore, restricted_redis, shared_server
+from tests.support.stores import START, Bench
+from tickwork.clock import ManualClock
+from tickwork.model import Policy, Status, Succeeded
+
+ROOT = f"{{{NAMESPACE}}}:"
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    clock = ManualClock(START)
+    store = ClockedRedisStore(clock, restricted_redis(), Policy())
+    await store.open()
+    yield Bench(store, clock)
+    await store.close()
+
+
+def break_it(*command: Any) -> Any:
+    return shared_server().command(*command)
+
+
+async def found_and_mended(bench: Bench, *wanted: str) -> None:
+    problems = await bench.store.audit()
+    assert sorted(problems) == sorted(wanted)
+    assert sorted(await bench.store.mend()) == sorted(wanted)
+    assert await bench.store.audit() == []
+
+
+async def test_a_sound_store_needs_no_mending(bench: Bench) -> None:
+    for status in (Status.RUNNING, Status.RETRYING, Status.SUCCESS, Status.DEAD, Status.CANCELLED, Status.BLOCKED):
+        await bench.bring(status, f"it-{status}")
+    await bench.bring(Status.READY, "it")
+    assert await bench.store.audit() == []
+    assert await bench.store.mend() == []
+
+
+async def test_a_running_task_without_a_lease_runs_again(bench: Bench) -> None:
+    await bench.start("it")
+    break_it("DEL", f"{ROOT}leases")
+    assert "task it is missing in leases" in await bench.store.audit()
+    await bench.store.mend()
+    assert await bench.store.audit() == []
+    bench.clock.advance(1)
+    assert (await bench.store.reclaim(10)).ids == ["it"]
+    assert await bench.claimed_ids() == ["it"]
+
+
+async def test_ready_tasks_whose_lane_was_lost_are_taken_again(bench: Bench) -> None:
+    await bench.submit_many(3)
+    break_it("DEL", f"{ROOT}stream:normal:default")
+    await found_and_mended(bench, *(f"task t{number} is missing in stream:normal:default" for number in range(3)))
+    assert sorted(await bench.claimed_ids()) == ["t0", "t1", "t2"]
+
+
+async def test_a_group_that_was_destroyed_is_made_again(bench: Bench) -> None:
+    await bench.submit_many(3)
+    break_it("XGROUP", "DESTROY", f"{ROOT}stream:normal:default", "workers")
+    assert await bench.claimed_ids() == ["t0", "t1", "t2"]
+
+
+async def test_delayed_and_ended_tasks_find_home(bench: Bench) -> None:
+    await bench.bring(Status.PENDING, "later")
+    await bench.bring(Status.RETRYING, "again")
+    await bench.bring(Status.SUCCESS, "over")
+    break_it("DEL", f"{ROOT}delayed", f"{ROOT}retrying", f"{ROOT}ended:success")
+    await found_and_mended(
+        bench,
+        "task later is missing in delayed",
+        "task again is missing in retrying",
+        "task over is missing in ended:success",
+    )
+    bench.clock.advance(3600)
+    assert sorted(await bench.claimed_ids()) == ["again", "later"]
+
+
+async def test_entries_without_a_task_go(bench: Bench) -> None:
+    await bench.submit_many(2)
+    break_it("DEL", f"{ROOT}task:t0")
+    break_it("ZADD", f"{ROOT}leases", START, "ghost")
+    await found_and_mended(
+        bench,
+        "task t0 is in stream:normal:default, but has no record",
+        "task ghost is in leases, but has no record",
+    )
+    assert await bench.claimed_ids() == ["t1"]
+
+
+async def test_a_claim_steps_over_an_entry_without_a_task(bench: Bench) -> None:
+    await bench.submit_many(3)
+    break_it("DEL", f"{ROOT}task:t0")
+    assert await bench.claimed_ids() == ["t1", "t2"]
+    assert await bench.store.audit() == []
+
+
+async def test_a_task_in_two_homes_keeps_the_right_one(bench: Bench) -> None:
+    await bench.submit("it")
+    break_it("ZADD", f"{ROOT}delayed", START + 1000, "00000000001it")
+    await found_and_mended(bench, "task it is in delayed, where it does not belong")
+    assert await bench.claimed_ids() == ["it"]
+
+
+async def test_who_waits_in_vain_is_told(bench: Bench) -> None:
+    await bench.submit("up")
+    await bench.submit("down", depends_on=("up",))
+    (grant,) = await bench.claim()
+    await bench.end(Succeeded(grant.lease))
+    break_it("DEL", f"{ROOT}outbox", f"{ROOT}outbox:status")
+    await found_and_mended(bench, "task down waits for up, which will never tell")
+    assert await bench.claimed_ids() == ["down"]
+
+
+async def test_an_audit_of_a_busy_store_finds_nothing(bench: Bench) -> None:
+    """What moves while it is read is looked at again before it is called wrong."""
+    store: Any = bench.store
+    await bench.submit_many(50)
+    read = store._all_records
+
+    async def moving(part: str) -> AsyncIterator[Any]:
+        await bench.claim(20)  # after the homes were read
+        async for record in read(part):
+            yield record
+
+    store._all_records = moving
+    assert await store.audit() == []
+    assert await store.mend() == []
