@@ -109,7 +109,10 @@ class StoreError(TickworkError):
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot be reached or is busy; sending the same call again is safe and may help."""
+    """The store cannot be reached or is busy; sending the same call again is safe and may help. `down`: it is not just
+    silent, its server does not run, so nobody else can reach it either."""
+
+    down = False
 
 
 class StoreFull(StoreUnavailable):

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from tickwork.errors import StoreError
+from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model import Leader
 from tickwork.model import Worker as Member
 from tickwork.store.base import Store
@@ -85,16 +85,25 @@ class Heart:
     async def _beat(self) -> bool:
         """False when the store could not be reached; then there is no time to lose."""
         sent_at = time.monotonic()
+        margin = min(1.0, self._lease_ttl / 4)
+        trusted_until = self._renewed_at + self._lease_ttl - margin
         try:
-            for worker in self._workers:
-                await self._renew(worker)
-                self.leader = await self._store.beat(self._describe(worker))
+            async with asyncio.timeout(max(trusted_until - sent_at, margin)):
+                for worker in self._workers:
+                    await self._renew(worker)
+                    self.leader = await self._store.beat(self._describe(worker))
             self._renewed_at = sent_at
             return True
+        except TimeoutError:
+            _log.warning("leases could not be renewed, trying again: the store does not answer")
         except StoreError as error:
             _log.warning("leases could not be renewed, trying again: %s", error)
-        margin = min(1.0, self._lease_ttl / 4)
-        if time.monotonic() > self._renewed_at + self._lease_ttl - margin:
+            if isinstance(error, StoreUnavailable) and error.down:
+                # Nobody can take our tasks from a server that does not run, and when it is back it holds all leases for
+                # their length: what runs here may run on, and its outcome will be taken.
+                self._renewed_at = time.monotonic()
+                return False
+        if time.monotonic() >= trusted_until:
             _log.error("no contact with the store for a whole lease: stopping what runs here")
             for worker in self._workers:
                 self._tell_home(worker.fence_off)

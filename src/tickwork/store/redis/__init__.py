@@ -13,12 +13,14 @@ from tickwork.store.redis.members import Members
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.spread import Spread
 
+SHORTEST_TIMEOUT = 0.5  # seconds
+
 __all__ = ["PATIENCE", "RedisStore"]
 
 
 class RedisStore(Spread, Queries, Members, Audit, Doctor):
     def sibling(self) -> RedisStore:
-        """One for the heart: its own connections, and no patience, since it must know at once when it is cut off."""
+        """One for the heart: its own connections, and no patience, since it must know soon when it is cut off."""
         return type(self)(
             self.target,
             self.layout.namespace,
@@ -26,5 +28,6 @@ class RedisStore(Spread, Queries, Members, Audit, Doctor):
             partitions=len(self.layout.parts),
             pool_size=1,
             patience=0.0,
+            timeout=max(min(self._timeout, self.policy.lease_ttl / 3000), SHORTEST_TIMEOUT),
             durability=self.durability,
         )

@@ -22,7 +22,7 @@ from tickwork.store.redis.listen import Ear
 from tickwork.store.redis.scripts import Script, compose
 from tickwork.store.redis.server import Server, check_server
 from tickwork.store.redis.target import Target
-from tickwork.store.redis.wire import Wire
+from tickwork.store.redis.wire import CALL_TIMEOUT, Wire
 
 PATIENCE = 15.0  # how long a call waits for a Redis that moves or restarts
 SLACK = 3_600_000  # a key whose end scripts judge themselves is left to Redis to remove only so much later
@@ -49,6 +49,7 @@ class Core:
         partitions: int = 1,
         pool_size: int = 10,
         patience: float = PATIENCE,
+        timeout: float = CALL_TIMEOUT,
         durability: Durability = "memory",
     ) -> None:
         self.target = target
@@ -61,6 +62,7 @@ class Core:
         self.durability = durability
         self._pool_size = pool_size
         self._patience = patience
+        self._timeout = timeout
         self._channel = f"{self.layout.root}ended:{os.getpid()}.{new_nonce()}"
         self._policy = self._pack_policy(self.policy.events)
         self._quiet_policy = self._pack_policy(False)
@@ -142,7 +144,7 @@ class Core:
         loop = asyncio.get_running_loop()
         here = self._heres.get(loop)
         if here is None:
-            wire = Wire(self.target, self._pool_size, self._patience)
+            wire = Wire(self.target, self._pool_size, self._patience, self._timeout)
             wire.on_reconnect = self._reconnected
             ear = Ear(wire, self.hints, self.layout.root, self._channel, self._queues, self.heard)
             here = self._heres[loop] = Here(wire, ear)

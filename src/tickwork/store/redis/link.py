@@ -27,7 +27,9 @@ def pack(*command: Any) -> bytes:
 
 
 class LinkLost(Exception):
-    """The connection ended while replies were due, or could not be made."""
+    """The connection ended while replies were due, or could not be made. `refused`: nobody listens there."""
+
+    refused = False
 
 
 class Address(NamedTuple):
@@ -169,7 +171,9 @@ async def connect(
         raise StoreError(f"TLS to {address} failed: {error}") from error
     except (OSError, LinkLost) as error:
         _abort(link)
-        raise LinkLost(f"{address}: {error}") from error
+        lost = LinkLost(f"{address}: {error}")
+        lost.refused = isinstance(error, ConnectionRefusedError) or getattr(error, "refused", False)
+        raise lost from error
     except BaseException:
         _abort(link)
         raise

@@ -36,8 +36,10 @@ _log = logging.getLogger("tickwork.store.redis")
 
 
 class Wire:
-    def __init__(self, target: Target, pool_size: int, patience: float) -> None:
+    def __init__(self, target: Target, pool_size: int, patience: float, timeout: float = CALL_TIMEOUT) -> None:
         self.target = target
+        self._timeout = timeout
+        self._access = target.access._replace(connect_timeout=min(target.access.connect_timeout, timeout))
         self.topology: Topology = topology_of(target)
         self._pool_size = pool_size
         self._patience = patience
@@ -84,6 +86,7 @@ class Wire:
         give_up_at, pause = time.monotonic() + self._patience, PAUSE_MIN
         asked: Address | None = None
         while True:
+            down = False
             try:
                 reply = await self._send(slot, command, purpose, wait, asked)
                 problem = self._problem(reply[0] if wait else reply)
@@ -93,10 +96,12 @@ class Wire:
                 if asked is not None:
                     continue
             except LinkLost as error:
-                problem = str(error)
+                problem, down = str(error), error.refused
                 self.topology.doubt()
             if self._closed or time.monotonic() + pause > give_up_at:
-                raise StoreUnavailable(f"Redis at {self.target.url} cannot be reached: {problem}")
+                unavailable = StoreUnavailable(f"Redis at {self.target.url} cannot be reached: {problem}")
+                unavailable.down = down or problem.startswith("LOADING")
+                raise unavailable
             await asyncio.sleep(pause)
             pause = min(pause * 2, PAUSE_MAX)
 
@@ -166,7 +171,7 @@ class Wire:
             if self._closed:
                 raise LinkLost("the store was closed")
             was_alone = self._had_links and not any(map(_alive, self._links.values()))
-            links.append(await connect(address, self.target.access, CALL_TIMEOUT))
+            links.append(await connect(address, self._access, self._timeout))
             self._had_links = True
             self._watch_switches()
             if was_alone:
