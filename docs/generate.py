@@ -22,6 +22,7 @@ from tickwork.config import OPTIONS, Config
 from tickwork.cron import Cron, Dst
 from tickwork.events import Fact
 from tickwork.model import TABLE, Op, Status
+from tickwork.store.redis.keys import NAMESPACE_KEYS, TASK_KEYS
 
 FOLDER = Path(__file__).parent
 
@@ -99,7 +100,9 @@ MEANINGS = {
     "Store": {
         "store": "the [store's URL](#stores); none is `memory://`",
         "namespace": "separates applications, or environments, in one store",
-        "durability": 'what survives a power cut: `"memory"` or `"disk"`; see [delivery](delivery.md#durability)',
+        "durability": "what an accepted submit stands for: [`memory`, `disk` or `replicated`](durability.md)",
+        "partitions": "[partitions](redis.md#partitions) of a Redis namespace; the first to open it decides",
+        "pool_size": "connections that one kind of calls to Redis may use at once",
         "retention": "how long ended tasks are kept",
         "retention_max": "how many ended tasks are kept; the oldest go first",
         "cleanup_interval": "how often old tasks are removed",
@@ -148,7 +151,6 @@ MEANINGS = {
         "breaker": "failures in a row that open a circuit breaker, and seconds until it is tried again",
         "dispatch": '`"pull"` or `"assigned"`, or one for each queue',
         "load_balance_strategy": "how assigned tasks are spread",
-        "partitions": "parts of a Redis namespace",
         "metrics": "serve metrics",
         "metrics_port": "their port",
         "health": "serve health checks",
@@ -159,7 +161,6 @@ MEANINGS = {
         "health_check_interval": "how often health is checked",
         "alert_rules": "`AlertRule(name, metric, threshold, operator, duration)`",
         "worker_timeout": "when a remote worker counts as offline",
-        "pool_size": "connections to Redis",
     },
 }
 
@@ -325,7 +326,15 @@ def kind_of(line: str) -> str:
     return "interval" if minute.startswith("*") or hour.startswith("*") else "fixed"
 
 
+def redis_keys() -> Iterable[str]:
+    for heading, keys in (("In every partition", TASK_KEYS), ("Once in a namespace", NAMESPACE_KEYS)):
+        yield from (f"**{heading}**", "")
+        yield from table("key", "type", "holds", "bound", rows=((code(k.name), k.kind, k.holds, k.bound) for k in keys))
+        yield ""
+
+
 PARTS: dict[str, Callable[[], Iterable[str]]] = {
+    "redis_keys": redis_keys,
     "statuses": statuses,
     "transitions": transitions,
     "facts": facts,

@@ -8,7 +8,8 @@ A page is one program. Its blocks run in order, in one namespace, in a process a
                 and one that ends with ` &` runs beside the rest of the page and gets its Ctrl-C at the end
 
 A python or yaml block that opens with a comment naming a file (`# hello.py`) is saved as that file instead, and a
-python file is imported once to see that it can be. Blocks in other languages are for reading only.
+python file is imported once to see that it can be. Blocks in other languages are for reading only. Where a page says
+`redis://localhost:6379/0` it gets a server of its own.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 RUN = ("python", "console", "yaml")
 COMMAND_TIMEOUT = 30.0
+REDIS = "redis://localhost:6379/0"
 
 _FILE = re.compile(r"# ([\w-]+\.(?:py|yaml))\n")
 _checker = doctest.OutputChecker()
@@ -57,7 +59,8 @@ def blocks_of(page: Path) -> list[Block]:
     found: list[Block] = []
     language, start, lines = "", 0, list[str]()
     fresh = False  # nothing but blank lines since the last block
-    for number, line in enumerate(page.read_text().splitlines(), 1):
+    text = page.read_text().replace(REDIS, os.environ.get("DOCS_REDIS", REDIS))
+    for number, line in enumerate(text.splitlines(), 1):
         if start:
             if line.rstrip() != "```":
                 lines.append(line)
@@ -77,10 +80,18 @@ def blocks_of(page: Path) -> list[Block]:
     return found
 
 
+def empty_redis() -> str:
+    from tests.support import redis_store  # not in the process that runs a page: there the tests are not importable
+
+    return redis_store.empty_redis()
+
+
 def run_page(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a page in an empty folder; its error output says what went wrong, and on which line of the page."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TICKWORK_")}
     environ["PYTHONUNBUFFERED"] = "1"
+    if REDIS in page.read_text():
+        environ["DOCS_REDIS"] = empty_redis()
     environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ.get('PATH', '')}"
     command = [sys.executable, "-W", "error", __file__, str(page)]
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=100, check=False)
