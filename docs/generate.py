@@ -122,6 +122,7 @@ MEANINGS = {
         "leader_renew_interval": "how often leadership is renewed; less than half of `leader_lease_ttl`",
         "scan_interval": "the longest pause between two looks for work; due times and submissions wake it earlier",
         "batch_size": "tasks moved by one call to the store",
+        "worker_timeout": "after this long without a sign of life a worker registered from outside counts as lost",
         "shutdown_timeout": "how long a [shutdown](delivery.md#graceful-shutdown) waits for what runs",
     },
     "Tasks": {
@@ -160,7 +161,6 @@ MEANINGS = {
         "metrics_interval": "how often metrics are gathered",
         "health_check_interval": "how often health is checked",
         "alert_rules": "`AlertRule(name, metric, threshold, operator, duration)`",
-        "worker_timeout": "when a remote worker counts as offline",
     },
 }
 

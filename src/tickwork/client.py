@@ -171,9 +171,9 @@ class Client:
         return views.queue_stats(await (await self.open_store()).stats())
 
     async def register_worker(self, worker: Worker) -> None:
-        """Make a worker outside of this process known for the length of a lease; doing it again is its heartbeat."""
+        """Make a worker outside of this process known for `worker_timeout`; doing it again is its heartbeat."""
         name("a worker's id", worker.id)
-        await (await self.open_store()).beat(worker)
+        await (await self.open_store()).beat(worker, round(self.config.worker_timeout * 1000))
 
     async def unregister_worker(self, worker_id: str) -> None:
         await (await self.open_store()).leave(worker_id)

@@ -38,7 +38,6 @@ from tickwork.views import queue_stats
 WITHOUT_EFFECT = (
     "alert_rules", "breaker", "dispatch", "health", "health_check_interval", "health_port", "load_balance_strategy",
     "metrics", "metrics_interval", "metrics_port", "monitoring", "rate_limit", "server",
-    "worker_timeout",
 )  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -227,3 +227,11 @@ async def test_a_rival_with_a_shorter_lease_does_not_cut_the_leaders(bench: Benc
     await bench.store.campaign("second", 500)
     bench.clock.advance(5)
     assert (await bench.store.campaign("second", 500)).id == "first"
+
+
+async def test_a_beat_may_be_for_longer_than_a_lease(bench: Bench) -> None:
+    await bench.store.beat(Worker(id="remote"), 120_000)
+    await bench.pass_time(119)
+    assert (await bench.store.reclaim(10)).lost_workers == []
+    await bench.pass_time(1)
+    assert (await bench.store.reclaim(10)).lost_workers == ["remote"]

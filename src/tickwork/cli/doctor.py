@@ -51,7 +51,7 @@ class Patient(NamedTuple):
     newest_event_at: int | None
     audit: list[str]
     audit_seconds: float
-    store: list[Finding]
+    store: tuple[Finding, ...] = ()  # what its kind of store says of its server
 
 
 @click.command("doctor")
@@ -96,7 +96,7 @@ async def _examine(client: Client) -> Patient:
         newest_event_at=newest[0].at if newest else None,
         audit=audit,
         audit_seconds=time.monotonic() - started,
-        store=[Finding(*found) for found in await health(store)],
+        store=tuple(Finding(*found) for found in await health(store)),
     )
 
 

@@ -261,8 +261,8 @@ class Store(Protocol):
         """The outcome of a schedule's run, for show; answers the schedule."""
 
     # --- members
-    async def beat(self, worker: Worker) -> Leader | None:
-        """Join or stay; answers who leads."""
+    async def beat(self, worker: Worker, ttl: int | None = None) -> Leader | None:
+        """Join or stay, for a lease or `ttl`; answers who leads."""
 
     async def leave(self, worker_id: str) -> None: ...
 

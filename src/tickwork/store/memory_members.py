@@ -196,10 +196,11 @@ class Members(Schedules):
         self._pulse_at, self._hold_until = pulse(self._pulse_at, self._hold_until, now, self.policy)
 
     @atomic
-    def beat(self, worker: Worker) -> Leader | None:
+    def beat(self, worker: Worker, ttl: int | None = None) -> Leader | None:
         now = self.now()
         self._pulse(now)
-        self._workers[worker.id], new = joined(worker, self._workers.get(worker.id), now, self.policy)
+        old = self._workers.get(worker.id)
+        self._workers[worker.id], new = joined(worker, old, now, ttl or self.policy.lease_ttl)
         if new:
             self._append(now, Fact.WORKER_JOINED, worker.id)
         return self._leader if self._leader is not None and self._leader.until > now else None

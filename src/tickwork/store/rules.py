@@ -159,10 +159,10 @@ def elect(old: Leader | None, node: str, ttl: int, now: int) -> tuple[Leader, bo
     return replace(old, until=min(old.until, now + old.ttl)), False
 
 
-def joined(worker: Worker, old: Worker | None, now: int, policy: Policy) -> tuple[Worker, bool]:
+def joined(worker: Worker, old: Worker | None, now: int, ttl: int) -> tuple[Worker, bool]:
     """The member after its beat, and whether it is new (or back)."""
     started_at = now if old is None else old.started_at
-    member = replace(worker, started_at=started_at, beat_at=now, expires_at=now + policy.lease_ttl, lost_at=None)
+    member = replace(worker, started_at=started_at, beat_at=now, expires_at=now + ttl, lost_at=None)
     return member, old is None or old.lost_at is not None
 
 

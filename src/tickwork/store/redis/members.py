@@ -146,8 +146,9 @@ class Members(Core):
 
     # --- members
 
-    async def beat(self, worker: Worker) -> Leader | None:
-        reply = await self.run("beat", self.layout.root, worker.id, worker.node, _encode(worker), purpose="work")
+    async def beat(self, worker: Worker, ttl: int | None = None) -> Leader | None:
+        args = (worker.id, worker.node, _encode(worker), ttl or self.policy.lease_ttl)
+        reply = await self.run("beat", self.layout.root, *args, purpose="work")
         return Leader(reply[0].decode(), *reply[1:]) if reply else None
 
     async def leave(self, worker_id: str) -> None:

@@ -32,6 +32,8 @@ def parse(url: str) -> Target:
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
         raise ConfigError(f"store URL {mask_url(url)!r}: a Redis URL begins with one of {', '.join(SCHEMES)}")
+    if parts.fragment or "@" in parts.path + parts.query:  # pieces of it would be shown as something else
+        raise ConfigError(f"store URL {mask_url(url)!r}: special characters of a password must be percent-encoded")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if unknown := sorted(set(options) - set(OPTIONS)):
         raise ConfigError(f"store URL {mask_url(url)!r}: unknown option {unknown[0]!r}; known are {', '.join(OPTIONS)}")

@@ -218,8 +218,8 @@ class SqliteStore:
 
     # --- members
 
-    async def beat(self, worker: Worker) -> Leader | None:
-        return await self._write.call(lambda: self._members.beat(worker))
+    async def beat(self, worker: Worker, ttl: int | None = None) -> Leader | None:
+        return await self._write.call(lambda: self._members.beat(worker, ttl))
 
     async def leave(self, worker_id: str) -> None:
         return await self._write.call(lambda: self._members.leave(worker_id))

@@ -131,12 +131,12 @@ class SchedulesAndMembers:
             schedule = self._save(replace(schedule, last_status=status.value))
         return schedule
 
-    def beat(self, worker: Worker) -> Leader | None:
+    def beat(self, worker: Worker, ttl: int | None = None) -> Leader | None:
         now = self.now()
         self.tx.pulse(now)
         row = self.tx.one("SELECT worker FROM @workers WHERE id = ?", (worker.id,))
         old = None if row is None else _worker(row[0])
-        worker, new = joined(worker, old, now, self.tx.policy)
+        worker, new = joined(worker, old, now, ttl or self.tx.policy.lease_ttl)
         self.tx.run(
             "INSERT OR REPLACE INTO @workers VALUES (?, ?, NULL, ?)",
             (worker.id, worker.expires_at, _encode(worker)),

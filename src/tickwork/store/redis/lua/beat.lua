@@ -1,12 +1,13 @@
 -- flags: allow-oom
 -- parts: homes claiming members
--- Join or stay. Arguments: id, node, what it says of itself. Reply: who leads (id, term, until, ttl), or nothing.
+-- Join or stay. Arguments: id, node, what it says of itself, for how long. Reply: who leads (id, term, until, ttl), or nothing.
 pulse()
 local id = ARGV[3]
 local times = times_of(id)
 local new = #times == 0 or #times == 4
-keep_times(id, times[1] or now, now, now + POLICY.lease_ttl)
-call('ZADD', KEY .. 'workers:online', whole(now + POLICY.lease_ttl), id)
+local expires_at = now + tonumber(ARGV[6])
+keep_times(id, times[1] or now, now, expires_at)
+call('ZADD', KEY .. 'workers:online', whole(expires_at), id)
 call('HSET', KEY .. 'workers:nodes', id, ARGV[4])
 call('HSET', KEY .. 'workers', id, ARGV[5])
 if new then
