@@ -1,3 +1,4 @@
+-- flags: no-writes
 -- Schedules whose time has come. Arguments: limit. Reply: the time now, milliseconds until the next one is due (-1 for
 -- none), then the schedules.
 local limit = tonumber(ARGV[3])

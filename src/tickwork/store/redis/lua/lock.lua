@@ -1,3 +1,4 @@
+-- flags: allow-oom
 -- Take, renew or give back a lock. Arguments: 'take', 'extend' or 'release', name, owner, ttl. Reply: for take its fence
 -- (0 when another holds it), else 1 or 0. A lock that has run out is nobody's.
 local act, key, owner = ARGV[3], KEY .. 'lock:' .. ARGV[4], ARGV[5]

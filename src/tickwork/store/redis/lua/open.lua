@@ -1,3 +1,4 @@
+-- flags: allow-oom
 -- parts: homes claiming
 -- Open a namespace. Arguments: the layout's version, number of partitions. Reply: the time now, then version and
 -- partitions as they are stored. The first to come decides; it also sets the first pulse.

@@ -1,3 +1,4 @@
+-- flags: allow-oom
 -- Pause or resume a queue or a type. Arguments: kind, name, 'pause' or 'resume', note. Reply: 1, or 0 when there was
 -- nothing to resume.
 local field = ARGV[3] .. ':' .. ARGV[4]

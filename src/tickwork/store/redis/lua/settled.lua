@@ -1,3 +1,4 @@
+-- flags: no-writes
 -- Ended tasks whose dependants or schedule have not been told. Arguments: limit. Reply: for each id, status + schedule,
 -- dependants (at most 1,000; the rest comes when these have been told).
 local answer = {}

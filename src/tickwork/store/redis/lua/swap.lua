@@ -1,3 +1,4 @@
+-- flags: allow-oom
 -- Replace a schedule if it is still what the caller has seen. Arguments: id, as seen ('' for none), as it is to be (''
 -- to remove it), its next tick if it is active ('' for none), then kind and detail of the facts to tell. Reply: 1, or 0
 -- when it has changed meanwhile.
