@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 4
 
-.PHONY: help demo test lint format types check bench cron-full crash-full lock clean
+.PHONY: help demo test lint format types check bench cron-full crash-full chaos lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -42,6 +42,9 @@ cron-full: $(READY) ## the daylight-saving property over every zone and expressi
 
 crash-full: $(READY) ## 200 SIGKILLs on one SQLite file
 	@$(BIN)/python -m tests.faults.sqlite_kills --kills 200
+
+chaos: $(READY) ## every fault case on Redis in its long form; ARGS="--seed 7 --only zombie" repeats one
+	@$(BIN)/python -m tests.faults.chaos $(ARGS)
 
 lock: $(READY) ## recompile the hashed requirements
 	@$(BIN)/python -m requirements.lock

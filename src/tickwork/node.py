@@ -74,6 +74,10 @@ class Node:
         self._spawn(
             duties.repeat("take back", self._duty(duties.take_back), config.scan_interval, self._store), "take back"
         )
+        # Every node: else the work of a lost leader would wait for an election. Often enough that a lease is taken back
+        # within a second of its end, and that its own pulse never looks like a silence (see `rules.pulse`).
+        sweep = min(config.scan_interval, 1.0, (config.lease_ttl - config.renew_interval)) / 2
+        self._spawn(duties.repeat("reclaim", self._duty(duties.reclaim), sweep, self._store), "reclaim")
         if self._on_reset is not None:
             self._spawn(self._rewrite_after_reset(self._on_reset), "rewrite")
         if self._lead_wanted:
@@ -133,12 +137,9 @@ class Node:
     async def _lead(self) -> None:
         config, store = self._config, self._store
         scan = config.scan_interval
-        # Often enough that its own pulse never looks like a silence (see `rules.pulse`).
-        sweep = min(scan, (config.lease_ttl - config.renew_interval) / 2)
         async with asyncio.TaskGroup() as group:
             for name, duty, interval, topic in (
                 ("promote", self._duty(duties.promote), scan, None),
-                ("reclaim", self._duty(duties.reclaim), sweep, None),
                 ("fire schedules", self._duty(duties.fire_schedules, self._bus), scan, SCHEDULES),
                 ("propagate", self._duty(duties.propagate, self._bus), scan, OUTBOX),
                 ("prune", self._duty(duties.prune), config.cleanup_interval, None),

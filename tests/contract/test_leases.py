@@ -565,3 +565,38 @@ async def test_a_worker_that_beats_is_never_lost(bench: Bench) -> None:
 async def test_a_blank_lease_is_nobodys(bench: Bench) -> None:
     await bench.submit("it")
     assert await bench.end(Succeeded(Lease("it", 0, ""))) == "lost"
+
+
+async def lose_all(bench: Bench, worker: str, count: int) -> None:
+    """A worker takes as many tasks as it can get, and dies."""
+    assert len(await bench.claim(50, worker)) == count
+    await bench.store.reclaim(50, gone=(worker,))
+
+
+async def test_of_tasks_on_their_last_chance_a_worker_gets_one_at_a_time(bench: Bench) -> None:
+    await bench.submit_many(4)
+    await lose_all(bench, "w1", 4)
+    await lose_all(bench, "w2", 4)
+    await bench.submit_many(2, "new")
+    first = await bench.claim(50, "w3")
+    assert [grant.spec.id for grant in first] == ["t0", "new0", "new1"], "what is not to blame goes on"
+    assert await bench.claimed_ids(worker="w3") == []
+    assert await bench.claimed_ids(worker="w4") == ["t1"], "another worker may try the next one"
+    assert await bench.end(Succeeded(first[0].lease)) == "done"
+    assert await bench.claimed_ids(worker="w3") == ["t2"]
+
+
+async def test_the_one_that_is_to_blame_is_set_aside_alone(bench: Bench) -> None:
+    await bench.submit("poison")
+    await bench.submit_many(5)
+    for worker in ("w1", "w2"):
+        await lose_all(bench, worker, 6)
+    for number in range(6):
+        worker = f"next{number}"
+        (grant,) = await bench.claim(50, worker)
+        if grant.spec.id == "poison":
+            await bench.store.reclaim(50, gone=(worker,))
+        else:
+            await bench.end(Succeeded(grant.lease))
+    assert await bench.status("poison") is Status.DEAD
+    assert (await bench.store.stats()).statuses[Status.SUCCESS] == 5

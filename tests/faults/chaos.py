@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import sys
 import time
 
 from tests.faults.cases import CASES
-from tests.faults.redis_faults import Scale
+from tests.faults.redis_faults import KEEP, Scale
 
 
 def run(name: str, seed: int, scale: Scale) -> bool:
@@ -17,7 +18,8 @@ def run(name: str, seed: int, scale: Scale) -> bool:
     try:
         figures, good = asyncio.run(run_case(name, seed, scale)), True
     except Exception as error:  # the others still have something to say
-        figures, good = f"{type(error).__name__}: {error}", False
+        notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
+        figures, good = f"{type(error).__name__}: {error}{notes}", False
     print(f"{'ok ' if good else 'RED'} {name} ({time.monotonic() - started:.0f} s): {figures}", flush=True)
     return good
 
@@ -33,6 +35,7 @@ def main() -> int:
     parser.add_argument("--scale", choices=("short", "long"), default="long")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
+    os.environ[KEEP] = "1"
     results = [run(name, options.seed, options.scale) for name in options.only or CASES]
     return 0 if all(results) else 1
 

@@ -1,11 +1,12 @@
 """A history of what processes saw, written so that it survives their death, and the judge that reads it.
 
-Lines (`what`): `up` a node works · `ack` a submit was answered · `start` and `end` of a handler · `verdict` what a store
-said to an outcome, `note` to progress and log lines · `kill`, `stop`, `cont` a signal to process `victim`.
+Lines (`what`): `up`, a node works; `ack`, a submit was answered; `start` and `end` of a handler; `verdict`, what the
+store said to an outcome, and `note`, to progress and log lines; `kill`, `stop`, `cont`, a signal to process `victim`.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -91,7 +92,7 @@ def judge(
     """
     found = Judgement()
     starts: defaultdict[str, list[Line]] = defaultdict(list)
-    faults: dict[int, float] = {}
+    faults: defaultdict[int, list[float]] = defaultdict(list)
     verdicts: list[Line] = []
     for line in sorted(history, key=lambda line: float(line.get("at", 0))):
         what = line["what"]
@@ -102,7 +103,7 @@ def judge(
         elif what == "verdict":
             verdicts.append(line)
         elif what in ("kill", "stop"):
-            faults[line["victim"]] = line["at"]
+            faults[line["victim"]].append(line["at"])
     for task_id, runs in starts.items():
         found.starts += len(runs)
         _check_reruns(found, task_id, runs, records.get(task_id))
@@ -129,13 +130,13 @@ def _check_reruns(found: Judgement, task_id: str, runs: list[Line], record: Reco
         found.unexplained_reruns.append(f"{task_id}: {len(runs)} starts, {losses} lost workers")
 
 
-def _check_recovery(found: Judgement, runs: list[Line], faults: dict[int, float], bound: float) -> None:
-    for before, after in zip(runs, runs[1:], strict=False):
-        hit_at = faults.get(before["pid"])
-        took = None if hit_at is None else after["at"] - hit_at
-        if took is None or took < 0:
+def _check_recovery(found: Judgement, runs: list[Line], faults: dict[int, list[float]], bound: float) -> None:
+    for before, after in itertools.pairwise(runs):
+        hits = [at for at in faults.get(before["pid"], []) if before["at"] <= at <= after["at"]]
+        if not hits:
             found.unexplained_reruns.append(f"{after['id']}: nothing had happened to process {before['pid']}")
             continue
+        took = after["at"] - hits[0]
         found.recoveries.append(took)
         if took > bound:
             found.late_reruns.append(f"{after['id']}: {took:.2f} s after the fault, not {bound:g}")

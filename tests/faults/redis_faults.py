@@ -6,14 +6,15 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +34,7 @@ Case = Callable[[int, Scale], Awaitable[str]]
 ROOT = Path(__file__).resolve().parents[2]
 SLACK = 1.0  # seconds beyond a lease in which what was lost must run, or be led, again
 EVENTS_PAGE = 1000
+KEEP = "FAULTS_KEEP"
 
 
 class Crew:
@@ -112,6 +114,14 @@ class Stage:
     def lines(self) -> list[Line]:
         return self.crew.history.lines()
 
+    def seen(self, what: str, task_id: str) -> list[Line]:
+        return [line for line in self.lines if line["what"] == what and line["id"] == task_id]
+
+    async def first(self, what: str, task_id: str) -> Line:
+        """The first line of that kind, as soon as it is there."""
+        await until(lambda: self.seen(what, task_id), 10, lambda: f"{what} of {task_id}; {self.crew}")
+        return self.seen(what, task_id)[0]
+
     async def submit(self, type: str, payload: Any, task_id: str) -> None:
         await self.app.submit(type, payload, id=task_id)
         self.crew.history.write("ack", id=task_id)
@@ -146,21 +156,23 @@ class Stage:
             after = page[-1].seq
 
     async def judgement(self, recovery: float) -> Judgement:
-        """What the judge says, once everything has ended; the store must be sound then."""
+        """What the judge says, once everything has ended; it must be nothing bad, and the store must be sound."""
         assert await self.store.audit() == []
         records = await self.records()
         ends = Counter(event.id for event in await self.facts(Fact.TASK_SUCCEEDED, Fact.TASK_DIED))
         for record in records.values():
             if record.status is Status.SUCCESS:
                 assert record.result == str(record.fence).encode(), f"{record.id} holds the result of another run"
-        return judge(self.lines, records, ends, recovery)
+        found = judge(self.lines, records, ends, recovery)
+        assert found.clean, found
+        return found
 
 
 @asynccontextmanager
 async def stage(size: int = 3, **options: Any) -> AsyncIterator[Stage]:
     """A server with so many nodes on it; the options are those of their schedulers, and `stranger`."""
-    with tempfile.TemporaryDirectory(prefix="tickwork-faults-") as folder, RedisServer() as server:
-        crew = Crew(server.url, Path(folder), options)
+    with evidence() as folder, RedisServer() as server:
+        crew = Crew(server.url, folder, options)
         app = Scheduler(server.url, namespace="faults")
         store = RedisStore(parse(server.url), "faults", Policy())
         try:
@@ -171,6 +183,21 @@ async def stage(size: int = 3, **options: Any) -> AsyncIterator[Stage]:
             crew.close()
             await app.close()
             await store.close()
+
+
+@contextmanager
+def evidence() -> Iterator[Path]:
+    """A folder for the history and what the nodes say. `chaos` keeps that of a case that was red."""
+    folder = Path(tempfile.mkdtemp(prefix="tickwork-faults-"))
+    try:
+        yield folder
+    except Exception as error:
+        if os.environ.get(KEEP):
+            error.add_note(f"its history is in {folder}")
+            raise
+        shutil.rmtree(folder)
+        raise
+    shutil.rmtree(folder)
 
 
 async def until(

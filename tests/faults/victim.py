@@ -46,9 +46,7 @@ def write_answers(history: History) -> None:
         answer = await finish(self, outcomes, then_claim)
         for outcome, verdict in zip(outcomes, answer.verdicts, strict=True):
             lease = outcome.lease
-            history.write(
-                "verdict", id=lease.id, fence=lease.fence, outcome=type(outcome).__name__, kind=verdict.kind
-            )
+            history.write("verdict", id=lease.id, fence=lease.fence, outcome=type(outcome).__name__, kind=verdict.kind)
         return answer
 
     async def spied_note(self: RedisStore, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
@@ -126,7 +124,8 @@ async def main(url: str, history_path: str, role: str, options: dict[str, Any]) 
 
 if __name__ == "__main__":
     mutate.apply()
+    _, store_url, history_file, its_role, *more = sys.argv
     try:
-        asyncio.run(main(*sys.argv[1:4], options=json.loads(sys.argv[4]) if len(sys.argv) > 4 else {}))
+        asyncio.run(main(store_url, history_file, its_role, json.loads(more[0]) if more else {}))
     except KeyboardInterrupt:
         pass

@@ -160,7 +160,8 @@ class Store(Protocol):
     async def claim(self, want: Claim) -> Claimed:
         """Promote what is due, then take the first tasks of the strict bands; inside a band the queues in the order
         given, inside a queue front, side and main lane. A task whose type the claimer may not start (unknown to it,
-        or paused) moves once to the side lane of its type and stays ready."""
+        or paused) moves once to the side lane of its type and stays ready. Of tasks in a front lane that one more lost
+        worker would set aside, a claimer gets one at a time: others are passed over while the last one it took runs."""
 
     # --- running
     async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:

@@ -42,6 +42,7 @@ from tickwork.store.rules import (
     Budget,
     detail_of,
     grant,
+    last_chance,
     matches,
     met,
     read_cursor,
@@ -260,6 +261,8 @@ class MemoryStore(Members, Locks):
             taken.append(record)
         for record in taken:
             self._settle(record, now, transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now))
+            if last_chance(record, self.policy):
+                self._last_chances[want.worker_id] = record.id
         grants = [grant(record) for record in taken]
         self._last_claims[want.worker_id] = (want.nonce, [grant.spec.id for grant in grants])
         return Claimed(grants, 0 if budget.spent else self._next_due_in(now))
@@ -268,13 +271,15 @@ class MemoryStore(Members, Locks):
         """Ready tasks in the order in which they are to start. The caller takes each out of its lane."""
         paused = {name for kind, name in self._pauses if kind == "type"}
         types = want.types - paused if paused else want.types
+        chance = self._has_last_chance(want.worker_id)
         for band in Band:
             for queue in want.queues:
                 lane = self._lanes.get((queue, band))
                 if lane is None or ("queue", queue) in self._pauses:
                     continue
-                while (record := self._head(lane, types)) is not None:
+                while (record := self._head(lane, types, chance)) is not None:
                     if record.spec.type in types:
+                        chance = chance or last_chance(record, self.policy)
                         yield record
                     elif budget.left == 0:
                         budget.spent = True
@@ -283,13 +288,17 @@ class MemoryStore(Members, Locks):
                         budget.left -= 1
                         self._park(record, now)
 
-    @staticmethod
-    def _head(lane: Lane, types: frozenset[str]) -> Record | None:
-        if lane.front:
-            return next(iter(lane.front.values()))
+    def _head(self, lane: Lane, types: frozenset[str], chance: bool) -> Record | None:
+        for record in islice(lane.front.values(), PARK_MAX + 1):
+            if not (chance and record.spec.type in types and last_chance(record, self.policy)):
+                return record
         if lane.sides and (aside := lane.first_aside(types)) is not None:
             return aside
         return next(iter(lane.main.values())) if lane.main else None
+
+    def _has_last_chance(self, worker_id: str) -> bool:
+        record = self._tasks.get(self._last_chances.get(worker_id, ""))
+        return record is not None and runs(record) and record.worker_id == worker_id
 
     def _park(self, record: Record, now: int) -> None:
         self._leave(record)
@@ -453,6 +462,7 @@ class MemoryStore(Members, Locks):
         for worker_id in forgotten:
             del self._workers[worker_id]
             self._last_claims.pop(worker_id, None)
+            self._last_chances.pop(worker_id, None)
         return pruned
 
     def _prune_ends(self, until: int, limit: int) -> int:

@@ -188,6 +188,7 @@ class Members(Schedules):
         super().__init__(policy, clock)
         self._workers: dict[str, Worker] = {}
         self._last_claims: dict[str, tuple[str, list[str]]] = {}
+        self._last_chances: dict[str, str] = {}  # worker -> the last task it took that one more loss would set aside
         self._leader: Leader | None = None
         self._pulse_at = self.now()
         self._hold_until = 0
@@ -208,6 +209,7 @@ class Members(Schedules):
     @atomic
     def leave(self, worker_id: str) -> None:
         self._last_claims.pop(worker_id, None)
+        self._last_chances.pop(worker_id, None)
         if self._workers.pop(worker_id, None) is not None:
             self._append(self.now(), Fact.WORKER_LEFT, worker_id)
 

@@ -39,6 +39,12 @@ def runs(record: Record) -> bool:
     return record.status is Status.RUNNING
 
 
+def last_chance(record: Record, policy: Policy) -> bool:
+    """One more lost worker, and it is set aside. A worker takes one such task at a time from a front lane: those that
+    went down together come back together, and the one that is to blame must not take the others with it."""
+    return 0 < record.losses >= policy.max_losses - 1
+
+
 def grant(record: Record) -> Grant:
     return Grant(record.spec, record.lease, record.attempt, record.losses, record.submitted_at)
 

@@ -9,7 +9,7 @@ from tickwork.events import Fact
 from tickwork.model import DELAYED, ENDS, Band, Lease, Outcome, Place, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.hints import CONTROL, OUTBOX, WORK
-from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, Budget, detail_of, grant, met, warn_dropped
+from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, Budget, detail_of, grant, last_chance, met, warn_dropped
 from tickwork.store.sqlite.locks import prune_locks
 from tickwork.store.sqlite.members import lose_workers
 from tickwork.store.sqlite.rows import Rows
@@ -174,26 +174,30 @@ class Tasks:
     def claim(self, want: Claim) -> Claimed:
         now = self.now()
         self.tx.pulse(now)
-        last = self.tx.one("SELECT nonce FROM @claims WHERE worker_id = ?", (want.worker_id,))
-        if last is not None and last[0] == want.nonce:
+        last = self.tx.one("SELECT nonce, last_chance FROM @claims WHERE worker_id = ?", (want.worker_id,))
+        nonce, chance = last or (None, None)
+        if nonce == want.nonce:
             held = self.rows.where("status = 'running' AND worker_id = ? AND nonce = ?", (want.worker_id, want.nonce))
             ranks = {queue: rank for rank, queue in enumerate(dict.fromkeys(want.queues))}
             held.sort(key=lambda record: _turn(record, ranks.get(record.spec.queue, 0)))
             return Claimed([grant(record) for record in held], self._next_due_in(now))
         self._promote(now, want.limit + PARK_MAX)
         budget = Budget()
-        records = self._startable(want, now, budget) if want.limit > 0 else []
+        records = self._startable(want, now, budget, chance) if want.limit > 0 else []
         grants: list[Grant] = []
         for record in records:
             fact = transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now)
             self._settle(record, now, fact, save=False)
             grants.append(grant(record))
+            if last_chance(record, self.tx.policy):
+                chance = record.id
         self.rows.save_started(records)
-        self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?)", (want.worker_id, want.nonce))
+        self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?, ?)", (want.worker_id, want.nonce, chance))
         return Claimed(grants, 0 if budget.spent else self._next_due_in(now))
 
-    def _startable(self, want: Claim, now: int, budget: Budget) -> list[Record]:
+    def _startable(self, want: Claim, now: int, budget: Budget, chance: str | None) -> list[Record]:
         """Ready tasks in the order in which they are to start; what may not start is moved aside."""
+        limit, busy = want.limit, self._runs_here(chance, want.worker_id)
         pauses = self.tx.all("SELECT kind, name FROM @pauses")
         types = want.types - {name for kind, name in pauses if kind == "type"}
         paused = {name for kind, name in pauses if kind == "queue"}
@@ -201,17 +205,30 @@ class Tasks:
         while True:
             found: list[Record] = []
             strange: list[Record] = []
-            for record in self._heads(queues, types, want.limit):
+            taken, passed = busy, 0
+            for record in self._heads(queues, types, limit):
                 if len(found) == want.limit or len(strange) > budget.left:
                     break
-                (found if record.spec.type in types else strange).append(record)
+                if record.spec.type not in types:
+                    strange.append(record)
+                elif taken and record.place is Place.FRONT and last_chance(record, self.tx.policy):
+                    passed += 1
+                else:
+                    taken = taken or last_chance(record, self.tx.policy)
+                    found.append(record)
             for record in strange[: budget.left]:
                 record.place = Place.SIDE
                 self._settle(record, now, Fact.TASK_PARKED, record.spec.type)
             budget.spent = len(strange) > budget.left
             budget.left -= len(strange)
-            if not strange or budget.spent:
+            if passed and len(found) < want.limit and limit == want.limit:
+                limit += PARK_MAX  # those that were passed over took the places of others
+            elif not strange or budget.spent:
                 return found
+
+    def _runs_here(self, task_id: str | None, worker_id: str) -> bool:
+        record = None if task_id is None else self.rows.get(task_id)
+        return record is not None and record.status is Status.RUNNING and record.worker_id == worker_id
 
     def _heads(self, queues: list[str], types: frozenset[str], limit: int) -> list[Record]:
         """The first ready tasks of these queues, in order, as far as one look at each of them can tell."""

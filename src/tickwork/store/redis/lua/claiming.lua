@@ -120,6 +120,17 @@ local function replay(want, batch)
   return answer
 end
 
+-- One more lost worker, and it is set aside: see `rules.last_chance`.
+local function on_last_chance(task)
+  return task.losses > 0 and task.losses >= POLICY.max_losses - 1
+end
+
+local function has_last_chance(worker)
+  local id = call('HGET', KEY .. 'chances', worker)
+  local task = id and load(id)
+  return task and task.status == RUNNING and task.worker == worker
+end
+
 local function start_all(want, taken)
   local answer, leases, ids = { 0 }, {}, {}
   local lease_until = whole(now + want.lease_ttl)
@@ -131,6 +142,9 @@ local function start_all(want, taken)
     leases[2 * i - 1], leases[2 * i], ids[i] = lease_until, task.id, task.id
     answer[2 * i], answer[2 * i + 1] = task.id, string.sub(task.value, 1, task.offset) .. state
     tell_task('task.claimed', task, '')
+    if on_last_chance(task) then
+      call('HSET', KEY .. 'chances', want.worker, task.id)
+    end
   end
   if #taken > 0 then
     call('ZADD', KEY .. 'leases', unpack(leases))
@@ -142,6 +156,7 @@ end
 
 local function take_or_park(search, task)
   if search.types[task.type] then
+    search.chance = search.chance or on_last_chance(task)
     search.taken[#search.taken + 1] = task
     search.more = search.more - 1
     return true
@@ -151,8 +166,9 @@ local function take_or_park(search, task)
 end
 
 local function take_front(search, lane)
-  while search.more > 0 do
-    local id = call('ZRANGE', KEY .. 'front:' .. lane, 0, 0)[1]
+  local passed = 0
+  while search.more > 0 and passed <= PARK_MAX do
+    local id = call('ZRANGE', KEY .. 'front:' .. lane, passed, passed)[1]
     if not id then
       return
     end
@@ -161,12 +177,16 @@ local function take_front(search, lane)
       search.spent = true
       return
     end
-    call('ZREM', KEY .. 'front:' .. lane, id)
-    if call('EXISTS', KEY .. 'front:' .. lane) == 0 then
-      call('SREM', KEY .. 'aside', 'front:' .. lane)
-    end
-    if task then
-      take_or_park(search, task)
+    if task and search.chance and search.types[task.type] and on_last_chance(task) then
+      passed = passed + 1
+    else
+      call('ZREM', KEY .. 'front:' .. lane, id)
+      if call('EXISTS', KEY .. 'front:' .. lane) == 0 then
+        call('SREM', KEY .. 'aside', 'front:' .. lane)
+      end
+      if task then
+        take_or_park(search, task)
+      end
     end
   end
 end
@@ -187,8 +207,7 @@ local function take_sides(search, lane)
     local task = load_whole(heads[i].member)
     if task then
       off_shelf(task)
-      search.taken[#search.taken + 1] = task
-      search.more = search.more - 1
+      take_or_park(search, task)
     end
   end
 end
@@ -239,6 +258,9 @@ local function startable(want)
   end
   for _, shelf in ipairs(call('SMEMBERS', KEY .. 'aside')) do
     search.aside[shelf] = true
+  end
+  if next(search.aside) then
+    search.chance = has_last_chance(want.worker)
   end
   for _, band in ipairs({ 'high', 'normal', 'low' }) do
     for _, queue in ipairs(want.queues) do

@@ -68,5 +68,6 @@ local function forget_worker(id)
   call('HDEL', KEY .. 'workers:times', id)
   call('HDEL', KEY .. 'workers:nodes', id)
   call('HDEL', KEY .. 'claims', id)
+  call('HDEL', KEY .. 'chances', id)
   return call('HDEL', KEY .. 'workers', id)
 end
