@@ -20,6 +20,7 @@ from tickwork.store.hints import CONTROL
 from tickwork.worker import Worker
 
 BATCH = 500
+WARN_INTERVAL = 5.0
 
 _log = logging.getLogger("tickwork.heart")
 
@@ -42,6 +43,7 @@ class Heart:
         self._renew_interval = renew_interval
         self._home = asyncio.get_running_loop()
         self._renewed_at = time.monotonic()
+        self._warned_at = -WARN_INTERVAL
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._ready = threading.Event()
@@ -95,9 +97,9 @@ class Heart:
             self._renewed_at = sent_at
             return True
         except TimeoutError:
-            _log.warning("leases could not be renewed, trying again: the store does not answer")
+            self._warn("the store does not answer")
         except StoreError as error:
-            _log.warning("leases could not be renewed, trying again: %s", error)
+            self._warn(str(error))
             if isinstance(error, StoreUnavailable) and error.down:
                 # Nobody can take our tasks from a server that does not run, and when it is back it holds all leases for
                 # their length: what runs here may run on, and its outcome will be taken.
@@ -109,6 +111,13 @@ class Heart:
                 self._tell_home(worker.fence_off)
             self._renewed_at = time.monotonic()
         return False
+
+    def _warn(self, why: str) -> None:
+        """It is tried again several times a second; saying so now and then will do."""
+        now = time.monotonic()
+        if now - self._warned_at >= WARN_INTERVAL:
+            self._warned_at = now
+            _log.warning("leases could not be renewed, trying again: %s", why)
 
     async def _renew(self, worker: Worker) -> None:
         leases = worker.leases()

@@ -38,16 +38,17 @@ BACKOFF_MAX = 0.5  # work must go on within a second of the store's return
 
 _log = logging.getLogger("tickwork.worker")
 
-Reason = Literal["timeout", "cancel", "lost", "release"]
+Reason = Literal["timeout", "cancel", "lost", "fenced", "release"]
 
 
 class Run:
     """A claimed task and the coroutine that runs it."""
 
-    __slots__ = ("context", "ended", "grant", "reason", "started", "task", "timer")
+    __slots__ = ("context", "ended", "grant", "reason", "started", "stoppable", "task", "timer")
 
-    def __init__(self, grant: Grant) -> None:
+    def __init__(self, grant: Grant, stoppable: bool) -> None:
         self.grant = grant
+        self.stoppable = stoppable  # a thread goes on, whatever it is told
         self.started = time.monotonic()
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
@@ -252,7 +253,7 @@ class Worker:
             self._outcomes.append(Released(grant.lease))
             return
         spec = completed(grant.spec, entry, self._config)
-        run = Run(grant if spec is grant.spec else replace(grant, spec=spec))
+        run = Run(grant if spec is grant.spec else replace(grant, spec=spec), entry.run_in != "thread")
         timeout = spec.timeout or 0.0
         if entry.context_name is not None:
             run.context = TaskContext(
@@ -328,7 +329,7 @@ class Worker:
 
     def _stop_run(self, run: Run, reason: Reason, grace: float = CANCEL_GRACE) -> None:
         """Tell a handler to end. If it does not, its slot is freed all the same and it counts as leaked."""
-        if run.ended or run.reason == "lost" or (run.reason is not None and reason != "lost"):
+        if run.ended or run.reason == "lost" or (run.reason is not None and reason not in ("lost", "fenced")):
             return
         run.reason = reason
         if run.context is not None:
@@ -347,7 +348,8 @@ class Worker:
             "task %s (%s) ignores that it was told to stop (%s); it goes on without a slot, %d leaked",
             run.grant.spec.id, run.grant.spec.type, run.reason, self.leaked,
         )  # fmt: skip
-        self._end(run, self._outcome_of_stop(run))
+        # One that goes on is not given back: it would run twice.
+        self._end(run, None if run.reason == "fenced" else self._outcome_of_stop(run))
         self.check_leaks()
 
     @property
@@ -372,7 +374,9 @@ class Worker:
                 return Stopped(grant.lease, seconds)
             case "release":
                 return Released(grant.lease)
-            case "lost":
+            case "fenced" if run.stoppable:  # without blame, and refused if another has it by then
+                return Released(grant.lease)
+            case "lost" | "fenced":
                 return None
             case None:
                 return outcomes.failed(grant, "the handler was cancelled from inside", self._config.retry, seconds)
@@ -390,7 +394,7 @@ class Worker:
     def fence_off(self) -> None:
         """The leases could not be renewed in time: others may run these tasks now, so nobody here may go on."""
         for run in list(self.running.values()):
-            self._stop_run(run, "lost")
+            self._stop_run(run, "fenced")
 
     # --- progress and log lines
 

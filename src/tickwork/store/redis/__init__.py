@@ -21,7 +21,7 @@ __all__ = ["PATIENCE", "RedisStore"]
 class RedisStore(Spread, Queries, Members, Audit, Doctor):
     def sibling(self) -> RedisStore:
         """One for the heart: its own connections, and no patience, since it must know soon when it is cut off."""
-        return type(self)(
+        twin = type(self)(
             self.target,
             self.layout.namespace,
             self.policy,
@@ -31,3 +31,5 @@ class RedisStore(Spread, Queries, Members, Audit, Doctor):
             timeout=max(min(self._timeout, self.policy.lease_ttl / 3000), SHORTEST_TIMEOUT),
             durability=self.durability,
         )
+        twin.server = self.server  # it is never opened, and its scripts must be those that this server knows
+        return twin

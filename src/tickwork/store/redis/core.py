@@ -22,7 +22,7 @@ from tickwork.store.redis.listen import Ear
 from tickwork.store.redis.scripts import Script, compose
 from tickwork.store.redis.server import Server, check_server
 from tickwork.store.redis.target import Target
-from tickwork.store.redis.wire import CALL_TIMEOUT, Wire
+from tickwork.store.redis.wire import CALL_TIMEOUT, DURABLE, Wire
 
 PATIENCE = 15.0  # how long a call waits for a Redis that moves or restarts
 SLACK = 3_600_000  # a key whose end scripts judge themselves is left to Redis to remove only so much later
@@ -179,7 +179,7 @@ class Core:
         give_up_at = time.monotonic() + self._patience
         while True:
             reply, acks = await self._here().wire.script(
-                self._script(name), prefix, self.layout.root, self._policy, *args, purpose="durable", wait=wait
+                self._script(name), prefix, self.layout.root, self._policy, *args, purpose=DURABLE, wait=wait
             )
             if enough(acks, wait):
                 return reply

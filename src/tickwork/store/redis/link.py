@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 import hiredis
@@ -19,6 +19,7 @@ from tickwork.errors import StoreError
 
 Reply = Any
 _MORE = object()
+SUSPECT = 0.5  # seconds after which a late reply makes one ask whether the server answers others
 
 
 def pack(*command: Any) -> bytes:
@@ -37,7 +38,7 @@ class Address(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class Access(NamedTuple):
@@ -61,6 +62,8 @@ class Link(asyncio.Protocol):
         self._buffer: list[bytes] | None = None  # None: nothing was written in this round of the loop
         self._heard_at = self._loop.time()
         self._watchdog: asyncio.TimerHandle | None = None
+        self.probe: Callable[[], Awaitable[bool]] | None = None
+        self._probing: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport
 
     # --- the protocol
@@ -127,7 +130,19 @@ class Link(asyncio.Protocol):
         if (self._due or self._on_push is not None) and silent >= self._timeout:
             self.cut(f"no answer for {silent:.1f} s")
             return
-        self._watchdog = self._loop.call_later(self._timeout / 4, self._watch)
+        if self._due and silent >= SUSPECT and self.probe is not None and self._probing is None:
+            self._probing = self._loop.create_task(self._doubt(self.probe))
+        self._watchdog = self._loop.call_later(min(self._timeout / 4, SUSPECT / 2), self._watch)
+
+    async def _doubt(self, probe: Callable[[], Awaitable[bool]]) -> None:
+        """Replies are late. If the server answers another connection meanwhile, this one is dead: what was sent, or the
+        replies, were lost on the way."""
+        heard_at = self._heard_at
+        try:
+            if await probe() and self._heard_at == heard_at and self._due and self.lost is None:
+                self.cut("no answer, though the server answers others")
+        finally:
+            self._probing = None
 
     def cut(self, why: str) -> None:
         self._end(LinkLost(why))
@@ -149,6 +164,8 @@ class Link(asyncio.Protocol):
         self.lost = self.lost or LinkLost("the store was closed")
         if self._watchdog is not None:
             self._watchdog.cancel()
+        if self._probing is not None:
+            self._probing.cancel()
         self._transport.abort()
         await asyncio.sleep(0)
 
@@ -179,6 +196,20 @@ async def connect(
         raise
     link._on_push = on_push
     return link
+
+
+async def answers(address: Address, access: Access) -> bool:
+    """Whether the server answers a new connection at once."""
+    try:
+        async with asyncio.timeout(SUSPECT):
+            link = await connect(address, access, SUSPECT)
+            try:
+                await link.call("PING")
+            finally:
+                await link.close()
+    except (TimeoutError, LinkLost, StoreError):
+        return False
+    return True
 
 
 def _abort(link: Link) -> None:

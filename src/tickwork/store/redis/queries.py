@@ -22,6 +22,11 @@ ORDER = (
     Status.RUNNING, Status.READY, Status.RETRYING, Status.PENDING, Status.BLOCKED, Status.DEAD, Status.FAILED,
     Status.CANCELLED, Status.SUCCESS,
 )  # fmt: skip
+# As `stats.lua` counts them.
+COUNTED = (
+    Status.PENDING, Status.RETRYING, Status.BLOCKED, Status.RUNNING, Status.SUCCESS, Status.FAILED, Status.DEAD,
+    Status.CANCELLED,
+)  # fmt: skip
 SETTLING = 200  # milliseconds, for facts of several partitions
 
 _facts = msgspec.msgpack.Decoder().decode
@@ -131,49 +136,16 @@ class Queries(Core):
         ready: dict[tuple[str, int], int] = {}
         parked: dict[tuple[str, str], int] = {}
         dropped = 0
-        for part in self.layout.parts:
-            dropped += await self._count_part(part, statuses, ready, parked)
+        for reply in await asyncio.gather(*(self.run("stats", part) for part in self.layout.parts)):
+            for status, count in zip(COUNTED, reply, strict=False):
+                statuses[status] += count
+            dropped += reply[len(COUNTED)]
+            lanes = reply[len(COUNTED) + 1 :]
+            for name, count in zip(lanes[::2], lanes[1::2], strict=True):
+                _count_lane(name.decode(), count, ready, parked)
         statuses[Status.READY] = sum(ready.values())
         workers = await self.ask(self.layout.root, "ZCARD", f"{self.layout.root}workers:online")
         return Stats(statuses, ready, parked, workers, dropped)
-
-    async def _count_part(
-        self,
-        part: str,
-        statuses: dict[Status, int],
-        ready: dict[tuple[str, int], int],
-        parked: dict[tuple[str, str], int],
-    ) -> int:
-        homes = {
-            Status.PENDING: "delayed",
-            Status.RETRYING: "retrying",
-            Status.BLOCKED: "blocked",
-            Status.RUNNING: "leases",
-        }
-        commands: list[tuple[Any, ...]] = [("ZCARD", part + name) for name in homes.values()]
-        commands += [("XLEN", f"{part}ended:{status}") for status in sorted(ENDS)]
-        commands += [("SMEMBERS", f"{part}lanes"), ("SMEMBERS", f"{part}aside"), ("GET", f"{part}dropped")]
-        *counts, lanes, aside, dropped = await self.ask_all(part, commands)
-        for status, count in zip((*homes, *sorted(ENDS)), counts, strict=True):
-            statuses[status] += count
-        for lane in lanes:
-            band, _, queue = lane.decode().partition(":")
-            key = f"{part}stream:{lane.decode()}"
-            length, pending = await self.ask(part, "XLEN", key), await self._pending(part, key)
-            if length > pending:
-                ready[queue, BAND_NAMES[band]] = ready.get((queue, BAND_NAMES[band]), 0) + length - pending
-        for shelf in aside:
-            kind, band, rest = shelf.decode().split(":", 2)
-            queue, _, task_type = rest.partition("/")
-            count = await self.ask(part, "ZCARD", part + shelf.decode())
-            ready[queue, BAND_NAMES[band]] = ready.get((queue, BAND_NAMES[band]), 0) + count
-            if kind == "side":
-                parked[queue, task_type] = parked.get((queue, task_type), 0) + count
-        return int(dropped or 0)
-
-    async def _pending(self, part: str, stream: str) -> int:
-        groups = await self.ask(part, "XINFO", "GROUPS", stream) if await self.ask(part, "EXISTS", stream) else []
-        return sum(dict(zip(group[::2], group[1::2], strict=True))[b"pending"] for group in groups)
 
     async def paused(self) -> list[Pause]:
         part = self.layout.parts[0]
@@ -240,6 +212,16 @@ class Queries(Core):
             )
         )
         return max((int(entries[0][0].partition(b"-")[0]) for entries in newest if entries), default=0)
+
+
+def _count_lane(name: str, count: int, ready: dict[tuple[str, int], int], parked: dict[tuple[str, str], int]) -> None:
+    """A lane is named `<band>:<queue>`, a shelf `front:<band>:<queue>` or `side:<band>:<queue>/<type>`."""
+    place, _, lane = name.partition(":") if name.startswith(("front:", "side:")) else ("", "", name)
+    band, _, rest = lane.partition(":")
+    queue, _, task_type = rest.partition("/")
+    ready[queue, BAND_NAMES[band]] = ready.get((queue, BAND_NAMES[band]), 0) + count
+    if place == "side":
+        parked[queue, task_type] = parked.get((queue, task_type), 0) + count
 
 
 def _first_number(entry: Any) -> int:

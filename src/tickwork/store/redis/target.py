@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -12,6 +13,7 @@ from tickwork.store.redis.link import Access, Address
 
 SCHEMES = ("redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
 SENTINEL_PORT, PORT = 26379, 6379
+_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:,\[\]]*)(:(?P<port>[^:]*))?")
 OPTIONS = (
     "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "insecure_skip_verify", "sentinel_username", "sentinel_password",
     "allow_eviction",
@@ -29,7 +31,10 @@ class Target(NamedTuple):
 
 
 def parse(url: str) -> Target:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigError(f"store URL {mask_url(url)!r}: {error}") from None
     if parts.scheme not in SCHEMES:
         raise ConfigError(f"store URL {mask_url(url)!r}: a Redis URL begins with one of {', '.join(SCHEMES)}")
     if parts.fragment or "@" in parts.path + parts.query:  # pieces of it would be shown as something else
@@ -41,6 +46,8 @@ def parse(url: str) -> Target:
     login, _, hosts = parts.netloc.rpartition("@")
     username, _, password = login.partition(":")
     tls = _tls(options) if parts.scheme.startswith("rediss") else None
+    if "," in hosts and not all(hosts.split(",")):
+        raise ConfigError(f"store URL {mask_url(url)!r}: one of its hosts is empty")
     addresses = tuple(_address(host, SENTINEL_PORT if kind == "sentinel" else PORT, url) for host in hosts.split(","))
     path = [unquote(piece) for piece in parts.path.split("/") if piece]
     service = ""
@@ -56,12 +63,13 @@ def parse(url: str) -> Target:
 
 
 def _address(text: str, port: int, url: str) -> Address:
-    host, _, number = text.rpartition(":") if "]" not in text or text.rfind(":") > text.rfind("]") else (text, "", "")
-    if not host:
-        host, number = number, ""
+    found = _HOST.fullmatch(text)
+    if found is None:
+        raise ConfigError(f"store URL {mask_url(url)!r}: {text!r} is no host; an IPv6 address stands in [brackets]")
+    number = found["port"]
     if number and not (number.isdecimal() and 0 < int(number) < 65536):
         raise ConfigError(f"store URL {mask_url(url)!r}: {number!r} is no port")
-    return Address(host.strip("[]") or "localhost", int(number) if number else port)
+    return Address(found["host"].strip("[]") or "localhost", int(number) if number else port)
 
 
 def _db(path: list[str], kind: str, url: str) -> int:
@@ -98,28 +106,36 @@ def of_client(client: Any) -> Target:
     if hasattr(client, "nodes_manager"):
         nodes = client.nodes_manager.startup_nodes.values()
         addresses = tuple(Address(node.host, int(node.port)) for node in nodes)
-        return Target(
-            "cluster", addresses, _access(client.nodes_manager.connection_kwargs), _shown("cluster", addresses)
-        )
+        access = _access(client.nodes_manager.connection_kwargs)
+        return Target("cluster", addresses, access, _shown("cluster", addresses, access))
     pool = client.connection_pool
     settings = pool.connection_kwargs
     if hasattr(pool, "sentinel_manager"):
         sentinels = [sentinel.connection_pool.connection_kwargs for sentinel in pool.sentinel_manager.sentinels]
         addresses = tuple(Address(each["host"], int(each["port"])) for each in sentinels)
-        shown = _shown("sentinel", addresses)
-        return Target("sentinel", addresses, _access(settings), shown, pool.service_name, _access(sentinels[0]))
+        access = _access({"connection_class": pool.connection_class, **settings})
+        shown = _shown("sentinel", addresses, access)
+        return Target("sentinel", addresses, access, shown, pool.service_name, _access(sentinels[0]))
     if "path" in settings:
         raise ConfigError("a Redis client on a Unix socket cannot be used; give it a host and a port")
     address = Address(settings.get("host", "localhost"), int(settings.get("port", PORT)))
-    return Target("standalone", (address,), _access(settings), _shown("", (address,)))
+    access = _access({"connection_class": pool.connection_class, **settings})
+    return Target("standalone", (address,), access, _shown("", (address,), access))
 
 
-def _shown(kind: str, addresses: tuple[Address, ...]) -> str:
-    return f"redis{'+' + kind if kind else ''}://{','.join(map(str, addresses))}"
+def _shown(kind: str, addresses: tuple[Address, ...], access: Access) -> str:
+    scheme = "redis" if access.tls is None else "rediss"
+    return f"{scheme}{'+' + kind if kind else ''}://{','.join(map(str, addresses))}"
 
 
 def _access(settings: dict[str, Any]) -> Access:
+    if settings.get("credential_provider") is not None:
+        raise ConfigError("a Redis client with a credential_provider cannot be used; give it a user and a password")
     names = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
-    with_tls = bool(settings.get("ssl")) or any(settings.get(name) for name in names)
-    tls = _tls({name: settings[name] for name in names if settings.get(name)}) if with_tls else None
+    # redis-py says it by the class of its connections, and by that alone where no file is named.
+    with_tls = "SSL" in getattr(settings.get("connection_class"), "__name__", "")
+    options = {name: settings[name] for name in names if settings.get(name)}
+    if str(settings.get("ssl_cert_reqs", "required")).lower() in ("none", "verifymode.cert_none"):
+        options["insecure_skip_verify"] = "true"
+    tls = _tls(options) if with_tls else None
     return Access(settings.get("username") or "", settings.get("password") or "", int(settings.get("db") or 0), tls)

@@ -11,7 +11,7 @@ import hiredis
 from tickwork.store.redis.link import Access, Address, Link, LinkLost, connect
 from tickwork.store.redis.target import Target
 
-ASK_TIMEOUT = 2.0
+ASK_TIMEOUT = 1.0
 
 _log = logging.getLogger("tickwork.store.redis")
 
@@ -85,25 +85,43 @@ class Sentinels:
     def doubt(self) -> None:
         self._master = None
 
+    async def named(self) -> list[Address]:
+        """Whom the sentinels call the master, the newest word first: one that was cut off tells old news."""
+        answers = await asyncio.gather(*map(self._word_of, self._addresses), return_exceptions=True)
+        words = sorted((answer for answer in answers if isinstance(answer, tuple)), reverse=True)
+        if not words:
+            problems = "; ".join(map(str, answers))
+            raise LinkLost(f"no sentinel could name the master of {self._service!r}: {problems}")
+        return list(dict.fromkeys(master for _, master in words))
+
+    async def _word_of(self, sentinel: Address) -> tuple[int, Address]:
+        """The master by this sentinel, behind the number of the failover that made it one."""
+        link = await connect(sentinel, self._access._replace(connect_timeout=ASK_TIMEOUT), ASK_TIMEOUT)
+        try:
+            place, state = await asyncio.gather(
+                link.call("SENTINEL", "get-master-addr-by-name", self._service),
+                link.call("SENTINEL", "MASTER", self._service),
+            )
+        finally:
+            await link.close()
+        if not isinstance(place, list) or not isinstance(state, list):
+            raise LinkLost(f"{sentinel} knows no service {self._service!r}")
+        fields = dict(zip(state[::2], state[1::2], strict=True))
+        return int(fields[b"config-epoch"]), Address(place[0].decode(), int(place[1]))
+
     async def discover(self) -> Address:
-        """The master by the first sentinel that knows one which agrees that it is."""
+        """The first that the sentinels name and that agrees."""
         problems: list[str] = []
-        for address in list(self._addresses):
+        for master in await self.named():
             try:
-                reply = await ask(address, self._access, "SENTINEL", "get-master-addr-by-name", self._service)
-                if reply is None:
-                    raise LinkLost(f"{address} knows no service {self._service!r}")
-                master = Address(reply[0].decode(), int(reply[1]))
                 role = await ask(master, self._master_access, "ROLE")
-                if role[0] != b"master":
-                    raise LinkLost(f"{master} is a {role[0].decode()}, but {address} calls it the master")
             except LinkLost as error:
                 problems.append(str(error))
                 continue
-            self._addresses.remove(address)
-            self._addresses.insert(0, address)
-            return master
-        raise LinkLost(f"no sentinel could name the master of {self._service!r}: {'; '.join(problems)}")
+            if role[0] == b"master":
+                return master
+            problems.append(f"{master} is called the master, but is a {role[0].decode()}")
+        raise LinkLost(f"{self._service!r} has no master now: {'; '.join(problems)}")
 
 
 class Cluster:
@@ -156,7 +174,8 @@ class Cluster:
             found = [Address((owner[0] or b"").decode() or asked.host, int(owner[1])) for owner in owners]
             nodes += found
             slots[first : last + 1] = [found[0]] * (last + 1 - first)
-        self._slots, self._known, self._stale = slots, tuple(nodes), False
+        # The one that answered comes first: another may hang, and would be waited for every time.
+        self._slots, self._known, self._stale = slots, (asked, *nodes), False
 
 
 __all__ = ["Cluster", "Link", "Sentinels", "Standalone", "Topology", "ask", "topology_of"]

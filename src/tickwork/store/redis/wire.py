@@ -7,7 +7,9 @@ worth another try (the server moved, restarts, is busy; or the reply was lost, a
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +18,7 @@ import hiredis
 
 from tickwork.errors import StoreError, StoreFull, StoreUnavailable
 from tickwork.store.redis.keys import slot_of
-from tickwork.store.redis.link import Address, Link, LinkLost, Reply, connect, pack
+from tickwork.store.redis.link import Address, Link, LinkLost, Reply, answers, connect, pack
 from tickwork.store.redis.scripts import Script
 from tickwork.store.redis.target import Target
 from tickwork.store.redis.topology import Cluster, Topology, topology_of
@@ -24,13 +26,16 @@ from tickwork.store.redis.topology import Cluster, Topology, topology_of
 CALL_TIMEOUT = 5.0  # without any reply on a link that owes one
 PAUSE_MIN, PAUSE_MAX = 0.02, 0.25
 CROWDED = 16  # commands under way on a link before another one is opened
-SWITCH_POLL = 1.0
+SWITCH_POLL = 0.5
+DURABLE = "durable"  # the purpose of links on which a write waits to be confirmed
 
 # Not executed: the server is about to change, or is the wrong one. Drop the connection and ask who is right.
 _ELSEWHERE = ("READONLY", "NOREPLICAS", "MASTERDOWN", "LOADING", "UNBLOCKED", "NOMASTERLINK")
 # Not executed: the server is right, but cannot do it at the moment.
 _LATER = ("BUSY", "MISCONF", "TRYAGAIN", "CLUSTERDOWN")
 _DENIED = ("NOPERM", "NOAUTH", "WRONGPASS")
+
+_INNER = re.compile(r"@user_script: ?\d+: -([A-Z]+ .*)")
 
 _log = logging.getLogger("tickwork.store.redis")
 
@@ -58,11 +63,14 @@ class Wire:
     ) -> Reply:
         """Run a script on the server of `key`. `wait` is a command that must follow on the same connection; its reply
         comes along."""
-        command = pack("EVALSHA", script.sha, 1, key, *args)
+        # The second key is never there. While a slot is being moved, either node lacks it, so that neither runs the
+        # script on half of the data: with one key, the new node would.
+        keys = (2, key, f"{key}-")
+        command = pack("EVALSHA", script.sha, *keys, *args)
         reply = await self.run(key, command, purpose, wait)
         first = reply[0] if wait else reply
         if isinstance(first, hiredis.ReplyError) and str(first).startswith("NOSCRIPT"):
-            command = pack("EVAL", script.text, 1, key, *args)
+            command = pack("EVAL", script.text, *keys, *args)
             reply = await self.run(key, command, purpose, wait)
             first = reply[0] if wait else reply
         if isinstance(first, hiredis.ReplyError):
@@ -96,7 +104,8 @@ class Wire:
                 if asked is not None:
                     continue
             except LinkLost as error:
-                problem, down = str(error), error.refused
+                # Of several servers another one may answer others.
+                problem, down = str(error), error.refused and self.target.kind == "standalone"
                 self.topology.doubt()
             if self._closed or time.monotonic() + pause > give_up_at:
                 unavailable = StoreUnavailable(f"Redis at {self.target.url} cannot be reached: {problem}")
@@ -113,14 +122,13 @@ class Wire:
             link.send(pack("ASKING")).add_done_callback(_ignore)
         if not wait:
             return await link.send(command)
-        first, second = link.send(command), link.send(pack(*wait))
-        return [await first, await second]
+        return await asyncio.gather(link.send(command), link.send(pack(*wait)))
 
     def _problem(self, reply: Reply) -> str | None:
         """Why it is worth another try; None when this is the answer."""
         if not isinstance(reply, hiredis.ReplyError):
             return None
-        text = str(reply)
+        text = reason(str(reply))
         word = text.partition(" ")[0]
         if word in ("MOVED", "ASK", *_LATER) or (word == "-ERR" and "busy" in text.lower()):
             return text
@@ -130,7 +138,7 @@ class Wire:
             return text
         if word == "OOM":
             raise StoreFull(
-                f"Redis at {self.target.url} is full (maxmemory): it takes nothing new until work has ended"
+                f"Redis at {self.target.url} is full (maxmemory): it takes nothing new until tasks are removed"
             )
         if word in _DENIED:
             raise StoreError(f"Redis at {self.target.url} refused: {text}. `tickwork acl` prints the rights it needs")
@@ -159,24 +167,36 @@ class Wire:
 
     async def link(self, address: Address, purpose: str) -> Link:
         place = (address, purpose)
-        links = self._links.setdefault(place, [])
+        links = self._links.get(place)
         if links:
             best = min(links, key=lambda link: link.under_way) if len(links) > 1 else links[0]
             if best.lost is None and (best.under_way < CROWDED or len(links) >= self._pool_size):
                 return best
         async with self._opening.setdefault(place, asyncio.Lock()):
+            links = self._links.setdefault(place, [])
             links[:] = [link for link in links if link.lost is None]
             if links and (links[-1].under_way < CROWDED or len(links) >= self._pool_size):
                 return links[-1]
-            if self._closed:
-                raise LinkLost("the store was closed")
+            self._check_open()
             was_alone = self._had_links and not any(map(_alive, self._links.values()))
-            links.append(await connect(address, self._access, self._timeout))
+            link = await connect(address, self._access, self._timeout)
+            if purpose != DURABLE:  # there it is right to wait
+                link.probe = functools.partial(answers, address, self.target.access)
+            try:
+                self._check_open()
+            except LinkLost:
+                await link.close()
+                raise
+            links.append(link)
             self._had_links = True
             self._watch_switches()
             if was_alone:
                 self.on_reconnect()
-            return links[-1]
+            return link
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LinkLost("the store was closed")
 
     def drop(self, why: str) -> None:
         """Cut all links: whoever has something under way finds the right server again."""
@@ -195,7 +215,7 @@ class Wire:
             await asyncio.sleep(SWITCH_POLL)
             try:
                 known = await self.topology.find(0)
-                current = await self.topology.discover()  # type: ignore[attr-defined]
+                current = (await self.topology.named())[0]  # type: ignore[attr-defined]
             except (LinkLost, StoreError):
                 continue
             if current != known:
@@ -212,6 +232,13 @@ class Wire:
         self._links.clear()
         for link in links:
             await link.close()
+
+
+def reason(text: str) -> str:
+    """What the server said. Before 7.0 a command's error inside a script is wrapped in one of the script."""
+    if text.startswith("ERR Error running script") and (inner := _INNER.search(text)):
+        return inner[1]
+    return text
 
 
 def _alive(links: list[Link]) -> bool:

@@ -3,8 +3,9 @@
 -- to remove it), its next tick if it is active ('' for none), then kind and detail of the facts to tell. Reply: 1, or 0
 -- when it has changed meanwhile.
 local id, seen, new, next_at = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-if (call('HGET', KEY .. 'schedules', id) or '') ~= seen then
-  return reply(0)
+local stored = call('HGET', KEY .. 'schedules', id) or ''
+if stored ~= seen then
+  return reply(stored == new and 1 or 0) -- the same: this very call was made before, and its reply was lost
 end
 if new == '' then
   call('HDEL', KEY .. 'schedules', id)

@@ -1,0 +1,42 @@
+-- flags: no-writes
+-- Count tasks, at one moment. Reply: pending, retrying, blocked, running, then success, failed, dead, cancelled, dropped,
+-- then name and number of each lane that holds something ready: `<band>:<queue>`, and shelves by their key.
+local answer = {}
+for _, home in ipairs({ 'delayed', 'retrying', 'blocked', 'leases' }) do
+  answer[#answer + 1] = call('ZCARD', KEY .. home)
+end
+for _, status in ipairs({ SUCCESS, FAILED, DEAD, CANCELLED }) do
+  answer[#answer + 1] = call('XLEN', KEY .. 'ended:' .. ENDS[status])
+end
+answer[#answer + 1] = tonumber(call('GET', KEY .. 'dropped') or 0)
+
+-- Entries that the group has read and not acknowledged are running.
+local function running_in(stream)
+  for _, group in ipairs(call('XINFO', 'GROUPS', stream)) do
+    for i = 1, #group, 2 do
+      if group[i] == 'pending' then
+        return group[i + 1]
+      end
+    end
+  end
+  return 0
+end
+
+local function count(name, number)
+  if number > 0 then
+    answer[#answer + 1] = name
+    answer[#answer + 1] = number
+  end
+end
+
+for _, lane in ipairs(call('SMEMBERS', KEY .. 'lanes')) do
+  local stream = KEY .. 'stream:' .. lane
+  local length = call('XLEN', stream)
+  if length > 0 then
+    count(lane, length - running_in(stream))
+  end
+end
+for _, shelf in ipairs(call('SMEMBERS', KEY .. 'aside')) do
+  count(shelf, call('ZCARD', KEY .. shelf))
+end
+return reply(answer)

@@ -1,0 +1,208 @@
+"""Many tasks and many schedules: what a script costs must not grow with what waits."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+
+import pytest
+
+from tests.faults.server_faults import Figures, Scale, crew, open_store, records_of, show
+from tests.support.redis import Client, RedisServer
+from tickwork import Status
+from tickwork.ids import new_nonce
+from tickwork.model import Overlap, Schedule, Spec, Succeeded
+from tickwork.store.base import SUBMIT_MAX, Claim
+from tickwork.store.redis import RedisStore
+from tickwork.store.redis.target import parse
+
+pytestmark = pytest.mark.timeout(300)
+SEED = 1
+SLOW = 10_000  # microseconds
+QUIET = {"slowlog-max-len": "10000", "slowlog-log-slower-than": str(SLOW)}
+
+
+class Scripts:
+    """What the server's scripts took from here on."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self._server = server
+        server.command("SLOWLOG", "RESET")
+        server.command("CONFIG", "RESETSTAT")
+        self._cpu = _cpu(server)
+
+    def judge(self) -> Figures:
+        """None is over 10 ms. The server's log goes by the wall clock, which says nothing of a script while others have
+        the core: then only the processor time is judged, and `starved` says so."""
+        slow = [entry[2] / 1000 for entry in self._server.command("SLOWLOG", "GET", 10_000)]
+        cpu = _cpu(self._server) - self._cpu
+        with self._server.connect() as probe:
+            calls, seconds = _scripts(probe)
+        starved = cpu < 0.97 * seconds
+        mean = cpu / calls * 1000
+        figures = {"scripts": calls, "cpu_mean_ms": mean, "over_10_ms": len(slow), "starved": float(starved)}
+        assert mean < SLOW / 2000, f"a script takes {mean:.2f} ms of the processor: {figures}"
+        assert starved or not slow, f"scripts over 10 ms, up to {max(slow):.1f}: {figures}"
+        return figures
+
+
+def _cpu(server: RedisServer) -> float:
+    """Seconds of processor time of the thread that runs scripts."""
+    info = server.info("cpu")
+    return float(info["used_cpu_user_main_thread"]) + float(info["used_cpu_sys_main_thread"])
+
+
+def _scripts(probe: Client) -> tuple[float, float]:
+    """How many scripts were called, and the seconds that the server spent in them."""
+    text: bytes = probe.call("INFO", "commandstats")
+    calls = seconds = 0.0
+    for line in text.splitlines():
+        if line.startswith((b"cmdstat_evalsha:", b"cmdstat_eval:")):
+            calls += float(line.partition(b"calls=")[2].partition(b",")[0])
+            seconds += float(line.partition(b"usec=")[2].partition(b",")[0]) / 1e6
+    return calls, seconds
+
+
+async def fill(store: RedisStore, count: int, prefix: str, **fields: object) -> None:
+    for start in range(0, count, SUBMIT_MAX):
+        numbers = range(start, min(start + SUBMIT_MAX, count))
+        await store.submit([Spec(id=f"{prefix}{number}", type="work", nonce="n", **fields) for number in numbers])  # type: ignore[arg-type]
+
+
+async def deep_queue(seed: int, scale: Scale) -> Figures:
+    """A claim takes as long from a long queue as from a short one; one after the other in turn, on one server."""
+    count, claims = (100_000 if scale == "short" else 1_000_000), (400 if scale == "short" else 2000)
+    with RedisServer(options=QUIET) as server:
+        async with open_store(server.url) as deep:
+            shallow = RedisStore(parse(server.url), "shallow")
+            await shallow.open()
+            try:
+                await fill(deep, count, "d")
+                await fill(shallow, 20, "s")
+                scripts = Scripts(server)
+                times = await _claim_in_turn(server, deep, shallow, claims)
+                figures = scripts.judge()
+                assert scale == "long" or await deep.audit() == []
+            finally:
+                await shallow.close()
+    middle = statistics.median(times["deep"]) / statistics.median(times["shallow"])
+    worst = _p99(times["deep"]) / _p99(times["shallow"])
+    figures |= {
+        "queued": count,
+        "claims": claims,
+        "median_us": statistics.median(times["deep"]) * 1e6,
+        "p99_us": _p99(times["deep"]) * 1e6,
+        "median_ratio": middle,
+        "p99_ratio": worst,
+    }
+    show("deep_queue", seed, figures)
+    assert middle < 1.2, f"the median claim takes {middle:.2f} times as long"
+    # Of a few hundred the p99 is the fourth slowest, which is noisy: a cost that grew with the queue is far beyond.
+    assert worst < 1.5, f"the slowest claims take {worst:.2f} times as long"
+    return figures
+
+
+def _p99(times: list[float]) -> float:
+    return sorted(times)[round(len(times) * 0.99) - 1]
+
+
+async def _claim_in_turn(
+    server: RedisServer, deep: RedisStore, shallow: RedisStore, claims: int
+) -> dict[str, list[float]]:
+    """Take ten, end them, and put ten new ones behind: both queues stay as long as they are. Timed by the server."""
+    stores = {"deep": deep, "shallow": shallow}
+    times: dict[str, list[float]] = {name: [] for name in stores}
+    with server.connect() as probe:
+        for number in range(claims):
+            for name in ("deep", "shallow") if number % 2 else ("shallow", "deep"):
+                store = stores[name]
+                want = Claim("w", ("default",), frozenset(["work"]), 10, 60_000, new_nonce())
+                before = _scripts(probe)[1]
+                grants = (await store.claim(want)).grants
+                times[name].append(_scripts(probe)[1] - before)
+                assert len(grants) == 10
+                await store.finish([Succeeded(grant.lease, None) for grant in grants])
+                await fill(store, 10, f"n{number}-")
+    return times
+
+
+async def test_a_deep_queue_makes_no_claim_slower() -> None:
+    await deep_queue(SEED, "short")
+
+
+# --- all due at once
+
+
+async def due_at_once(seed: int, scale: Scale) -> Figures:
+    """So many tasks are due in the same millisecond, and no script takes long over it."""
+    count, ahead = (100_000, 9.0) if scale == "short" else (1_000_000, 120.0)
+    with RedisServer(options=QUIET) as server:
+        async with open_store(server.url) as store:
+            due_at = store.now() + round(ahead * 1000)
+            await fill(store, count, "t", at=due_at)
+            assert store.now() < due_at, "too slow: some were due before all were there"
+            await asyncio.sleep((due_at - store.now() + 5) / 1000)
+            scripts = Scripts(server)
+            began = time.monotonic()
+            taken = await _drain(store)
+            seconds = time.monotonic() - began
+            figures = scripts.judge()
+            assert taken == count
+            assert (await store.stats()).statuses.get(Status.SUCCESS) == count
+    return {**figures, "due": count, "seconds": seconds}
+
+
+async def _drain(store: RedisStore) -> int:
+    async def work(name: str) -> int:
+        types, taken = frozenset(["work"]), 0
+        outcomes: list[Succeeded] = []
+        while True:
+            want = Claim(name, ("default",), types, 100, 60_000, new_nonce())
+            claimed = (await store.finish(list(outcomes), want)).claimed
+            assert claimed is not None
+            outcomes = [Succeeded(grant.lease, None) for grant in claimed.grants]
+            taken += len(outcomes)
+            if not outcomes:
+                return taken
+
+    return sum(await asyncio.gather(*(work(f"w{number}") for number in range(3))))
+
+
+async def test_many_tasks_due_at_once_keep_no_script_long() -> None:
+    show("due_at_once", SEED, await due_at_once(SEED, "short"))
+
+
+# --- all schedules at once
+
+
+async def schedules_at_once(seed: int, scale: Scale) -> Figures:
+    """Many schedules tick at the same moment: each fires once, soon, by short scripts."""
+    count, ahead, bound = (1000, 3.0, 0.5) if scale == "short" else (10_000, 25.0, 2.0)
+    with RedisServer(options=QUIET) as server:
+        async with crew(server.url, seed, nodes=1, concurrency=50) as team, open_store(server.url) as store:
+            tick = store.now() + round(ahead * 1000)
+            for start in range(0, count, 100):
+                await asyncio.gather(*(store.put_schedule(_schedule(n, tick)) for n in range(start, start + 100)))
+            assert store.now() < tick, "too slow: the tick had come before all schedules were there"
+            scripts = Scripts(server)
+            deadline = time.monotonic() + ahead + 20 * bound
+            while len(team.witness.starts) < count:
+                assert time.monotonic() < deadline, f"{len(team.witness.starts)} of {count} schedules were fired"
+                await asyncio.sleep(0.02)
+            await team.drained()
+            figures = scripts.judge()
+            records = await records_of(store)
+    assert len(records) == count, f"{len(records)} tasks of {count} schedules"
+    seconds = (max(record.submitted_at for record in records.values()) - tick) / 1000
+    assert seconds < bound, f"{count} schedules were fired in {seconds:.2f} s"
+    return {**figures, "schedules": count, "seconds": seconds}
+
+
+def _schedule(number: int, tick: int) -> Schedule:
+    task = Spec(id="", type="work", nonce="", payload=b"1")
+    return Schedule(id=f"s{number}", cron="0 0 1 1 *", task=task, next_at=tick, overlap=Overlap.ALLOW)
+
+
+async def test_many_schedules_of_one_moment_fire_at_once() -> None:
+    show("schedules_at_once", SEED, await schedules_at_once(SEED, "short"))
