@@ -36,9 +36,12 @@ def acl_command(user: str | None, version: str | None) -> None:
     The line gives one Redis user the keys, channels and commands that the namespace needs, and nothing else. Its
     password is made here and shown once; give the line to `redis-cli`, and the password to your processes.
     """
+    from tickwork.ids import is_name
     from tickwork.store.redis.acl import acl_line
 
     target, namespace = _target(), settings().config.namespace
+    if user is not None and not is_name(user):
+        raise ConfigError(f"--user {user!r}: a name is 1 to 128 letters, digits and . _ : @ -")
     numbers = _version(version) if version else asyncio.run(_ask_version(target))
     name, password = user or f"tickwork-{namespace}", secrets.token_urlsafe(24)
     line = acl_line(namespace, name, password, numbers, target.kind == "cluster")

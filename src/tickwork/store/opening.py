@@ -43,6 +43,8 @@ def make_store(
     if url in ("memory://", "memory:"):
         from tickwork.store.memory import MemoryStore
 
+        if config.durability != "memory":
+            raise ConfigError(f"durability={config.durability!r} is not for memory://, which keeps nothing")
         return MemoryStore(policy, clock)
     if url.startswith("sqlite://"):
         from tickwork.store.sqlite import SqliteStore

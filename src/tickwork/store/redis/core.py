@@ -9,6 +9,7 @@ import time
 import weakref
 from typing import Any
 
+import hiredis
 import msgspec
 
 from tickwork.clock import SystemClock
@@ -16,7 +17,7 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import new_nonce
 from tickwork.model import Durability, Policy
 from tickwork.store.hints import RESET, Hint, Hints
-from tickwork.store.redis.durable import Keeper, enough
+from tickwork.store.redis.durable import NO_REPLICA, Keeper, enough
 from tickwork.store.redis.keys import VERSION, Layout
 from tickwork.store.redis.listen import Ear
 from tickwork.store.redis.scripts import Script, compose
@@ -90,9 +91,15 @@ class Core:
     async def open(self) -> None:
         if self._open:
             return
-        self.server = await check_server(self._here().wire, self.layout.root, self.durability)
+        self.server = await self._check_servers()
         await self._enter()
         self._open = True
+
+    async def _check_servers(self) -> Server:
+        """Every node of a cluster that holds something of the namespace; the oldest one says what scripts may do."""
+        keys = dict.fromkeys((self.layout.root, *(self.layout.parts if self.target.kind == "cluster" else ())))
+        servers = [await check_server(self._here().wire, key, self.durability) for key in keys]
+        return min(servers, key=lambda server: server.version)
 
     async def _enter(self) -> None:
         """Make the namespace known, and notice when it is not the one that was opened before."""
@@ -158,7 +165,7 @@ class Core:
 
     async def _reopen(self) -> None:
         try:
-            self.server = await check_server(self._here().wire, self.layout.root, self.durability)
+            self.server = await self._check_servers()
             await self._enter()
         except StoreError as error:
             _log.error("%s", error)
@@ -173,22 +180,32 @@ class Core:
     async def run_durably(self, durability: Durability, name: str, prefix: str, *args: Any) -> Any:
         """Run a script and wait until what it wrote is as safe as asked for. A short count means that nobody knows: the
         call is sent again, which changes nothing, until patience is over."""
-        wait = await self._keeper.command(durability, prefix, self._here().wire, self.server)
-        if not wait:
-            return await self.run(name, prefix, *args)
-        give_up_at = time.monotonic() + self._patience
+        sent, give_up_at = False, time.monotonic() + self._patience
         while True:
-            reply, acks = await self._here().wire.script(
-                self._script(name), prefix, self.layout.root, self._policy, *args, purpose=DURABLE, wait=wait
-            )
-            if enough(acks, wait):
-                return reply
-            if time.monotonic() > give_up_at:
-                raise StoreUnavailable(
-                    f"Redis at {self.url} took it, but {durability!r} was not confirmed in {self._patience:g} s. "
-                    "Whether it is kept is unknown; submitting it again with the same id is safe"
-                )
             wait = await self._keeper.command(durability, prefix, self._here().wire, self.server)
+            if wait == ():
+                return await self.run(name, prefix, *args)
+            if wait is not None:
+                reply, acks = await self._here().wire.script(
+                    self._script(name), prefix, self.layout.root, self._policy, *args, purpose=DURABLE, wait=wait
+                )
+                if isinstance(acks, hiredis.ReplyError):
+                    raise StoreError(f"Redis at {self.url} took it, but cannot confirm {durability!r}: {acks}")
+                if enough(acks, wait):
+                    return reply
+                sent = True
+            if time.monotonic() > give_up_at:
+                raise StoreUnavailable(self._unconfirmed(durability, sent))
+            if wait is None:
+                await asyncio.sleep(NO_REPLICA)
+
+    def _unconfirmed(self, durability: Durability, sent: bool) -> str:
+        if not sent:
+            return f"durability={durability!r}, but no replica is connected to Redis at {self.url}: nothing was sent"
+        return (
+            f"Redis at {self.url} took it, but {durability!r} was not confirmed in {self._patience:g} s. "
+            "Whether it is kept is unknown; submitting it again with the same id is safe"
+        )
 
     def _script(self, name: str) -> Script:
         return compose(name, self.server.modern)

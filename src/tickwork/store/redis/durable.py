@@ -1,51 +1,73 @@
 """What makes a write as safe as asked for: a command that follows it on the same connection, and its answer.
 
 `memory`: Redis said OK. `disk`: it is in the append-only file, synced; servers before 7.2 cannot say so, there it takes
-`appendfsync always`. `replicated`: all replicas that are connected have it.
+`appendfsync always`. `replicated`: all replicas that are connected, or were a moment ago, have it.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
-import hiredis
-
-from tickwork.errors import StoreUnavailable
 from tickwork.model import Durability
-from tickwork.store.redis.server import WITH_WAITAOF, Server, read_info
+from tickwork.store.redis.server import WITH_WAITAOF, Server, check_durability, read_info
 from tickwork.store.redis.wire import Wire
 
 WAIT = 1000  # milliseconds for one confirmation
 FRESH = 1.0  # seconds for which the number of replicas is believed
+SETTLE = 5.0  # seconds for which a replica that has left is still asked for: it may be the next master
+NO_REPLICA = 0.1  # seconds until it is counted again
+
+
+class Seen(NamedTuple):
+    """What a master said of its replicas, and how many must confirm."""
+
+    at: float
+    history: str  # another one after a failover
+    connected: int
+    needed: int
+    fewer_since: float | None = None
 
 
 class Keeper:
     def __init__(self) -> None:
-        self._replicas: dict[str, tuple[float, int]] = {}
+        self._replicas: dict[str, Seen] = {}
+        self._synced: dict[str, Server] = {}  # where a disk was found to be what it should
 
-    async def command(self, durability: Durability, key: str, wire: Wire, server: Server) -> tuple[Any, ...]:
-        """What must follow a write, nothing where the write alone is enough."""
+    async def command(self, durability: Durability, key: str, wire: Wire, server: Server) -> tuple[Any, ...] | None:
+        """What must follow a write, nothing where the write alone is enough, None where there is no replica now. Raises
+        `StoreError` when the server cannot give it."""
         if durability == "replicated":
-            return "WAIT", await self._count_replicas(key, wire), WAIT
-        if durability == "disk" and server.version >= WITH_WAITAOF:
-            return "WAITAOF", 1, 0, WAIT
+            count = await self._count_replicas(key, wire)
+            return ("WAIT", count, WAIT) if count else None
+        if durability == "disk":
+            await self._check_disk(key, wire, server)
+            return ("WAITAOF", 1, 0, WAIT) if server.version >= WITH_WAITAOF else ()
         return ()
 
+    async def _check_disk(self, key: str, wire: Wire, server: Server) -> None:
+        """Once for every server: one submission may ask for more than what was checked when the store was opened."""
+        if self._synced.get(key) is not server:
+            now = read_info(await wire.call(key, "INFO", "persistence"))
+            await check_durability(wire, key, Server(server.version, {**server.info, **now}), "disk")
+            self._synced[key] = server
+
     async def _count_replicas(self, key: str, wire: Wire) -> int:
-        looked_at, count = self._replicas.get(key, (0.0, 0))
-        if time.monotonic() - looked_at > FRESH or count == 0:
-            info = read_info(await wire.call(key, "INFO", "replication"))
-            count = int(info.get("connected_slaves", 0))
-            self._replicas[key] = time.monotonic(), count
-        if count == 0:
-            raise StoreUnavailable(
-                f'durability="replicated", but no replica is connected to Redis at {wire.target.url}: nothing was sent'
-            )
-        return count
+        seen = self._replicas.get(key)
+        if seen is None or time.monotonic() - seen.at > FRESH or seen.connected == 0:
+            seen = self._replicas[key] = look(read_info(await wire.call(key, "INFO", "replication")), seen)
+        return seen.needed if seen.connected else 0
+
+
+def look(info: dict[str, str], before: Seen | None) -> Seen:
+    now, count, history = time.monotonic(), int(info.get("connected_slaves", 0)), info.get("master_replid", "")
+    if before is None or before.history != history or count >= before.needed:
+        return Seen(now, history, count, count)
+    fewer_since = before.fewer_since or now
+    if now - fewer_since > SETTLE:
+        return Seen(now, history, count, count)
+    return Seen(now, history, count, before.needed, fewer_since)
 
 
 def enough(answer: Any, wait: tuple[Any, ...]) -> bool:
-    if isinstance(answer, hiredis.ReplyError):
-        return False
     return int(answer[0] if isinstance(answer, list) else answer) >= int(wait[1])

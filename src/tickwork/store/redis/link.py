@@ -61,6 +61,7 @@ class Link(asyncio.Protocol):
         self._due: deque[asyncio.Future[Reply]] = deque()
         self._buffer: list[bytes] | None = None  # None: nothing was written in this round of the loop
         self._heard_at = self._loop.time()
+        self._heard = False
         self._watchdog: asyncio.TimerHandle | None = None
         self.probe: Callable[[], Awaitable[bool]] | None = None
         self._probing: asyncio.Task[None] | None = None
@@ -74,6 +75,7 @@ class Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._heard_at = self._loop.time()
+        self._heard = True
         reader = self._reader
         reader.feed(data)
         try:
@@ -88,7 +90,12 @@ class Link(asyncio.Protocol):
             self.cut(f"the server does not speak the Redis protocol: {error}")
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._end(LinkLost(str(error) if error else "the server closed the connection"))
+        why = str(error) if error else "the server closed the connection"
+        if not self._heard:
+            encrypted = self._transport.get_extra_info("ssl_object") is not None
+            wanted = "a certificate of yours (ssl_certfile)" if encrypted else "TLS (rediss://)"
+            why += f" before it said anything: does it want {wanted}?"
+        self._end(LinkLost(why))
 
     # --- commands
 
@@ -183,7 +190,9 @@ async def connect(
             await _introduce(link, access)
     except TimeoutError:
         _abort(link)
-        raise LinkLost(f"{address} did not answer within {access.connect_timeout:g} s") from None
+        plain = access.tls is not None and not hasattr(link, "_transport")
+        hint = ": is it a port without TLS (redis://)?" if plain else ""
+        raise LinkLost(f"{address} did not answer within {access.connect_timeout:g} s{hint}") from None
     except ssl.SSLError as error:
         raise StoreError(f"TLS to {address} failed: {error}") from error
     except (OSError, LinkLost) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 from msgspec import Struct
@@ -40,7 +41,7 @@ def read_info(reply: bytes) -> dict[str, str]:
 async def check_server(wire: Wire, key: str, durability: str) -> Server:
     """Refuse a server that would lose tasks. Raises `StoreUnavailable` when there is none."""
     info = read_info(await wire.call(key, "INFO"))
-    version = tuple(int(part) for part in info.get("redis_version", "0").split(".")[:3])
+    version = tuple(map(int, re.findall(r"\d+", info.get("redis_version", "0"))[:3]))
     server = Server(version, info)
     where = f"{server.name} at {wire.target.url}"
     if version < OLDEST:

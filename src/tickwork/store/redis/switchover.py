@@ -7,6 +7,7 @@ first; what was acknowledged reaches the replicas; then the sentinels elect; and
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,7 @@ from tickwork.store.redis.topology import Sentinels, ask
 HOLD = 15_000  # milliseconds for which the old master holds writes; it lets go by itself if we die
 CATCH_UP = 5.0
 ELECTION = 12.0
+DEMOTION = 10.0
 STEP = 0.05
 
 
@@ -40,21 +42,27 @@ async def _switch(target: Target, sentinels: Sentinels, say: Callable[[str], Non
     say(f"the master of {target.service} is {old}")
     link = await connect(old, target.access, HOLD / 1000)
     try:
-        await _answer(link, "CLIENT", "PAUSE", HOLD, "WRITE")
+        await _hold(link)
         say("it holds writes; callers wait")
         try:
             await _catch_up(link)
             say("the replicas have all that it acknowledged")
             await _failover(target)
-            new = await _elected(sentinels, old)
+            new = await _elected(sentinels, old, link)
         except BaseException:
-            await _answer(link, "CLIENT", "UNPAUSE")
+            with contextlib.suppress(LinkLost):  # it lets go by itself
+                await link.call("CLIENT", "UNPAUSE")
             raise
-        say(f"the master is {new} now")
-        await _let_go(link, target.access, old)
-        return old, new
     finally:
         await link.close()
+    say(f"the master is {new} now")
+    await _demote(target.access, old, new)
+    return old, new
+
+
+async def _hold(link: Link) -> None:
+    """Hold writes for `HOLD` from now on."""
+    await _answer(link, "CLIENT", "PAUSE", HOLD, "WRITE")
 
 
 async def _answer(link: Link, *command: Any) -> Any:
@@ -90,15 +98,18 @@ async def _failover(target: Target) -> None:
         try:
             await ask(sentinel, target.sentinel_access, "SENTINEL", "FAILOVER", target.service)
         except LinkLost as error:
+            if "INPROG" in str(error):  # they are at it already
+                return
             problems.append(str(error))
             continue
         return
     raise StoreError(f"no sentinel would do it: {'; '.join(problems)}; nothing was changed")
 
 
-async def _elected(sentinels: Sentinels, old: Address) -> Address:
+async def _elected(sentinels: Sentinels, old: Address, link: Link) -> Address:
     deadline = time.monotonic() + ELECTION
     while time.monotonic() < deadline:
+        await _hold(link)
         try:
             current = await sentinels.discover()
         except LinkLost:
@@ -109,12 +120,19 @@ async def _elected(sentinels: Sentinels, old: Address) -> Address:
     raise StoreError(f"no new master within {ELECTION:g} s; {old} takes writes again. Look at the sentinels' logs")
 
 
-async def _let_go(link: Link, access: Access, old: Address) -> None:
-    """Not before it follows the new master: until then it would take writes that it is about to throw away."""
-    deadline = time.monotonic() + HOLD / 1000
+async def _demote(access: Access, old: Address, new: Address) -> None:
+    """Make it follow the new master, then let it go: the other way round it would take writes that it is about to throw
+    away. The sentinels would do the first, but they are held too, since their greetings count as writes."""
+    problem, deadline = "", time.monotonic() + DEMOTION
     while time.monotonic() < deadline:
-        role = await link.call("ROLE")
-        if not isinstance(role, hiredis.ReplyError) and role[0] != b"master":
-            await link.call("CLIENT", "UNPAUSE")
-            return
-        await asyncio.sleep(STEP)
+        try:
+            await ask(old, access, "REPLICAOF", new.host, new.port)
+            await ask(old, access, "CLIENT", "UNPAUSE")
+        except LinkLost as error:
+            problem = str(error)
+            await asyncio.sleep(STEP)
+            continue
+        with contextlib.suppress(LinkLost):  # for its next start, as the sentinels do; it may have no file
+            await ask(old, access, "CONFIG", "REWRITE")
+        return
+    raise StoreError(f"the master is {new} now, but {old} does not follow it: {problem}")

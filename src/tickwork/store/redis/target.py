@@ -109,18 +109,22 @@ def of_client(client: Any) -> Target:
         access = _access(client.nodes_manager.connection_kwargs)
         return Target("cluster", addresses, access, _shown("cluster", addresses, access))
     pool = client.connection_pool
-    settings = pool.connection_kwargs
+    settings = _settings(pool)
     if hasattr(pool, "sentinel_manager"):
-        sentinels = [sentinel.connection_pool.connection_kwargs for sentinel in pool.sentinel_manager.sentinels]
+        sentinels = [_settings(sentinel.connection_pool) for sentinel in pool.sentinel_manager.sentinels]
         addresses = tuple(Address(each["host"], int(each["port"])) for each in sentinels)
-        access = _access({"connection_class": pool.connection_class, **settings})
+        access = _access(settings)
         shown = _shown("sentinel", addresses, access)
         return Target("sentinel", addresses, access, shown, pool.service_name, _access(sentinels[0]))
     if "path" in settings:
         raise ConfigError("a Redis client on a Unix socket cannot be used; give it a host and a port")
     address = Address(settings.get("host", "localhost"), int(settings.get("port", PORT)))
-    access = _access({"connection_class": pool.connection_class, **settings})
+    access = _access(settings)
     return Target("standalone", (address,), access, _shown("", (address,), access))
+
+
+def _settings(pool: Any) -> dict[str, Any]:
+    return {"connection_class": pool.connection_class, **pool.connection_kwargs}
 
 
 def _shown(kind: str, addresses: tuple[Address, ...], access: Access) -> str:

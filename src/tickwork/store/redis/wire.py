@@ -153,8 +153,9 @@ class Wire:
         address = Address(host, int(port))
         if word == "ASK":
             return address
-        if isinstance(self.topology, Cluster):
-            self.topology.moved(slot, address)
+        if not isinstance(self.topology, Cluster):
+            raise StoreError(f"Redis at {self.target.url} is a node of a cluster: name it by redis+cluster://")
+        self.topology.moved(slot, address)
         return None
 
     def slot(self, key: str) -> int:

