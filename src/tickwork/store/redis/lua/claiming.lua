@@ -44,7 +44,24 @@ local function sooner(a, b)
   return a.member < b.member
 end
 
+-- Milliseconds until the next delayed task is due, -1 for none.
+local function next_due_in()
+  local first
+  for _, home in ipairs({ 'delayed', 'retrying' }) do
+    local head = call('ZRANGE', KEY .. home, 0, 0, 'WITHSCORES')
+    if head[2] and (not first or tonumber(head[2]) < first) then
+      first = tonumber(head[2])
+    end
+  end
+  return first and math.max(first - now, 0) or -1
+end
+
+-- Answers what `next_due_in` does.
 local function promote(limit)
+  local wait = next_due_in()
+  if wait ~= 0 then
+    return wait
+  end
   local found = {}
   due_in('delayed', limit, found)
   due_in('retrying', limit, found)
@@ -56,18 +73,7 @@ local function promote(limit)
       promote_task(task)
     end
   end
-end
-
--- Milliseconds until the next delayed task is due, -1 for none.
-local function next_due_in()
-  local first
-  for _, home in ipairs({ 'delayed', 'retrying' }) do
-    local head = call('ZRANGE', KEY .. home, 0, 0, 'WITHSCORES')
-    if head[2] and (not first or tonumber(head[2]) < first) then
-      first = tonumber(head[2])
-    end
-  end
-  return first and math.max(first - now, 0) or -1
+  return next_due_in()
 end
 
 local function park(task)
@@ -215,11 +221,8 @@ end
 local function read_stream(lane, count)
   local stream = KEY .. 'stream:' .. lane
   local read = redis.pcall('XREADGROUP', 'GROUP', GROUP, 'any', 'COUNT', count, 'STREAMS', stream, '>')
-  if read and read.err then -- there is no such lane yet, or somebody took its group away
-    if call('EXISTS', stream) == 0 then
-      return {}
-    end
-    call('XGROUP', 'CREATE', stream, GROUP, '0')
+  if read and read.err then -- somebody took its group, or all of it, away
+    call('XGROUP', 'CREATE', stream, GROUP, '0', 'MKSTREAM')
     read = call('XREADGROUP', 'GROUP', GROUP, 'any', 'COUNT', count, 'STREAMS', stream, '>')
   end
   return read and read[1][2] or {}
@@ -247,7 +250,7 @@ local function take_main(search, lane)
 end
 
 local function startable(want)
-  local search = { types = want.types, more = want.limit, left = PARK_MAX, taken = {}, aside = {} }
+  local search = { types = want.types, more = want.limit, left = PARK_MAX, taken = {}, aside = {}, lanes = {} }
   local paused = {}
   for _, name in ipairs(call('HKEYS', KEY .. 'pauses')) do
     paused[name] = true
@@ -255,6 +258,9 @@ local function startable(want)
     if kind then
       search.types[kind] = nil
     end
+  end
+  for _, lane in ipairs(call('SMEMBERS', KEY .. 'lanes')) do
+    search.lanes[lane] = true
   end
   for _, shelf in ipairs(call('SMEMBERS', KEY .. 'aside')) do
     search.aside[shelf] = true
@@ -270,7 +276,9 @@ local function startable(want)
           take_front(search, lane)
           take_sides(search, lane)
         end
-        take_main(search, lane)
+        if search.lanes[lane] then
+          take_main(search, lane)
+        end
         if search.more == 0 then
           woken[queue] = true -- there may be more than this claimer can take
         end
@@ -286,9 +294,9 @@ local function claim(want)
   if last and string.sub(last, 1, #want.nonce + 1) == want.nonce .. '\n' then
     return replay(want, last)
   end
-  promote(want.limit + PARK_MAX)
+  local wait = promote(want.limit + PARK_MAX)
   local search = startable(want)
   local answer = start_all(want, search.taken)
-  answer[1] = search.spent and 0 or next_due_in()
+  answer[1] = search.spent and 0 or wait
   return answer
 end

@@ -93,6 +93,9 @@ for i = 0, count - 1 do
   tasks[id] = tasks[id] or load(id)
 end
 
+if count > 1 then
+  reserve(count)
+end
 local verdicts = {}
 for i = 1, count do
   local at = 4 + (i - 1) * WIDTH
