@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
@@ -44,6 +45,7 @@ from tickwork.model import (
 from tickwork.store.base import SUBMIT_MAX, Query, Receipt, Store
 from tickwork.submission import Options, SpecMaker, TaskOptions, known_only, name, wanted_durability
 
+CURSOR = re.compile(r"[0-9]+(\.[0-9A-Za-z._:@/-]{1,400})?")
 RESULT_POLL = 1.0  # behind the hint that the task has ended
 PAGES_MAX = 20  # index pages that one list_tasks call may look through
 
@@ -154,7 +156,7 @@ class Client:
         """Newest first. A page may be short of `limit` while `cursor` says that more remain."""
         if not 1 <= limit <= 1000:
             raise TickworkError(f"limit must be from 1 to 1000, not {limit}")
-        if cursor is not None and not cursor.replace(".", "", 1).isdecimal():
+        if cursor is not None and CURSOR.fullmatch(cursor) is None:
             raise TickworkError(f"cursor {cursor!r} is not one that an earlier page gave")
         store = await self.open_store()
         wanted = Status.parse(status) if isinstance(status, str) else status

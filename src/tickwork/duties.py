@@ -24,6 +24,7 @@ SKIP_TOLERANCE = 5_000  # a tick this late still counts as on time for misfire="
 COUNT_MAX = 1_000  # missed ticks are counted up to here
 WALK_MAX = 100_000  # and walked, for misfire="all", up to here
 BACKOFF_MAX = 30.0
+WORKERS_A_SECOND = 100
 UNAVAILABLE_MAX = 1.0  # for a store that cannot be reached: work must go on soon after its return
 
 _log = logging.getLogger("tickwork.duties")
@@ -65,14 +66,15 @@ async def reclaim(store: Store, limit: int) -> float | None:
         _log.warning("worker %s has not been heard of for a whole lease: counted as lost", worker_id)
     if taken.ids:
         _log.warning("took back %d tasks of lost workers", len(taken.ids))
-    return 0 if len(taken.ids) == limit else None
+    return 0 if len(taken.ids) >= limit else None
 
 
-async def take_back(store: Store, limit: int) -> float | None:
+async def take_back(store: Store, limit: int, every: float = 0.0) -> float | None:
     """Work of processes of this host that are provably gone need not wait for its leases."""
+    workers = await store.workers()
     gone = tuple(
         worker.id
-        for worker in await store.workers()
+        for worker in workers
         if worker.lost_at is None and is_gone(worker.host, worker.pid, worker.pid_started)
     )
     taken = 0
@@ -82,7 +84,7 @@ async def take_back(store: Store, limit: int) -> float | None:
         if len(ids) < limit:
             _log.warning("processes of this host are gone; tasks taken back: %d (%s)", taken, ", ".join(gone))
             break
-    return None
+    return max(every, len(workers) / WORKERS_A_SECOND)  # every node looks at all: with many, each looks less often
 
 
 async def propagate(store: Store, limit: int, bus: Bus) -> float | None:
@@ -111,7 +113,7 @@ def _exhausted(schedule: Schedule, status: Status) -> bool:
 
 
 async def prune(store: Store, limit: int) -> float | None:
-    return 0 if await store.prune(limit) == limit else None
+    return 0 if await store.prune(limit) >= limit else None
 
 
 async def fire_schedules(store: Store, limit: int, bus: Bus) -> float | None:

@@ -24,6 +24,8 @@ from tickwork.store.base import Store
 from tickwork.store.hints import OUTBOX, RESET, SCHEDULES
 from tickwork.worker import Worker
 
+TAKE_BACK_MAX = 60.0
+
 _log = logging.getLogger("tickwork.node")
 
 
@@ -71,9 +73,8 @@ class Node:
             for worker in self.workers:
                 self._spawn(worker.run(), f"worker {worker.id}")
                 self._spawn(worker.warm(), f"warm {worker.id}")
-        self._spawn(
-            duties.repeat("take back", self._duty(duties.take_back), config.scan_interval, self._store), "take back"
-        )
+        take_back = self._duty(duties.take_back, config.scan_interval)
+        self._spawn(duties.repeat("take back", take_back, TAKE_BACK_MAX, self._store), "take back")
         # Every node: else the work of a lost leader would wait for an election. Often enough that a lease is taken back
         # within a second of its end, and that its own pulse never looks like a silence (see `rules.pulse`).
         sweep = min(config.scan_interval, 1.0, (config.lease_ttl - config.renew_interval)) / 2

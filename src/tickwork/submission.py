@@ -23,6 +23,7 @@ from tickwork.model import DURABILITIES, Durability, Spec, to_millis
 
 MAX_DELAY = 100 * 365 * 86_400
 EXECUTORS = ("local",)
+DEPENDENCIES_MAX = 1000
 
 
 class TaskOptions(TypedDict, total=False):
@@ -253,6 +254,10 @@ def executor(value: Any) -> str:
 def dependencies(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ConfigError(f"depends_on must be a list of tasks or task ids, not {value!r}")
+    if len(value) > DEPENDENCIES_MAX:
+        raise ConfigError(
+            f"depends_on has {len(value):,} tasks; {DEPENDENCIES_MAX:,} are the most that one may wait for"
+        )
     return tuple(name("a dependency", getattr(item, "id", item)) for item in value)
 
 

@@ -81,6 +81,7 @@ class Worker:
         self._types: frozenset[str] | None = None
         self._outcomes: list[Outcome] = []
         self._sending: list[Outcome] = []
+        self._unanswered: Claim | None = None
         self._singly = 0  # so many are to be sent one by one, as one of them was refused
         self._deadlines: list[tuple[float, int, Run]] = []
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -171,7 +172,8 @@ class Worker:
         size = 1 if self._singly else OUTCOMES_MAX
         batch, self._outcomes = self._outcomes[:size], self._outcomes[size:]
         self._sending = batch
-        wish = self._wish(min(free, self._config.batch_size)) if free > 0 else None
+        # One that was not answered is sent again as it was: what the store may have granted it gives once more.
+        wish = self._unanswered or (self._wish(min(free, self._config.batch_size)) if free > 0 else None)
         try:
             if batch:
                 await self._flush_notes_of(batch)
@@ -183,7 +185,7 @@ class Worker:
             else:
                 return
         except StoreUnavailable as error:
-            self._outcomes = batch + self._outcomes
+            self._outcomes, self._unanswered = batch + self._outcomes, wish
             await self._back_off(error)
             return
         except StoreError as error:
@@ -193,7 +195,7 @@ class Worker:
             return
         finally:
             self._sending = []
-        self._failures = 0
+        self._failures, self._unanswered = 0, None
         self._singly = max(self._singly - len(batch), 0)
         if claimed is not None and wish is not None:
             self._start_all(claimed, wish)
@@ -307,7 +309,14 @@ class Worker:
             seconds = time.monotonic() - run.started
             self._end(run, outcomes.of_error(error, run.grant, self._config.retry, seconds))
         else:
-            self._end(run, Succeeded(run.grant.lease, result, 0, "", time.monotonic() - run.started))
+            self._end(run, self._success(run, result))
+
+    def _success(self, run: Run, result: bytes | None) -> Outcome:
+        seconds, limit = time.monotonic() - run.started, self._config.payload_limit
+        if result is not None and len(result) > limit:
+            text = f"the result has {len(result):,} bytes, payload_limit is {limit:,}: return a reference to it instead"
+            return Aborted(run.grant.lease, text, seconds)
+        return Succeeded(run.grant.lease, result, 0, "", seconds)
 
     def _end(self, run: Run, outcome: Outcome | None) -> None:
         if run.ended:  # it was given up before; its outcome is known

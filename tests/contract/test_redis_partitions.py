@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from tests.support.redis_store import ClockedRedisStore, empty_redis, restricted_redis
 from tests.support.stores import START, Bench
-from tickwork import ConfigError, Scheduler
+from tickwork import ConfigError, Scheduler, duties
 from tickwork.clock import ManualClock
-from tickwork.errors import StoreError
+from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import partition_of
-from tickwork.model import Aborted, Policy, Released, Status, Succeeded
+from tickwork.model import Aborted, Policy, Released, Status, Succeeded, Worker
 
 COUNT = 4
 
@@ -169,3 +170,65 @@ async def test_a_node_works_through_all_partitions() -> None:
         late = await double.options(delay=0.1).submit(21)
         assert await late.result(20) == 42
         assert await app.audit() == []
+
+
+async def test_every_fact_has_a_number_of_its_own_and_none_is_passed_over(bench: Bench) -> None:
+    await bench.submit_many(60)
+    await bench.store.beat(Worker(id="w9"))
+    bench.clock.advance(1)
+    numbers, after = [], 0
+    for _ in range(200):
+        events, _ = await bench.store.events(after, 1)
+        if not events:
+            break
+        after = events[0].seq
+        numbers.append(after)
+    assert len(numbers) == len(set(numbers)) == 61
+    assert "worker.joined" in await bench.facts()
+
+
+async def test_a_claim_keeps_what_it_got_when_a_partition_is_gone(bench: Bench) -> None:
+    store: Any = bench.store
+    (one,), (other,) = ids_in(0, 1), ids_in(3, 1)
+    await bench.submit(one)
+    await bench.submit(other)
+    run = store.run
+
+    async def broken(name: str, prefix: str, *args: Any, **options: Any) -> Any:
+        if prefix == store.layout.parts[3]:
+            raise StoreUnavailable("that node is down")
+        return await run(name, prefix, *args, **options)
+
+    store.run = broken
+    assert await bench.claimed_ids(10) == [one]
+    store.run = run
+    assert await bench.claimed_ids(10, worker="w2") == [other]
+
+
+async def test_a_dependant_that_is_about_to_exist_is_told_later(bench: Bench) -> None:
+    """The upstream ends, and is told of, between the note of a dependency and the creation of the dependant."""
+    store: Any = bench.store
+    (up,), (down,) = ids_in(0, 1), ids_in(1, 1)
+    await bench.submit(up)
+    await store._await(bench.spec(down, depends_on=(up,)), [up])
+    (grant,) = await bench.claim(10)
+    await bench.end(Succeeded(grant.lease))
+    for entry in await store.settled(10):
+        await store.resolve(down, entry.id, True)
+        await store.unsettle([entry.id])
+    assert [entry.id for entry in await store.settled(10)] == [up], "its note is kept for a while"
+    bench.clock.advance(61)
+    await bench.propagate()
+    assert await store.settled(10) == []
+
+
+async def test_pruning_goes_on_while_there_is_more(bench: Bench) -> None:
+    await bench.submit_many(60)
+    for _ in range(10):
+        for grant in await bench.claim(50):
+            await bench.end(Succeeded(grant.lease))
+    bench.clock.advance(8 * 86_400)
+    assert await duties.prune(bench.store, 10) == 0, "again, at once"
+    while await duties.prune(bench.store, 10) == 0:
+        continue
+    assert (await bench.store.stats()).statuses[Status.SUCCESS] == 0

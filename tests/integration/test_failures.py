@@ -861,3 +861,15 @@ async def test_many_tasks_of_an_unknown_type_hide_no_other(make: Make, url: str)
     handle = await known.submit()
     async with app:
         assert await handle.result(5) == 1
+
+
+async def test_a_result_that_is_too_large_is_refused_with_its_size(app: Scheduler) -> None:
+    @app.task
+    async def verbose() -> str:
+        return "x" * 300_000
+
+    async with app:
+        handle = await verbose.submit()
+        with pytest.raises(TaskFailed, match=r"the result has 300,002 bytes, payload_limit is 262,144"):
+            await handle.result(10)
+        assert (await handle.info()).attempt == 1, "trying again would not help"

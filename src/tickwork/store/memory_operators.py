@@ -1,4 +1,4 @@
-"""What operators and onlookers may do with the memory store: steer tasks, list and count them, prove that it is sound."""
+"""What operators and onlookers may do with the memory store: steer tasks, list and count them, prove it sound."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ from tickwork.store.redis.audit import Audit
 from tickwork.store.redis.core import PATIENCE
 from tickwork.store.redis.doctor import Doctor
 from tickwork.store.redis.members import Members
-from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.spread import Spread
 
 SHORTEST_TIMEOUT = 0.5  # seconds
@@ -18,7 +17,7 @@ SHORTEST_TIMEOUT = 0.5  # seconds
 __all__ = ["PATIENCE", "RedisStore"]
 
 
-class RedisStore(Spread, Queries, Members, Audit, Doctor):
+class RedisStore(Spread, Members, Audit, Doctor):
     def sibling(self) -> RedisStore:
         """One for the heart: its own connections, and no patience, since it must know soon when it is cut off."""
         twin = type(self)(

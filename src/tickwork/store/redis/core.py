@@ -65,30 +65,38 @@ class Core:
         self._patience = patience
         self._timeout = timeout
         self._channel = f"{self.layout.root}ended:{os.getpid()}.{new_nonce()}"
-        self._policy = self._pack_policy(self.policy.events)
-        self._quiet_policy = self._pack_policy(False)
+        self.logs = list(dict.fromkeys((self.layout.root, *self.layout.parts)))
+        self._policies = {
+            (prefix, quiet): self._pack_policy(number, self.policy.events and not quiet)
+            for number, prefix in enumerate(self.logs)
+            for quiet in (False, True)
+        }
         self._heres: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Here] = weakref.WeakKeyDictionary()
         self._keeper = Keeper()
         self._skew = SystemClock().now() - time.monotonic_ns() // 1_000_000
+        self._closed: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
         self._epoch: bytes | None = None
         self._queues: dict[str, None] = {}
+        self._reopening: asyncio.Future[None] | None = None
         self._hints_under_way: set[asyncio.Future[None]] = set()
         self._open = False
 
-    def _pack_policy(self, events: bool) -> bytes:
+    def _pack_policy(self, log: int, events: bool) -> bytes:
         policy = self.policy
         return _encode(
             {
                 "dlq": policy.dlq, "dlq_max": policy.dlq_max, "max_losses": policy.max_losses, "dedup": policy.dedup,
                 "lease_ttl": policy.lease_ttl, "renew_interval": policy.renew_interval, "retention": policy.retention,
                 "retention_max": policy.retention_max, "events": events, "events_max": policy.events_max,
-                "log_lines_max": policy.log_lines_max, "alone": self.alone, "dedup_slack": SLACK,
+                "log_lines_max": policy.log_lines_max, "alone": self.alone, "slack": SLACK,
+                "logs": len(self.logs), "log": log,
             }
         )  # fmt: skip
 
     # --- life
 
     async def open(self) -> None:
+        self._closed.discard(asyncio.get_running_loop())
         if self._open:
             return
         self.server = await self._check_servers()
@@ -126,8 +134,12 @@ class Core:
         self.hints.notify_all()
 
     async def close(self) -> None:
-        self._open = False
-        here = self._heres.pop(asyncio.get_running_loop(), None)
+        loop = asyncio.get_running_loop()
+        here = self._heres.pop(loop, None)
+        self._closed.add(loop)
+        self._open = bool(self._heres)
+        for hint in list(self._hints_under_way):
+            hint.cancel()
         if here is not None:
             await here.ear.close()
             await here.wire.close()
@@ -150,6 +162,8 @@ class Core:
     def _here(self) -> Here:
         loop = asyncio.get_running_loop()
         here = self._heres.get(loop)
+        if here is None and loop in self._closed:
+            raise StoreUnavailable(f"the store at {self.url} was closed here")
         if here is None:
             wire = Wire(self.target, self._pool_size, self._patience, self._timeout)
             wire.on_reconnect = self._reconnected
@@ -159,9 +173,8 @@ class Core:
 
     def _reconnected(self) -> None:
         """The server may have restarted, perhaps with nothing in it."""
-        if self._open:
-            task = asyncio.ensure_future(self._reopen())
-            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        if self._open and (self._reopening is None or self._reopening.done()):
+            self._reopening = asyncio.ensure_future(self._reopen())
 
     async def _reopen(self) -> None:
         try:
@@ -172,7 +185,7 @@ class Core:
 
     async def run(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
         """Run a script on the keys of one prefix."""
-        policy = self._quiet_policy if quiet else self._policy
+        policy = self._policies[prefix, quiet]
         return await self._here().wire.script(
             self._script(name), prefix, self.layout.root, policy, *args, purpose=purpose
         )
@@ -187,7 +200,13 @@ class Core:
                 return await self.run(name, prefix, *args)
             if wait is not None:
                 reply, acks = await self._here().wire.script(
-                    self._script(name), prefix, self.layout.root, self._policy, *args, purpose=DURABLE, wait=wait
+                    self._script(name),
+                    prefix,
+                    self.layout.root,
+                    self._policies[prefix, False],
+                    *args,
+                    purpose=DURABLE,
+                    wait=wait,
                 )
                 if isinstance(acks, hiredis.ReplyError):
                     raise StoreError(f"Redis at {self.url} took it, but cannot confirm {durability!r}: {acks}")
@@ -221,6 +240,9 @@ class Core:
     def alone(self) -> bool:
         """One partition holds everything."""
         return len(self.layout.parts) == 1
+
+    def wake(self, queues: set[str], part: str) -> None:
+        """Tell an idle worker where scripts cannot."""
 
     def heard(self, token: bytes) -> None:
         """A wake-up came, with what it says."""

@@ -13,6 +13,7 @@ from tickwork.errors import ConfigError
 from tickwork.ids import partition_of
 
 NAMESPACE = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+PARTITIONS_MAX = 48  # numbers of facts must stay below 2^53
 VERSION = "1"  # of the layout; another one is refused
 
 
@@ -85,6 +86,8 @@ class Layout:
     def __init__(self, namespace: str, partitions: int = 1) -> None:
         if NAMESPACE.fullmatch(namespace) is None:
             raise ConfigError(f"namespace {namespace!r}: on Redis it is 1 to 64 letters, digits and ._:-")
+        if not 1 <= partitions <= PARTITIONS_MAX:
+            raise ConfigError(f"partitions={partitions}: a namespace has 1 to {PARTITIONS_MAX}")
         self.namespace = namespace
         self.root = f"{{{namespace}}}:"
         self.parts = [self.root] if partitions == 1 else [f"{{{namespace}/{part}}}:" for part in range(partitions)]

@@ -235,6 +235,6 @@ async def _introduce(link: Link, access: Access) -> None:
     for command in commands:
         reply = await link.call(*command)
         if isinstance(reply, hiredis.ReplyError):
-            if str(reply).startswith(("LOADING", "MASTERDOWN")):
+            if str(reply).startswith(("LOADING", "MASTERDOWN", "ERR max number of clients")):
                 raise LinkLost(str(reply))
             raise StoreError(f"Redis refused {command[0]}: {reply}")

@@ -144,7 +144,7 @@ class Ear:
                 if not self._hints.idles(WORK):
                     self._wanted.clear()
                     continue
-                keys = [f"{self._root}wake:{queue}" for queue in self._queues]
+                keys = [f"{self._root}wake:{queue}" for queue in tuple(self._queues)]
                 if not keys:  # no worker has claimed yet
                     await asyncio.sleep(0.01)
                     continue

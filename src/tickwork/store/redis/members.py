@@ -142,6 +142,8 @@ class Members(Core):
             await self.run("pause", part, kind, name, "resume", "", quiet=number > 0)
             for number, part in enumerate(self.layout.parts)
         ]
+        for part in self.layout.parts:
+            self.wake(set(self._queues), part)
         return any(found)
 
     # --- members

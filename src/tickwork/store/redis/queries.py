@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tickwork.errors import StoreError
 from tickwork.events import Event
 from tickwork.model import ENDS, Band, Record, Status
 from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import unpack
-from tickwork.store.rules import matches, read_cursor, tells_of
+from tickwork.store.rules import matches, tells_of
 
 STEP = 100  # records in one read, so that no reply is huge
 FACT_WIDTH = 7
@@ -38,6 +39,7 @@ class Home(NamedTuple):
     key: str
     status: Status
     kind: str  # zset, stream (oldest first) or ends (newest first)
+    turn: tuple[int, int, str]  # its place in the order of all homes: by status, partition and name
     tail: bool = False  # members carry the order of submits in front of the id
 
 
@@ -56,7 +58,7 @@ class Queries(Core):
 
     async def page(self, query: Query) -> tuple[list[Record], str | None]:
         homes = [home for status in ([query.status] if query.status else ORDER) for home in await self._homes(status)]
-        number, place = read_cursor(query, 0, 0)
+        number, place = _read_cursor(query, homes)
         found: list[Record] = []
         looked = 0
         while number < len(homes):
@@ -81,26 +83,29 @@ class Queries(Core):
     async def _next_cursor(self, homes: list[Home], number: int, place: int) -> str | None:
         for later in range(number, len(homes)):
             if (await self._read_home(homes[later], place, 1))[0]:
-                return f"{later}.{place}"
+                _, part, name = homes[later].turn
+                return f"{place}.{part}.{name}"
             place = 0
         return None
 
     async def _homes(self, status: Status) -> list[Home]:
         homes: list[Home] = []
-        for part in self.layout.parts:
-            if status in ENDS:
-                homes.append(Home(f"{part}ended:{status}", status, "ends"))
-            elif status is Status.READY:
-                homes += await self._ready_homes(part)
-            elif status is not Status.ASSIGNED:
-                name = {Status.PENDING: "delayed", Status.RUNNING: "leases"}.get(status, str(status))
-                homes.append(Home(part + name, status, "zset", status in (Status.PENDING, Status.RETRYING)))
-        return homes
+        for number, part in enumerate(self.layout.parts):
+            for name, kind in await self._home_names(status, part):
+                turn = (ORDER.index(status), number, name)
+                homes.append(Home(part + name, status, kind, turn, status in (Status.PENDING, Status.RETRYING)))
+        return sorted(homes, key=lambda home: home.turn)
 
-    async def _ready_homes(self, part: str) -> list[Home]:
-        lanes, aside = await self.ask_all(part, [("SMEMBERS", f"{part}lanes"), ("SMEMBERS", f"{part}aside")])
-        shelves = [Home(part + name.decode(), Status.READY, "zset") for name in sorted(aside)]
-        return shelves + [Home(f"{part}stream:{name.decode()}", Status.READY, "stream") for name in sorted(lanes)]
+    async def _home_names(self, status: Status, part: str) -> list[tuple[str, str]]:
+        if status in ENDS:
+            return [(f"ended:{status}", "ends")]
+        if status is Status.READY:
+            lanes, aside = await self.ask_all(part, [("SMEMBERS", f"{part}lanes"), ("SMEMBERS", f"{part}aside")])
+            streams = [(f"stream:{name.decode()}", "stream") for name in lanes]
+            return streams + [(name.decode(), "zset") for name in aside]
+        if status is Status.ASSIGNED:
+            return []
+        return [({Status.PENDING: "delayed", Status.RUNNING: "leases"}.get(status, str(status)), "zset")]
 
     async def _read_home(self, home: Home, place: int, count: int) -> tuple[list[str], list[int]]:
         """Ids from a place on, and the place after each."""
@@ -160,7 +165,7 @@ class Queries(Core):
     # --- the log
 
     async def events(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
-        pieces = await asyncio.gather(*(self._events_of(part, after, limit, task_id) for part in self.layout.parts))
+        pieces = await asyncio.gather(*(self._events_of(part, after, limit, task_id) for part in self.logs))
         dropped = max(piece[1] for piece in pieces)
         found = sorted((event for events, _ in pieces for event in events), key=lambda event: event.seq)
         return found[:limit], dropped
@@ -176,7 +181,7 @@ class Queries(Core):
                 place = int(entry[0].partition(b"-")[0])
                 found += [
                     event
-                    for event in _read_facts(entry)
+                    for event in self._read_facts(entry)
                     if event.seq > start and (task_id is None or tells_of(task_id, event.kind, event.id))
                 ]
             if len(entries) < STEP:
@@ -186,7 +191,7 @@ class Queries(Core):
     @property
     def _horizon(self) -> str:
         """Facts of several partitions are merged by time; the newest wait until no other can come before them."""
-        return "+" if self.alone else str((self.now() - SETTLING) * 1000)
+        return "+" if self.alone else str((self.now() - SETTLING) * 100 * len(self.logs))
 
     async def _dropped(self, part: str) -> int:
         last, length, first = await self.ask_all(
@@ -197,7 +202,7 @@ class Queries(Core):
                 ("XRANGE", f"{part}events", "-", "+", "COUNT", 1),
             ],
         )
-        before_first = _first_number(first[0]) - 1 if first else 0
+        before_first = self._first_number(first[0]) - 1 if first else 0
         if self.alone:
             return max(int(last or 0) - self.policy.events_max, before_first, 0)
         return before_first if length >= self.policy.events_max else 0
@@ -206,12 +211,48 @@ class Queries(Core):
         if self.alone:
             return int(await self.ask(self.layout.root, "GET", f"{self.layout.root}facts") or 0)
         newest = await asyncio.gather(
-            *(
-                self.ask(part, "XREVRANGE", f"{part}events", self._horizon, "-", "COUNT", 1)
-                for part in self.layout.parts
-            )
+            *(self.ask(part, "XREVRANGE", f"{part}events", self._horizon, "-", "COUNT", 1) for part in self.logs)
         )
         return max((int(entries[0][0].partition(b"-")[0]) for entries in newest if entries), default=0)
+
+    def _first_number(self, entry: Any) -> int:
+        count = len(_facts(entry[1][3])) // FACT_WIDTH
+        return int(entry[0].partition(b"-")[0]) - (count - 1) * len(self.logs)
+
+    def _read_facts(self, entry: Any) -> list[Event]:
+        flat = _facts(entry[1][3])
+        at, number = int(entry[1][1]), self._first_number(entry)
+        found = []
+        for start in range(0, len(flat), FACT_WIDTH):
+            kind, subject, name, worker, attempt, duration, detail = flat[start : start + FACT_WIDTH]
+            task_type, _, queue = name.partition("\n")
+            found.append(Event(number, at, kind, subject, task_type, queue, worker, attempt, float(duration), detail))
+            number += len(self.logs)
+        return found
+
+
+def _read_cursor(query: Query, homes: list[Home]) -> tuple[int, int]:
+    """Which home to go on in, and where. Homes come and go between pages: it goes on behind one that is not there."""
+    if not query.cursor:
+        return 0, 0
+    place, _, rest = query.cursor.partition(".")
+    part, _, name = rest.partition(".")
+    if not (place.isdecimal() and part.isdecimal() and name):
+        raise StoreError(f"{query.cursor!r} is not a cursor of this list; use the one that came with the page before")
+    turn = (_rank_of(name), int(part), name)
+    number = next((number for number, home in enumerate(homes) if home.turn >= turn), len(homes))
+    return number, int(place) if number < len(homes) and homes[number].turn == turn else 0
+
+
+def _rank_of(name: str) -> int:
+    known = {
+        "leases": Status.RUNNING,
+        "delayed": Status.PENDING,
+        "retrying": Status.RETRYING,
+        "blocked": Status.BLOCKED,
+    }
+    known.update({f"ended:{status}": status for status in ENDS})
+    return ORDER.index(known.get(name, Status.READY))
 
 
 def _count_lane(name: str, count: int, ready: dict[tuple[str, int], int], parked: dict[tuple[str, str], int]) -> None:
@@ -222,19 +263,3 @@ def _count_lane(name: str, count: int, ready: dict[tuple[str, int], int], parked
     ready[queue, BAND_NAMES[band]] = ready.get((queue, BAND_NAMES[band]), 0) + count
     if place == "side":
         parked[queue, task_type] = parked.get((queue, task_type), 0) + count
-
-
-def _first_number(entry: Any) -> int:
-    return int(entry[0].partition(b"-")[0]) - len(_facts(entry[1][3])) // FACT_WIDTH + 1
-
-
-def _read_facts(entry: Any) -> list[Event]:
-    flat = _facts(entry[1][3])
-    at, number = int(entry[1][1]), _first_number(entry)
-    found = []
-    for start in range(0, len(flat), FACT_WIDTH):
-        kind, subject, name, worker, attempt, duration, detail = flat[start : start + FACT_WIDTH]
-        task_type, _, queue = name.partition("\n")
-        found.append(Event(number, at, kind, subject, task_type, queue, worker, attempt, float(duration), detail))
-        number += 1
-    return found

@@ -32,7 +32,7 @@ CODES = {status: code for code, status in STATUSES.items()}
 _BY_BYTE = {code.encode(): status for code, status in STATUSES.items()}
 
 _LENGTHS = struct.Struct(">HI")
-_HEAD = struct.Struct(">c4B2H")
+_HEAD = struct.Struct(">c4BIH")
 HEAD_SIZE = _HEAD.size
 _NUMBERS = (6, 6, 6, 7, 6, 6, 6)  # seq, submitted_at, due_at, fence, started_at, finished_at, position
 

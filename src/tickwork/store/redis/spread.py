@@ -11,22 +11,24 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tickwork.errors import StoreError
+from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import partition_of
 from tickwork.model import Durability, Outcome, Spec, Status
-from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Verdict
+from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Verdict
 from tickwork.store.redis.link import LinkLost, pack
+from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.records import options_of, unpack
 from tickwork.store.redis.tasks import Tasks, claimed_of, receipt_of, submit_args, wish_args
 
 STAY = 8  # batches in one partition, while it has work
 
 
-class Spread(Tasks):
+class Spread(Tasks, Queries):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._place = 0  # where the next claim begins
         self._stayed = 0
+        self._began = ("", 0)  # where the last claim began, by its nonce: sent again, it begins there again
 
     # --- in
 
@@ -70,6 +72,9 @@ class Spread(Tasks):
     async def _submit_dependent(self, spec: Spec, durability: Durability) -> Receipt:
         """Noted with each upstream, created, and noted again: whichever ends in between, somebody tells."""
         self._check_place(spec)
+        known = await self.get(spec.id)
+        if known is not None:
+            return Receipt(spec.id, "created" if known.spec.nonce == spec.nonce else "exists")
         upstreams = list(dict.fromkeys(spec.depends_on))
         answers = await self._await(spec, upstreams)
         for upstream, answer in answers.items():
@@ -96,9 +101,16 @@ class Spread(Tasks):
     async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
         found = await super().resolve(task_id, upstream, ok)
         if not self.alone:
-            await self.run("unawait", self._part(upstream), upstream, task_id)
+            there = found or await self.get(task_id) is not None
+            await self.run("unawait", self._part(upstream), upstream, task_id, int(there))
             await self._wake_for(task_id)
         return found
+
+    async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
+        taken = await super().reclaim(limit, gone, why)
+        for part in {self._part(task_id) for task_id in taken.ids}:
+            self.wake(set(self._queues), part)
+        return taken
 
     # --- dispatch and out
 
@@ -112,12 +124,19 @@ class Spread(Tasks):
         count = len(self.layout.parts)
         grants: list[Grant] = []
         waits: list[int] = []
-        start = self._place
+        if self._began[0] != want.nonce:
+            self._began = want.nonce, self._place
+        start = self._began[1]
         for place in ((start + step) % count for step in range(count)):
             if place in seen:
                 continue
             part, wish = self.layout.parts[place], replace(want, limit=want.limit - len(grants))
-            reply = claimed_of(await self.run("claim", part, *wish_args(wish), purpose="work"), want)
+            try:
+                reply = claimed_of(await self.run("claim", part, *wish_args(wish), purpose="work"), want)
+            except StoreUnavailable:
+                if not grants:
+                    raise
+                break  # what was granted must not be thrown away
             grants += reply.grants
             waits += [] if reply.next_due_in is None else [reply.next_due_in]
             self._go_on(place, bool(reply.grants))
@@ -139,7 +158,9 @@ class Spread(Tasks):
         groups: dict[int, list[int]] = {}
         for index, outcome in enumerate(outcomes):
             groups.setdefault(self.layout.part_of(outcome.lease.id), []).append(index)
-        here = self._place if self._place in groups else next(iter(groups), -1)
+        # By the nonce, so that a call that is sent again claims where it did before.
+        nonce = "" if then_claim is None else then_claim.nonce
+        here = sorted(groups)[partition_of(nonce, len(groups))] if groups else -1
         wish = () if then_claim is None else wish_args(then_claim)
         replies = await asyncio.gather(
             *(
@@ -164,7 +185,12 @@ class Spread(Tasks):
         missing = want.limit - len(claimed.grants)
         if missing <= 0:
             return claimed
-        rest = await self._claim_around(replace(want, limit=missing), seen)
+        try:
+            rest = await self._claim_around(replace(want, limit=missing), seen)
+        except StoreUnavailable:
+            if not claimed.grants:
+                raise
+            return claimed
         waits = [wait for wait in (claimed.next_due_in, rest.next_due_in) if wait is not None]
         return Claimed(claimed.grants + rest.grants, min(waits, default=None))
 

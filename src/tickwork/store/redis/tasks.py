@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import struct
 from collections.abc import Awaitable, Iterable
 from typing import Any, Literal, TypeVar
 
+from tickwork.errors import StoreError
 from tickwork.model import Durability, Lease, Outcome, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
-from tickwork.store.redis.coalesce import Coalescer
+from tickwork.store.redis.coalesce import Coalescer, Parcel
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import CODES, STATUSES, options_of, outcome_args, pack_spec, unpack_grant
 from tickwork.store.rules import LOST_WORKER_KEPT, warn_dropped_task
@@ -30,7 +32,10 @@ ANSWERS: dict[bytes, Literal["held", "cancel", "lost"]] = {b"h": "held", b"c": "
 
 def submit_args(spec: Spec) -> tuple[Any, ...]:
     due_at = "" if spec.at is None else spec.at
-    return spec.id, spec.nonce, pack_spec(spec), due_at, spec.delay, options_of(spec)
+    try:
+        return spec.id, spec.nonce, pack_spec(spec), due_at, spec.delay, options_of(spec)
+    except (OverflowError, struct.error, UnicodeError) as error:  # a number of more than 64 bits in its context, say
+        raise StoreError(f"task {spec.id} cannot be stored: {error}") from None
 
 
 def receipt_of(spec: Spec, reply: bytes) -> Receipt:
@@ -45,17 +50,17 @@ def status_of(reply: bytes | None) -> Status | None:
 class Tasks(Core):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._coalescer = Coalescer(self._submit_part)
+        self._coalescer = Coalescer(submit_args, self._submit_part)
 
     # --- in
 
     async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
         return await self._coalescer.submit(self.layout.root, specs, durability or self.durability)
 
-    async def _submit_part(self, prefix: str, specs: list[Spec], durability: Durability) -> list[Receipt]:
-        args = itertools.chain.from_iterable(map(submit_args, specs))
+    async def _submit_part(self, prefix: str, parcels: list[Parcel], durability: Durability) -> list[Receipt]:
+        args = itertools.chain.from_iterable(parcel.args for parcel in parcels)
         reply = await self.run_durably(durability, "submit", prefix, *args)
-        return [receipt_of(spec, verdict) for spec, verdict in zip(specs, reply, strict=True)]
+        return [receipt_of(parcel.spec, verdict) for parcel, verdict in zip(parcels, reply, strict=True)]
 
     async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
         found = await self.run("resolve", self._part(task_id), task_id, upstream, int(ok))
@@ -153,7 +158,13 @@ class Tasks(Core):
 
     async def prune(self, limit: int) -> int:
         prefixes = dict.fromkeys((self.layout.root, *self.layout.parts))
-        return sum(await self._everywhere(self.run("prune", prefix, limit, LOST_WORKER_KEPT) for prefix in prefixes))
+        replies = await self._everywhere(self.run("prune", prefix, limit, LOST_WORKER_KEPT) for prefix in prefixes)
+        for _, dropped, *forgotten in replies:
+            _warn(dropped)
+            if not self.alone:
+                for worker_id in forgotten:
+                    await self._everywhere(self.run("leave", part, worker_id) for part in self.layout.parts)
+        return sum(reply[0] for reply in replies)
 
     # --- partitions
 

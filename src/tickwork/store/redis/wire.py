@@ -33,6 +33,7 @@ DURABLE = "durable"  # the purpose of links on which a write waits to be confirm
 _ELSEWHERE = ("READONLY", "NOREPLICAS", "MASTERDOWN", "LOADING", "UNBLOCKED", "NOMASTERLINK")
 # Not executed: the server is right, but cannot do it at the moment.
 _LATER = ("BUSY", "MISCONF", "TRYAGAIN", "CLUSTERDOWN")
+TOO_MANY = "ERR max number of clients reached"
 _DENIED = ("NOPERM", "NOAUTH", "WRONGPASS")
 
 _INNER = re.compile(r"@user_script: ?\d+: -([A-Z]+ .*)")
@@ -53,6 +54,7 @@ class Wire:
         self._slots: dict[str, int] = {}
         self.on_reconnect: Callable[[], None] = lambda: None
         self._had_links = False
+        self._returning = False  # all links were lost, and no good reply has come since
         self._closed = False
         self._switch_watch: asyncio.Task[None] | None = None
 
@@ -99,6 +101,7 @@ class Wire:
                 reply = await self._send(slot, command, purpose, wait, asked)
                 problem = self._problem(reply[0] if wait else reply)
                 if problem is None:
+                    self._answered()
                     return reply
                 asked = self._redirect(problem, slot)
                 if asked is not None:
@@ -113,6 +116,11 @@ class Wire:
                 raise unavailable
             await asyncio.sleep(pause)
             pause = min(pause * 2, PAUSE_MAX)
+
+    def _answered(self) -> None:
+        if self._returning:
+            self._returning = False
+            self.on_reconnect()
 
     async def _send(
         self, slot: int, command: bytes, purpose: str, wait: tuple[Any, ...], asked: Address | None
@@ -130,7 +138,9 @@ class Wire:
             return None
         text = reason(str(reply))
         word = text.partition(" ")[0]
-        if word in ("MOVED", "ASK", *_LATER) or (word == "-ERR" and "busy" in text.lower()):
+        if word in ("MOVED", "ASK", *_LATER):
+            return text
+        if text.startswith(TOO_MANY):
             return text
         if word in _ELSEWHERE:
             self.topology.doubt()
@@ -179,7 +189,7 @@ class Wire:
             if links and (links[-1].under_way < CROWDED or len(links) >= self._pool_size):
                 return links[-1]
             self._check_open()
-            was_alone = self._had_links and not any(map(_alive, self._links.values()))
+            self._returning = self._returning or (self._had_links and not any(map(_alive, self._links.values())))
             link = await connect(address, self._access, self._timeout)
             if purpose != DURABLE:  # there it is right to wait
                 link.probe = functools.partial(answers, address, self.target.access)
@@ -191,8 +201,6 @@ class Wire:
             links.append(link)
             self._had_links = True
             self._watch_switches()
-            if was_alone:
-                self.on_reconnect()
             return link
 
     def _check_open(self) -> None:

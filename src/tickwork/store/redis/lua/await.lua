@@ -8,7 +8,7 @@ end
 if task.status == SUCCESS or (ARGV[5] == '1' and ENDS[task.status]) then
   return reply('s')
 end
-await(task.id, ARGV[4])
+await(task.id, ARGV[4], now)
 if task.tell == 0 then
   task.tell = 1
   save(task)

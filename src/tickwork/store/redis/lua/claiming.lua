@@ -1,5 +1,6 @@
 -- Taking work: promote what is due, then the strict bands; inside a band the queues in the order given, inside a queue
 -- front, side and main lane. What may not start moves once to the side lane of its type.
+local CLAIM_MAX = 1000 -- tasks a claim may take, whatever it asks for
 local PARK_MAX = 100 -- tasks a claim may move aside, so that one call stays bounded
 
 -- When the store was last in touch, and until when nobody's lease counts as expired: see `rules.pulse`.
@@ -86,7 +87,7 @@ end
 -- A wish is read off the arguments from `at` on: worker, nonce, lease, limit, number of queues, queues, types.
 local function wish_of(at)
   local want = { worker = ARGV[at], nonce = ARGV[at + 1], lease_ttl = tonumber(ARGV[at + 2]),
-    limit = tonumber(ARGV[at + 3]), queues = {}, types = {} }
+    limit = math.min(tonumber(ARGV[at + 3]), CLAIM_MAX), queues = {}, types = {} }
   local types_at = at + 5 + tonumber(ARGV[at + 4])
   for i = at + 5, types_at - 1 do
     want.queues[#want.queues + 1] = ARGV[i]
@@ -152,9 +153,7 @@ local function start_all(want, taken)
       call('HSET', KEY .. 'chances', want.worker, task.id)
     end
   end
-  if #taken > 0 then
-    call('ZADD', KEY .. 'leases', unpack(leases))
-  end
+  in_slices('ZADD', KEY .. 'leases', leases)
   call('HSET', KEY .. 'claims', want.worker, want.nonce .. '\n' .. table.concat(ids, '\n'))
   return answer
 end
@@ -238,7 +237,10 @@ local function take_main(search, lane)
     local entries = read_stream(lane, count)
     for _, entry in ipairs(entries) do
       local task = load_whole(entry[2][2])
-      if not (task and take_or_park(search, task)) then
+      -- Where a group was lost and made again, entries come twice: those of running tasks are theirs still.
+      local own = task and task.place == MAIN and whole(task.position) .. '-0' == entry[1]
+      local taken = own and task.status == READY and take_or_park(search, task)
+      if not taken and not (own and task.status == RUNNING) then
         call('XACK', KEY .. 'stream:' .. lane, GROUP, entry[1])
         call('XDEL', KEY .. 'stream:' .. lane, entry[1])
       end
@@ -249,8 +251,27 @@ local function take_main(search, lane)
   end
 end
 
+-- Which of the front and side lanes that concern this claimer hold something; there may be many others.
+local function look_aside(search, want)
+  local names = {}
+  for _, queue in ipairs(want.queues) do
+    for _, band in pairs(BANDS) do
+      names[#names + 1] = 'front:' .. band .. ':' .. queue
+      for kind in pairs(search.types) do
+        names[#names + 1] = 'side:' .. band .. ':' .. queue .. '/' .. kind
+      end
+    end
+  end
+  for first = 1, #names, SLICE do
+    local last = math.min(first + SLICE - 1, #names)
+    for i, held in ipairs(call('SMISMEMBER', KEY .. 'aside', unpack(names, first, last))) do
+      search.aside[names[first + i - 1]] = held == 1 or nil
+    end
+  end
+end
+
 local function startable(want)
-  local search = { types = want.types, more = want.limit, left = PARK_MAX, taken = {}, aside = {}, lanes = {} }
+  local search = { types = want.types, more = want.limit, left = PARK_MAX, taken = {}, aside = {} }
   local paused = {}
   for _, name in ipairs(call('HKEYS', KEY .. 'pauses')) do
     paused[name] = true
@@ -259,13 +280,8 @@ local function startable(want)
       search.types[kind] = nil
     end
   end
-  for _, lane in ipairs(call('SMEMBERS', KEY .. 'lanes')) do
-    search.lanes[lane] = true
-  end
-  for _, shelf in ipairs(call('SMEMBERS', KEY .. 'aside')) do
-    search.aside[shelf] = true
-  end
-  if next(search.aside) then
+  if call('EXISTS', KEY .. 'aside') == 1 then
+    look_aside(search, want)
     search.chance = has_last_chance(want.worker)
   end
   for _, band in ipairs({ 'high', 'normal', 'low' }) do
@@ -276,7 +292,7 @@ local function startable(want)
           take_front(search, lane)
           take_sides(search, lane)
         end
-        if search.lanes[lane] then
+        if call('EXISTS', KEY .. 'stream:' .. lane) == 1 then
           take_main(search, lane)
         end
         if search.more == 0 then

@@ -15,8 +15,8 @@ local function free_dedup(task)
   end
 end
 
-local function await(upstream, task_id)
-  call('ZADD', KEY .. 'dependants:' .. upstream, 0, task_id)
+local function await(upstream, task_id, since)
+  call('ZADD', KEY .. 'dependants:' .. upstream, since or 0, task_id)
   call('SADD', KEY .. 'awaited', upstream)
 end
 
@@ -47,9 +47,11 @@ end
 
 local dropped = {} -- for the log of whoever called
 
+local DROP_MAX = 100 -- dead letters that one call may drop; the rest goes with later ones, and with `prune`
+
 local function bound_dead()
   local dead = KEY .. 'ended:dead'
-  while call('XLEN', dead) > POLICY.dlq_max do
+  while call('XLEN', dead) > POLICY.dlq_max and #dropped < DROP_MAX do
     local oldest = call('XRANGE', dead, '-', '+', 'COUNT', 1)[1]
     call('XDEL', dead, oldest[1])
     local task = load(oldest[2][2])

@@ -15,7 +15,5 @@ for i = 1, (#ARGV - 3) / 3 do
     answers[i] = 'l'
   end
 end
-if #leases > 0 then
-  call('ZADD', KEY .. 'leases', unpack(leases))
-end
+in_slices('ZADD', KEY .. 'leases', leases)
 return reply(answers)

@@ -21,12 +21,10 @@ local function leave_running(task)
 end
 
 local function leave_all()
-  if #leases > 0 then
-    call('ZREM', KEY .. 'leases', unpack(leases))
-  end
+  in_slices('ZREM', KEY .. 'leases', leases)
   for lane, entries in pairs(acks) do
-    call('XACK', KEY .. 'stream:' .. lane, GROUP, unpack(entries))
-    call('XDEL', KEY .. 'stream:' .. lane, unpack(entries))
+    in_slices('XACK', KEY .. 'stream:' .. lane, entries, GROUP)
+    in_slices('XDEL', KEY .. 'stream:' .. lane, entries)
   end
 end
 

@@ -17,10 +17,24 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
+-- One command for a whole list, in pieces: a call takes no more than 7,999 arguments. Lists of pairs stay in pairs.
+local SLICE = 1000
+
+local function in_slices(command, key, list, group)
+  for first = 1, #list, SLICE do
+    local last = math.min(first + SLICE - 1, #list)
+    if group then
+      call(command, key, group, unpack(list, first, last))
+    else
+      call(command, key, unpack(list, first, last))
+    end
+  end
+end
+
 -- A task is one string: lengths, label, body, state. Label and body are what was asked and never change; `records.py`
 -- knows what they hold. Everything that changes is in the state, at the end, and is written in one piece.
 local LENGTHS = '>I2I4'
-local STATE = '>c1BBBBHHI6I6I6I7I6I6I6Bc0Bc0I4c0'
+local STATE = '>c1BBBBI4HI6I6I6I7I6I6I6Bc0Bc0I4c0'
 local GLANCE = 1023 -- most tasks are read whole; of a larger one, never the payload
 
 local function task_of(id, head, offset, source, at)
@@ -107,14 +121,15 @@ local woken = {} -- queues in which there is something to look for
 local hints = {} -- channels on which somebody may listen
 local ended = {} -- channel -> ids of ended tasks that somebody waits for
 
--- The number of the last fact. Facts of several partitions are ordered by time, so their numbers are microseconds.
+-- The number of the last fact. Those of several logs are ordered by time: their numbers are hundredths of a
+-- millisecond, times the number of logs, so that each log has numbers of its own.
 local function last_number()
   if POLICY.alone then
     return call('INCRBY', KEY .. 'facts', told / 7)
   end
-  local last = math.max(tonumber(call('GET', KEY .. 'facts') or 0) + told / 7, now * 1000)
+  local last = math.max(tonumber(call('GET', KEY .. 'facts') or 0) + told / 7, now * 100)
   call('SET', KEY .. 'facts', whole(last))
-  return last
+  return last * POLICY.logs + POLICY.log
 end
 
 local function append_facts()

@@ -1,7 +1,8 @@
 -- flags: allow-oom
 -- parts: homes ends members
 -- Remove ended tasks past their retention or their number, and workers lost long ago. Arguments: limit, how long a lost
--- worker is kept. Reply: how many tasks went. Those that the outbox still has to tell of stay.
+-- worker is kept. Reply: how many tasks went, tasks dropped from the dead letters, then the workers that were forgotten.
+-- Tasks that the outbox still has to tell of stay.
 local limit, kept = tonumber(ARGV[3]), tonumber(ARGV[4])
 local entries, total = {}, 0
 local untold = call('ZCARD', KEY .. 'outbox')
@@ -36,11 +37,30 @@ for _, entry in ipairs(entries) do
   end
 end
 
+bound_dead()
+
+-- Queues come and go: a lane in which nothing waits or runs is made again when it is needed.
+local function forget_lane(lane)
+  local stream = KEY .. 'stream:' .. lane
+  if call('EXISTS', stream) == 0 or call('XLEN', stream) == 0 then
+    call('DEL', stream, KEY .. 'wake:' .. string.match(lane, '^%a+:(.*)$'))
+    call('SREM', KEY .. 'lanes', lane)
+  end
+end
+
+for _, lane in ipairs(call('SRANDMEMBER', KEY .. 'lanes', 100)) do
+  if not call('ZRANGE', KEY .. 'front:' .. lane, 0, 0)[1] then
+    forget_lane(lane)
+  end
+end
+
+local answer = { pruned, dropped }
 local times = call('HGETALL', KEY .. 'workers:times')
 for i = 1, #times, 2 do
   local lost_at = string.match(times[i + 1], '^%d+ %d+ %d+ (%d+)$')
   if lost_at and tonumber(lost_at) <= now - kept then
     forget_worker(times[i])
+    answer[#answer + 1] = times[i]
   end
 end
-return reply(pruned)
+return reply(answer)

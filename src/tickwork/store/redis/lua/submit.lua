@@ -75,7 +75,7 @@ end
 local function hold_dedup(task, options)
   if options.dedup and POLICY.dedup then
     call('SET', KEY .. 'dedup:' .. options.dedup, whole(now + options.dedup_ttl) .. ' ' .. task.id, 'PX',
-      whole(options.dedup_ttl + POLICY.dedup_slack))
+      whole(options.dedup_ttl + POLICY.slack))
   end
 end
 
@@ -128,10 +128,6 @@ local function go_home(task)
   elseif task.status == PENDING then
     delayed[#delayed + 1] = task.due_at
     delayed[#delayed + 1] = in_turn(task)
-    if #delayed > 200 then
-      call('ZADD', KEY .. 'delayed', unpack(delayed))
-      delayed = {}
-    end
   else
     enter(task)
   end
@@ -167,7 +163,5 @@ local verdicts = {}
 for i = 1, count do
   verdicts[i] = create(3 + (i - 1) * WIDTH)
 end
-if #delayed > 0 then
-  call('ZADD', KEY .. 'delayed', unpack(delayed))
-end
+in_slices('ZADD', KEY .. 'delayed', delayed)
 return reply(verdicts)

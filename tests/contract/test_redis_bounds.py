@@ -1,0 +1,153 @@
+"""What must stay bounded, or apart, on Redis: huge claims, lost groups, bad company, storms of connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.support.redis import Proxy, RedisServer
+from tests.support.redis_store import NAMESPACE, ClockedRedisStore, empty_redis, restricted_redis, shared_server
+from tests.support.stores import START, Bench
+from tickwork import Scheduler
+from tickwork.clock import ManualClock
+from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.model import Aborted, Policy, Status, Succeeded
+from tickwork.store.base import Query
+from tickwork.store.redis import RedisStore
+from tickwork.store.redis.target import parse
+
+ROOT = f"{{{NAMESPACE}}}:"
+
+
+@pytest.fixture
+def policy() -> Policy:
+    return Policy()
+
+
+@pytest.fixture
+async def bench(policy: Policy) -> AsyncIterator[Bench]:
+    clock = ManualClock(START)
+    store = ClockedRedisStore(clock, restricted_redis(), policy)
+    await store.open()
+    yield Bench(store, clock)
+    assert await store.audit() == []
+    await store.close()
+
+
+async def test_a_claim_of_thousands_takes_what_one_call_may(bench: Bench) -> None:
+    await bench.submit_many(1200)
+    grants = await bench.claim(9000)
+    assert len(grants) == 1000
+    answers = await bench.store.extend([grant.lease for grant in grants], 30_000)
+    assert set(answers) == {"held"}
+    finished = await bench.store.finish([Succeeded(grant.lease, b"1") for grant in grants])
+    assert {verdict.kind for verdict in finished.verdicts} == {"done"}
+
+
+async def test_a_lost_group_starts_nothing_twice(bench: Bench) -> None:
+    await bench.submit_many(3)
+    (running,) = await bench.claim(1)
+    shared_server().command("XGROUP", "DESTROY", f"{ROOT}stream:normal:default", "workers")
+    assert await bench.claimed_ids(10, worker="w2") == ["t1", "t2"]
+    assert await bench.end(Succeeded(running.lease)) == "done"
+
+
+@pytest.mark.parametrize("policy", [Policy(dlq_max=0)], ids=["none"])
+async def test_a_dead_letter_queue_that_was_made_small_empties_in_steps(bench: Bench, policy: Policy) -> None:
+    generous: Any = ClockedRedisStore(bench.clock, restricted_url(), Policy())
+    big = Bench(generous, bench.clock)
+    await big.submit_many(250)
+    for grant in await big.claim(250):
+        await big.store.finish([Aborted(grant.lease, "boom")])
+    await bench.store.prune(10)
+    assert (await bench.store.stats()).statuses[Status.DEAD] == 150
+    for _ in range(3):
+        await bench.store.prune(10)
+    assert (await bench.store.stats()).statuses[Status.DEAD] == 0
+    await generous.close()
+
+
+def restricted_url() -> str:
+    return shared_server().url.replace("redis://", "redis://tickwork:secret@")
+
+
+async def test_lanes_that_are_empty_are_forgotten(bench: Bench) -> None:
+    for number in range(5):
+        await bench.submit(queue=f"once{number}")
+    for grant in await bench.claim(10, queues=tuple(f"once{number}" for number in range(5))):
+        await bench.end(Succeeded(grant.lease))
+    await bench.submit("stays")
+    await bench.store.prune(10)
+    assert shared_server().command("SMEMBERS", f"{ROOT}lanes") == [b"normal:default"]
+    assert await bench.claimed_ids() == ["stays"]
+    await bench.submit(queue="once1")
+    assert len(await bench.claim(queues=("once1",))) == 1
+
+
+async def test_a_page_goes_on_behind_a_home_that_has_gone(bench: Bench) -> None:
+    await bench.submit_many(3, "a", queue="qa")
+    await bench.submit_many(3, "b", queue="qb")
+    first, cursor = await bench.store.page(Query(Status.READY, limit=2))
+    shown = [record.id for record in first]
+    assert shown == ["a0", "a1"]
+    await bench.claim(10, queues=("qa",))
+    while cursor is not None:
+        records, cursor = await bench.store.page(Query(Status.READY, limit=2, cursor=cursor))
+        shown += [record.id for record in records]
+    assert shown == ["a0", "a1", "b0", "b1", "b2"]
+    for nonsense in ("1", "x.0.leases", "1.0.", "1.x.leases"):
+        with pytest.raises(StoreError, match="is not a cursor"):
+            await bench.store.page(Query(cursor=nonsense))
+
+
+async def test_a_bad_submission_fails_alone() -> None:
+    app = Scheduler(empty_redis())
+    good = [app.submit("job", number) for number in range(20)]
+    bad = app.submit("job", 1, context={"number": 10**30})
+    answers = await asyncio.gather(*good, bad, return_exceptions=True)
+    assert [type(answer).__name__ for answer in answers] == ["Handle"] * 20 + ["StoreError"]
+    await app.close()
+
+
+async def test_too_many_clients_are_a_delay_and_no_end() -> None:
+    with RedisServer() as server:
+        store = RedisStore(parse(server.url), patience=10)
+        await store.open()
+        admin = server.connect()
+        admin.call("CONFIG", "SET", "maxclients", "1")
+        admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        asking = asyncio.ensure_future(store.stats())
+        await asyncio.sleep(0.3)
+        assert not asking.done()
+        admin.call("CONFIG", "SET", "maxclients", "100")
+        assert (await asking).workers == 0
+        await store.close()
+
+
+async def test_a_peer_that_hangs_up_makes_no_storm() -> None:
+    """A proxy without a server behind it takes every connection, and ends it."""
+    with RedisServer() as server, Proxy(server.port) as proxy:
+        store = RedisStore(parse(f"redis://127.0.0.1:{proxy.port}/0"), patience=1.5)
+        await store.open()
+        server.kill()
+        proxy.drop_all()
+        before = proxy.accepted
+        with pytest.raises(StoreUnavailable):
+            await store.stats()
+        assert proxy.accepted - before < 30
+        assert len(asyncio.all_tasks()) < 10
+        await store.close()
+
+
+async def test_a_closed_store_opens_nothing_by_itself() -> None:
+    store = RedisStore(parse(empty_redis()), patience=1)
+    await store.open()
+    await store.close()
+    with pytest.raises(StoreUnavailable, match="was closed here"):
+        await store.stats()
+    await store.open()
+    assert (await store.stats()).workers == 0
+    await store.close()

@@ -1,0 +1,30 @@
+"""The Redis benchmark end to end with Tickwork itself and few tasks, so that it does not rot between runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.redis.rounds import Plan, play_round
+from benchmarks.redis.scenarios import TITLES
+from benchmarks.redis.subjects import SUBJECTS
+
+from tests.support.redis import default_binary
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("scenario", "named"),
+    [("submit.bulk", ["submit.bulk"]), ("drain.10", ["drain.10"]), ("latency", ["latency.start", "latency.result"])],
+)
+def test_tickwork_plays_its_part(scenario: str, named: list[str], tmp_path: Path) -> None:
+    default_binary()  # skips where there is no server
+    done = play_round(Plan(("tickwork",), (scenario,), 1, 0.001, str(tmp_path)), SUBJECTS["tickwork"], 1)
+    assert done.problems == []
+    assert list(done.samples) == named
+    for name, sample in done.samples.items():
+        assert name in TITLES
+        assert (sample.lost, sample.duplicates) == (0, 0)
+        assert sample.cpu > 0
+        assert sample.redis_cpu > 0
