@@ -390,7 +390,7 @@ async def test_a_full_disk_loses_nothing(make: Make, sqlite_url: str) -> None:
 
 async def test_a_result_waits_for_the_disk(make: Make, sqlite_url: str) -> None:
     """An outcome that cannot be written is kept and sent again, and its lease with it: the handler runs once."""
-    app = make(sqlite_url, lease_ttl=0.6, renew_interval=0.1)
+    app = make(sqlite_url, lease_ttl=0.6, renew_interval=0.1, payload_limit=10_000_000)
     ran: list[int] = []
 
     @app.task
