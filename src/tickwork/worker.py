@@ -8,7 +8,6 @@ A claim is never ahead of a free slot, so there is no buffer to lose, drain, or 
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
 import time
 from collections.abc import Callable
@@ -19,12 +18,15 @@ from msgspec.structs import replace
 from tickwork import outcomes
 from tickwork.config import Config
 from tickwork.context import TaskContext, storable
+from tickwork.deadlines import Deadlines
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.events import Bus, Event, Fact
 from tickwork.executors.local import LocalExecutor
 from tickwork.handlers import Entry, Registry
 from tickwork.ids import new_nonce
 from tickwork.model import Aborted, Failed, Lease, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.notes import Notes
+from tickwork.run import Reason, Run
 from tickwork.store.base import Claim, Claimed, Grant, Store, Verdict
 from tickwork.store.hints import WORK, Hint
 from tickwork.submission import completed
@@ -33,28 +35,9 @@ CANCEL_GRACE = 2.0  # for a handler that was told to stop; after that its slot i
 RELEASE_GRACE = 0.5  # the same at shutdown, where nobody likes to wait
 STOP_STEP = 0.1
 OUTCOMES_MAX = 100
-NOTE_INTERVAL = 0.25
 BACKOFF_MAX = 0.5  # work must go on within a second of the store's return
 
 _log = logging.getLogger("tickwork.worker")
-
-Reason = Literal["timeout", "cancel", "lost", "fenced", "release"]
-
-
-class Run:
-    """A claimed task and the coroutine that runs it."""
-
-    __slots__ = ("context", "ended", "grant", "reason", "started", "stoppable", "task", "timer")
-
-    def __init__(self, grant: Grant, stoppable: bool) -> None:
-        self.grant = grant
-        self.stoppable = stoppable  # a thread goes on, whatever it is told
-        self.started = time.monotonic()
-        self.task: asyncio.Task[None] | None = None
-        self.timer: asyncio.TimerHandle | None = None
-        self.context: TaskContext | None = None
-        self.reason: Reason | None = None
-        self.ended = False
 
 
 class Worker:
@@ -83,11 +66,8 @@ class Worker:
         self._sending: list[Outcome] = []
         self._unanswered: Claim | None = None
         self._singly = 0  # so many are to be sent one by one, as one of them was refused
-        self._deadlines: list[tuple[float, int, Run]] = []
-        self._deadline_timer: asyncio.TimerHandle | None = None
-        self._noted: set[Run] = set()
-        self._note_timer: asyncio.TimerHandle | None = None
-        self._note_task: asyncio.Task[None] | None = None
+        self._deadlines = Deadlines(lambda run: self._stop_run(run, "timeout"))
+        self._notes = Notes(store, lambda run: self._stop_run(run, "lost"))
         self._stopping = False
         self._look_at = 0.0
         self._failures = 0
@@ -100,6 +80,7 @@ class Worker:
     async def run(self) -> None:
         """Work until `stop` was called and all is handed back."""
         self._loop = asyncio.get_running_loop()
+        self._notes.begin(self._loop)
         with self._store.hint(WORK) as hint:
             self._hint = hint
             while not (self._stopping and not self.running and not self._outcomes):
@@ -135,9 +116,11 @@ class Worker:
             self._hint.set()
 
     async def close(self) -> None:
-        for timer in (self._note_timer, self._deadline_timer, *(run.timer for run in self.running.values())):
-            if timer is not None:
-                timer.cancel()
+        self._notes.close()
+        self._deadlines.close()
+        for run in self.running.values():
+            if run.timer is not None:
+                run.timer.cancel()
         self._registry.off_change(self._forget_types)
         await self._executor.close()
 
@@ -176,7 +159,7 @@ class Worker:
         wish = self._unanswered or (self._wish(min(free, self._config.batch_size)) if free > 0 else None)
         try:
             if batch:
-                await self._flush_notes_of(batch)
+                await self._notes.last_words(batch)
                 finished = await self._store.finish(batch, wish)
                 self._report(batch, finished.verdicts)
                 claimed = finished.claimed
@@ -267,36 +250,13 @@ class Worker:
                 timeout=timeout,
                 tags=spec.tags,
                 context=spec.context,
-                wake=lambda: self._note_later(run),
+                wake=lambda: self._notes.later(run),
             )
         self.running[spec.id] = run
         self.started_total += 1
         run.task = self._loop.create_task(self._execute(run, entry))
         if timeout:
-            self._watch(run, run.started + timeout)
-
-    def _watch(self, run: Run, deadline: float) -> None:
-        """One timer for all: most runs end long before theirs, and then have cost a tuple in a heap."""
-        heapq.heappush(self._deadlines, (deadline, self.started_total, run))
-        if len(self._deadlines) > 2 * len(self.running) + 100:
-            self._deadlines = [entry for entry in self._deadlines if not entry[2].ended]
-            heapq.heapify(self._deadlines)
-        if self._deadlines[0][2] is run:
-            self._arm_deadline()
-
-    def _arm_deadline(self) -> None:
-        if self._deadline_timer is not None:
-            self._deadline_timer.cancel()
-            self._deadline_timer = None
-        if self._deadlines:
-            wait = self._deadlines[0][0] - time.monotonic()
-            self._deadline_timer = self._loop.call_later(max(wait, 0.0), self._end_overdue)
-
-    def _end_overdue(self) -> None:
-        now = time.monotonic()
-        while self._deadlines and (self._deadlines[0][2].ended or self._deadlines[0][0] <= now):
-            self._stop_run(heapq.heappop(self._deadlines)[2], "timeout")
-        self._arm_deadline()
+            self._deadlines.add(run, run.started + timeout, len(self.running))
 
     async def _execute(self, run: Run, entry: Entry) -> None:
         try:
@@ -404,50 +364,6 @@ class Worker:
         """The leases could not be renewed in time: others may run these tasks now, so nobody here may go on."""
         for run in list(self.running.values()):
             self._stop_run(run, "fenced")
-
-    # --- progress and log lines
-
-    def _note_later(self, run: Run) -> None:
-        """Called by handlers, from any thread."""
-        if run not in self._noted and not run.ended:
-            self._noted.add(run)
-            self._loop.call_soon_threadsafe(self._arm_notes)
-
-    def _arm_notes(self) -> None:
-        if self._note_timer is None:
-            self._note_timer = self._loop.call_later(NOTE_INTERVAL, self._send_notes)
-
-    def _send_notes(self) -> None:
-        self._note_timer = None
-        self._note_task = self._loop.create_task(self._flush_notes(list(self._noted)))
-
-    async def _flush_notes(self, runs: list[Run]) -> None:
-        for run in runs:
-            if run.ended and run.reason != "lost":
-                continue  # its last words go with its outcome
-            self._noted.discard(run)
-            if run.context is None or run.ended:
-                continue
-            value, text, lines = run.context._notes.take()
-            try:
-                if not await self._store.note(run.grant.lease, value, text, lines):
-                    self._stop_run(run, "lost")
-            except StoreError as error:
-                _log.warning("task %s: progress could not be written: %s", run.grant.spec.id, error)
-
-    async def _flush_notes_of(self, batch: list[Outcome]) -> None:
-        """The last words of runs that are about to be finished: afterwards their lease is gone."""
-        if not self._noted:
-            return
-        ending = {outcome.lease.id for outcome in batch}
-        for run in [run for run in list(self._noted) if run.grant.spec.id in ending]:
-            self._noted.discard(run)
-            if run.context is None:
-                continue
-            try:
-                await self._store.note(run.grant.lease, *run.context._notes.take())
-            except StoreError as error:  # the outcome matters more
-                _log.warning("task %s: its last words could not be written: %s", run.grant.spec.id, error)
 
     # --- facts
 

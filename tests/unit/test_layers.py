@@ -19,7 +19,7 @@ PURE = {
 }  # fmt: skip
 WORKING = {
     "worker", "heart", "leader", "duties", "node", "client", "admin", "submission", "handlers", "handle", "task",
-    "outcomes", "views", "jobs", "lock", "periodic", "logs", "host", "executors",
+    "outcomes", "views", "jobs", "run", "notes", "deadlines", "lock", "periodic", "logs", "host", "executors",
 }  # fmt: skip
 TOP = {"scheduler", "sync", "testing", "cli", ""}
 SEAM = {"store.base", "store.hints"}  # what everybody may know of stores

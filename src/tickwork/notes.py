@@ -1,0 +1,75 @@
+"""Progress and log lines of running handlers, gathered and written a few times a second."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from tickwork.errors import StoreError
+from tickwork.model import Outcome
+from tickwork.run import Run
+from tickwork.store.base import Store
+
+INTERVAL = 0.25
+
+_log = logging.getLogger("tickwork.worker")
+
+
+class Notes:
+    def __init__(self, store: Store, on_lost: Callable[[Run], None]) -> None:
+        self._store = store
+        self._on_lost = on_lost
+        self._noted: set[Run] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def later(self, run: Run) -> None:
+        """Called by handlers, from any thread."""
+        if run not in self._noted and not run.ended:
+            self._noted.add(run)
+            self._loop.call_soon_threadsafe(self._arm)
+
+    def _arm(self) -> None:
+        if self._timer is None:
+            self._timer = self._loop.call_later(INTERVAL, self._send)
+
+    def _send(self) -> None:
+        self._timer = None
+        self._task = self._loop.create_task(self._flush(list(self._noted)))
+
+    async def _flush(self, runs: list[Run]) -> None:
+        for run in runs:
+            if run.ended and run.reason != "lost":
+                continue  # its last words go with its outcome
+            self._noted.discard(run)
+            if run.context is None or run.ended:
+                continue
+            value, text, lines = run.context._notes.take()
+            try:
+                if not await self._store.note(run.grant.lease, value, text, lines):
+                    self._on_lost(run)
+            except StoreError as error:
+                _log.warning("task %s: progress could not be written: %s", run.grant.spec.id, error)
+
+    async def last_words(self, batch: list[Outcome]) -> None:
+        """Of runs that are about to be finished: afterwards their lease is gone."""
+        if not self._noted:
+            return
+        ending = {outcome.lease.id for outcome in batch}
+        for run in [run for run in list(self._noted) if run.grant.spec.id in ending]:
+            self._noted.discard(run)
+            if run.context is None:
+                continue
+            try:
+                await self._store.note(run.grant.lease, *run.context._notes.take())
+            except StoreError as error:  # the outcome matters more
+                _log.warning("task %s: its last words could not be written: %s", run.grant.spec.id, error)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
