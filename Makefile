@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 4
 
-.PHONY: help demo test lint format types check bench cron-full crash-full chaos lock clean
+.PHONY: help demo test lint format types check bench bench-redis cron-full crash-full chaos lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -34,8 +34,11 @@ types: $(READY) ## mypy --strict over everything
 
 check: lint types test ## all that CI runs
 
-bench: $(READY) ## memory and SQLite against their peers, CPU per task beside wall time
-	@$(BIN)/python -m benchmarks $(ARGS)
+bench: $(READY) ## memory, SQLite and Redis against their peers, CPU per task beside wall time
+	@$(BIN)/python -m benchmarks --all $(ARGS)
+
+bench-redis: $(READY) ## Redis alone; makes an environment for each peer on first use
+	@$(BIN)/python -m benchmarks --redis $(ARGS)
 
 cron-full: $(READY) ## the daylight-saving property over every zone and expression
 	@$(BIN)/python -m tests.unit.cron_zones --full
