@@ -142,7 +142,7 @@ class Schedules:
             cron=cron,
             timezone=find_zone(options.get("timezone") or self._client.config.timezone).name,
             dst=_choice("dst", options.get("dst", "once"), ("once", "instant")),
-            task=replace(task, id="", nonce="", submitter=None),
+            task=replace(task, id="", nonce=""),
             enabled=_flag("enabled", options.get("enabled", True)),
             overlap=Overlap(_choice("overlap", options.get("overlap", Overlap.SKIP), tuple(Overlap))),
             misfire=Misfire(_choice("misfire", options.get("misfire", Misfire.LATEST), tuple(Misfire))),

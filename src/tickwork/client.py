@@ -53,21 +53,19 @@ __all__ = ["Client", "ScheduleInfo"]
 
 
 class Client:
-    def __init__(
-        self, open_store: Callable[[], Awaitable[Store]], registry: Registry, config: Config, client_id: str
-    ) -> None:
+    def __init__(self, open_store: Callable[[], Awaitable[Store]], registry: Registry, config: Config) -> None:
         self.open_store = open_store
         self.registry = registry
         self.types_are_known_here = False  # on memory:// no other process can know a type
-        self.configure(config, client_id)
+        self.configure(config)
         self.dlq = DeadLetters(self)
         self.schedules = Schedules(self)
         self.queues = Queues(self)
         self.events = Events(self)
 
-    def configure(self, config: Config, client_id: str) -> None:
+    def configure(self, config: Config) -> None:
         self.config = config
-        self._make = SpecMaker(self.registry, config, client_id).make
+        self._make = SpecMaker(self.registry, config).make
 
     # --- in
 

@@ -172,7 +172,6 @@ class Spec(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     run_after: Literal["success", "end"] = "success"  # `end`: a failed dependency does not cancel it
     schedule_id: str | None = None
     scheduled_at: int | None = None  # the tick of its schedule
-    submitter: str | None = None
 
     @property
     def band(self) -> Band:

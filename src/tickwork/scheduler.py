@@ -71,7 +71,7 @@ class Scheduler:
         self.config_file = config if isinstance(config, str | os.PathLike) else None
         self._clock = clock
         self.registry = Registry()
-        self._client = Client(self._open, self.registry, Config(), "")
+        self._client = Client(self._open, self.registry, Config())
         self._apply(_load({**given, **options}, config))
         self._opened = False
         self._bus = Bus()
@@ -104,7 +104,7 @@ class Scheduler:
         self._store: Store = make_store(self.url, config, self._clock, self._redis_client)
         self.url = self._store.url if self._redis_client is not None else self.url
         self._logger = config.logger or logging.getLogger("tickwork")
-        self._client.configure(config, self.id)
+        self._client.configure(config)
         self._client.types_are_known_here = self.url.startswith("memory:")
         if config.serializer != "json":
             self.set_serializer(config.serializer)

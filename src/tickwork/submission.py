@@ -81,10 +81,9 @@ def wanted_durability(options: Options) -> Durability | None:
 class SpecMaker:
     """Makes specs for one scheduler."""
 
-    def __init__(self, registry: Registry, config: Config, submitter: str) -> None:
+    def __init__(self, registry: Registry, config: Config) -> None:
         self._registry = registry
         self._config = config
-        self._submitter = submitter
 
     def make(self, type: str, payload: Any, given: TaskOptions, entry: Entry | None) -> Spec:
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -110,7 +109,6 @@ class SpecMaker:
             delay=delay,
             dedup_ttl=self._dedup_ttl(options) if "dedup_key" in fields else 0,
             key=self._key(options.get("key"), payload, entry),
-            submitter=self._submitter,
             **fields,
         )
 

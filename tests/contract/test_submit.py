@@ -66,7 +66,6 @@ async def test_what_was_asked_is_kept_to_the_last_field(bench: Bench) -> None:
         run_after="end",
         schedule_id="s",
         scheduled_at=5,
-        submitter="node-1",
     )
     await bench.store.submit([spec])
     assert (await bench.record("full:1@x")).spec == spec

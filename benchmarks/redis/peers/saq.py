@@ -8,7 +8,7 @@ from typing import Any
 
 import saq
 
-from benchmarks.redis.peers.common import FILLER, PATIENCE, AsyncPeer, nap, ran, setting
+from benchmarks.redis.peers.common import FILLER, AsyncPeer, nap, ran, setting
 
 
 async def noop(ctx: Any, *, number: int, filler: str) -> int:
@@ -37,9 +37,9 @@ class Saq(AsyncPeer):
     async def submit_at(self, number: int, at: float) -> Any:
         return await self.queue.enqueue("noop", number=number, filler=FILLER, scheduled=at)
 
-    async def result(self, handle: Any) -> int:
-        await handle.refresh(until_complete=PATIENCE)
-        value: int = handle.result
+    async def call(self, number: int) -> int:
+        """Not `enqueue` and `refresh(until_complete=...)`: that waits in vain for a job that ends in between."""
+        value: int = await self.queue.apply("noop", number=number, filler=FILLER)
         return value
 
     def work(self) -> None:

@@ -51,7 +51,6 @@ def ask(question: Callable[[Client], Awaitable[T]], *, create: bool = False) -> 
 async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
     from tickwork.client import Client
     from tickwork.handlers import Registry
-    from tickwork.ids import new_tail
     from tickwork.store.base import Store
     from tickwork.store.opening import make_store
 
@@ -65,7 +64,7 @@ async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
 
     await store.open()
     try:
-        return await question(Client(opened, Registry(), config, f"cli-{os.getpid()}-{new_tail()}"))
+        return await question(Client(opened, Registry(), config))
     finally:
         await store.close()
 

@@ -38,25 +38,25 @@ _NUMBERS = (6, 6, 6, 7, 6, 6, 6)  # seq, submitted_at, due_at, fence, started_at
 
 
 class Body(Struct, array_like=True, gc=False):
-    """The part of a spec that no script looks at."""
+    """The part of a spec that no script looks at. Most tasks have only its first fields, and are stored without the
+    rest."""
 
-    priority: int
     payload: bytes
+    priority: int
     serializer: str
-    at: int | None
-    delay: int
     max_retry: int | None
     timeout: float | None
-    retry: Backoff | None
-    dedup_ttl: int
-    key: str | None
-    tags: dict[str, str] | None
-    context: dict[str, Any] | None
-    executor: str | None
-    target: str | None
-    depends_on: tuple[str, ...] | None
-    scheduled_at: int | None
-    submitter: str | None
+    at: int | None = None
+    delay: int = 0
+    retry: Backoff | None = None
+    dedup_ttl: int = 0
+    key: str | None = None
+    tags: dict[str, str] = {}
+    context: dict[str, Any] = {}
+    executor: str | None = None
+    target: str | None = None
+    depends_on: tuple[str, ...] = ()
+    scheduled_at: int | None = None
 
 
 class Extras(Struct, array_like=True, gc=False):
@@ -117,13 +117,12 @@ _NO_EXTRAS = Extras()
 
 
 def pack_spec(spec: Spec) -> bytes:
-    body = _encode(
-        Body(
-            spec.priority, spec.payload, spec.serializer, spec.at, spec.delay, spec.max_retry, spec.timeout, spec.retry,
-            spec.dedup_ttl, spec.key, spec.tags or None, spec.context or None, spec.executor, spec.target,
-            spec.depends_on or None, spec.scheduled_at, spec.submitter,
-        )
+    usual = (spec.payload, spec.priority, spec.serializer, spec.max_retry, spec.timeout)
+    rare = (
+        spec.at, spec.delay, spec.retry, spec.dedup_ttl, spec.key, spec.tags, spec.context, spec.executor, spec.target,
+        spec.depends_on, spec.scheduled_at,
     )  # fmt: skip
+    body = _encode(usual + rare if any(rare) else usual)
     after = "e" if spec.run_after == "end" else "s"
     label = (
         f"{spec.type}\n{spec.queue}\n{int(spec.band)}\n{spec.nonce}\n{spec.schedule_id or ''}\n{after}\n"
@@ -168,15 +167,14 @@ def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
         dedup_key=dedup_key or None,
         dedup_ttl=body.dedup_ttl,
         key=body.key,
-        tags=body.tags or {},
-        context=body.context or {},
+        tags=body.tags,
+        context=body.context,
         executor=body.executor,
         target=body.target,
-        depends_on=body.depends_on or (),
+        depends_on=body.depends_on,
         run_after="end" if after == "e" else "success",
         schedule_id=schedule_id or None,
         scheduled_at=body.scheduled_at,
-        submitter=body.submitter,
     )
     return spec, state_at
 

@@ -100,7 +100,7 @@ end
 
 -- The value of a task as `records.py` reads it, with its new state.
 local function whole_value(task)
-  return string.sub(task.value, 1, task.offset) .. packed(task)
+  return string.sub(task.head, 1, task.offset) .. packed(task)
 end
 
 local function load_whole(id)
@@ -111,7 +111,7 @@ local function load_whole(id)
   local label, body = struct.unpack(LENGTHS, value)
   local offset = 6 + label + body
   local task = task_of(id, value, offset, value, offset + 1)
-  task.value = value
+  task.small = #value <= GLANCE
   return task
 end
 
@@ -144,10 +144,14 @@ local function start_all(want, taken)
   for i, task in ipairs(taken) do
     task.status, task.attempt, task.fence = RUNNING, task.attempt + 1, math.max(task.fence + 1, now * 1000)
     task.nonce, task.worker, task.started_at, task.finished_at = want.nonce, want.worker, now, 0
-    local state = packed(task)
-    call('SETRANGE', KEY .. 'task:' .. task.id, task.offset, state)
+    local value = whole_value(task)
+    if task.small then
+      call('SET', KEY .. 'task:' .. task.id, value)
+    else
+      call('SETRANGE', KEY .. 'task:' .. task.id, task.offset, string.sub(value, task.offset + 1))
+    end
     leases[2 * i - 1], leases[2 * i], ids[i] = lease_until, task.id, task.id
-    answer[2 * i], answer[2 * i + 1] = task.id, string.sub(task.value, 1, task.offset) .. state
+    answer[2 * i], answer[2 * i + 1] = task.id, value
     tell_task('task.claimed', task, '')
     if on_last_chance(task) then
       call('HSET', KEY .. 'chances', want.worker, task.id)

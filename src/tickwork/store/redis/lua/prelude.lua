@@ -36,6 +36,7 @@ end
 local LENGTHS = '>I2I4'
 local STATE = '>c1BBBBI4HI6I6I6I7I6I6I6Bc0Bc0I4c0'
 local GLANCE = 1023 -- most tasks are read whole; of a larger one, never the payload
+local ROOM = 256 -- behind the state of a larger one, so that it can grow in place: Redis doubles a string that grows
 
 local function task_of(id, head, offset, source, at)
   local status, cancel, tell, watched, place, attempt, losses, seq, submitted_at, due_at, fence, started_at, finished_at,
@@ -61,7 +62,9 @@ local function load(id)
   local label, body = struct.unpack(LENGTHS, head)
   local offset = 6 + label + body
   if #head <= GLANCE then
-    return task_of(id, head, offset, head, offset + 1)
+    local task = task_of(id, head, offset, head, offset + 1)
+    task.small = true
+    return task
   end
   if label > GLANCE - 6 then
     head = call('GETRANGE', key, 0, label + 5)
@@ -75,8 +78,13 @@ local function packed(task)
     #task.nonce, task.nonce, #task.worker, task.worker, #task.extras, task.extras)
 end
 
+-- A small task is written whole, which takes no more memory than it needs; of a large one only the state.
 local function save(task)
-  call('SETRANGE', KEY .. 'task:' .. task.id, task.offset, packed(task))
+  if task.small then
+    call('SET', KEY .. 'task:' .. task.id, string.sub(task.head, 1, task.offset) .. packed(task))
+  else
+    call('SETRANGE', KEY .. 'task:' .. task.id, task.offset, packed(task))
+  end
 end
 
 -- The lines of the label behind type, queue and band.

@@ -10,6 +10,11 @@ local position = positions(count) - 1
 local some_awaited = call('EXISTS', KEY .. 'awaited') == 1
 local delayed = {}
 
+local function value_of(spec, task)
+  local value = spec .. packed(task)
+  return #value <= GLANCE and value or value .. string.rep('\0', ROOM)
+end
+
 local function known(id, nonce)
   local task = load(id)
   if task then
@@ -100,7 +105,7 @@ local function create_with(task, spec, options)
     wait_for(task, waiting)
   end
   hold_dedup(task, options)
-  call('SET', KEY .. 'task:' .. task.id, spec .. packed(task))
+  call('SET', KEY .. 'task:' .. task.id, value_of(spec, task))
   return ''
 end
 
@@ -141,7 +146,7 @@ local function create(at)
   end
   local verdict
   if options == '' then
-    if not call('SET', KEY .. 'task:' .. task.id, ARGV[at + 2] .. packed(task), 'NX') then
+    if not call('SET', KEY .. 'task:' .. task.id, value_of(ARGV[at + 2], task), 'NX') then
       return known(task.id, ARGV[at + 1])
     end
     verdict = ''
