@@ -121,7 +121,7 @@ def _alive(pid: int) -> bool:
 def test_a_missing_server_skips_here_and_fails_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.devnull)
     monkeypatch.delenv("CI", raising=False)
-    monkeypatch.delenv("TICKWORK_REQUIRE_REDIS", raising=False)
+    monkeypatch.delenv("REQUIRE_REDIS", raising=False)
     assert binary("system") is None
     with pytest.raises(pytest.skip.Exception, match="install redis-server"):
         required_binary("system")

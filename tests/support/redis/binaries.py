@@ -55,7 +55,7 @@ def default_binary() -> Path:
 
 def missing(what: str) -> BaseException:
     """What to raise: a skip on a developer's machine, a failure where a skip would go unseen."""
-    if os.environ.get("CI") or os.environ.get("TICKWORK_REQUIRE_REDIS") == "1":
+    if os.environ.get("CI") or os.environ.get("REQUIRE_REDIS") == "1":
         return RuntimeError(what)
     return pytest.skip.Exception(what)
 
