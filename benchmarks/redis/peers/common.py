@@ -139,10 +139,6 @@ class AsyncPeer(Peer):
     async def result(self, handle: Any) -> int:
         raise NotImplementedError
 
-    async def call(self, number: int) -> int:
-        """Submit, and wait for the result."""
-        return await self.result(await self.submit(number))
-
 
 class SyncPeer(Peer):
     offers = frozenset({"one", "many", "drain.10", "latency", "delayed"})
@@ -273,7 +269,7 @@ async def _latency_async(peer: AsyncPeer, numbers: range) -> dict[str, list[floa
     for number in numbers:
         await asyncio.sleep(PAUSE)
         before = time.time()
-        value = await asyncio.wait_for(peer.call(number), PATIENCE)
+        value = await asyncio.wait_for(peer.result(await peer.submit(number)), PATIENCE)
         results.append(time.time() - before)
         starts.append(_started(number, before, value))
     return {"starts": starts, "results": results}

@@ -37,9 +37,15 @@ class Saq(AsyncPeer):
     async def submit_at(self, number: int, at: float) -> Any:
         return await self.queue.enqueue("noop", number=number, filler=FILLER, scheduled=at)
 
-    async def call(self, number: int) -> int:
-        """Not `enqueue` and `refresh(until_complete=...)`: that waits in vain for a job that ends in between."""
-        value: int = await self.queue.apply("noop", number=number, filler=FILLER)
+    async def result(self, handle: Any) -> int:
+        """`refresh` misses a job that ends while it begins to listen, so it looks again after a second; `apply` would
+        poll every half second."""
+        while not handle.completed:
+            try:
+                await handle.refresh(until_complete=1.0)
+            except TimeoutError:
+                await handle.refresh()
+        value: int = handle.result
         return value
 
     def work(self) -> None:

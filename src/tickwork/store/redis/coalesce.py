@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -26,24 +27,32 @@ Send = Callable[[str, list[Parcel], Durability], Awaitable[list[Receipt]]]
 
 
 class Coalescer:
-    """One queue for each event loop, prefix and durability; it is sent in the next round of the loop."""
+    """For each event loop, prefix and durability: one that comes alone goes at once; those that come while another is
+    under way are gathered, and go together in the next round of the loop."""
 
     def __init__(self, pack: Callable[[Spec], tuple[Any, ...]], send: Send) -> None:
         self._pack = pack
         self._send = send
-        self._sending: set[asyncio.Future[None]] = set()
+        self._under_way: Counter[Place] = Counter()
         self._waiting: dict[Place, list[tuple[Parcel, asyncio.Future[Receipt]]]] = {}
+        self._sending: set[asyncio.Future[None]] = set()
 
     async def submit(self, prefix: str, specs: list[Spec], durability: Durability) -> list[Receipt]:
         parcels = [Parcel(spec, self._pack(spec)) for spec in specs]
-        if len(parcels) == 1:
-            return [await self._join(parcels[0], prefix, durability)]
-        # One piece after the other: a later task may depend on an earlier one.
-        return [receipt for piece in pieces_of(parcels) for receipt in await self._send(prefix, piece, durability)]
-
-    def _join(self, parcel: Parcel, prefix: str, durability: Durability) -> asyncio.Future[Receipt]:
+        if len(parcels) != 1:
+            # One piece after the other: a later task may depend on an earlier one.
+            return [receipt for piece in pieces_of(parcels) for receipt in await self._send(prefix, piece, durability)]
         loop = asyncio.get_running_loop()
         place = (id(loop), prefix, durability)
+        if self._under_way[place]:
+            return [await self._join(parcels[0], place, loop)]
+        self._under_way[place] += 1
+        try:
+            return await self._send(prefix, parcels, durability)
+        finally:
+            self._under_way[place] -= 1
+
+    def _join(self, parcel: Parcel, place: Place, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Receipt]:
         queue = self._waiting.get(place)
         if queue is None:
             queue = self._waiting[place] = []
