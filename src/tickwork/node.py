@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import math
 import os
 import socket
 import time
@@ -25,6 +26,8 @@ from tickwork.store.hints import OUTBOX, RESET, SCHEDULES
 from tickwork.worker import Worker
 
 TAKE_BACK_MAX = 60.0
+STEP = 0.25
+LAST_WORDS = 2.0  # seconds, at a shutdown, for a store that may not answer
 
 _log = logging.getLogger("tickwork.node")
 
@@ -62,6 +65,7 @@ class Node:
         self.heart: Heart | None = None
         self.candidate = Candidate(store, node_id, config.leader_lease_ttl, config.leader_renew_interval, self._lead)
         self._tasks: list[asyncio.Task[None]] = []
+        self._hurry_until = math.inf
         self._pid_started = process_started(os.getpid())
 
     async def start(self) -> None:
@@ -99,7 +103,7 @@ class Node:
 
     async def stop(self, grace: float) -> None:
         """Stop claiming, wait for what runs, give back the rest, leave, resign."""
-        deadline = time.monotonic() + grace
+        deadline = time.monotonic() + grace + 1.0
         working = [task for task in self._tasks if task.get_name().startswith("worker ")]
         for task in self._tasks:
             if task not in working:
@@ -107,22 +111,32 @@ class Node:
         # A second is kept back to hand in what is left, so that the whole stays within the grace.
         await asyncio.gather(*(worker.stop(max(grace - 1.0, grace / 2)) for worker in self.workers))
         if working:
-            await asyncio.wait(working, timeout=max(deadline - time.monotonic(), 0) + 1.0)
+            await asyncio.wait(working, timeout=LAST_WORDS)  # one that only waits for the store has nothing to hand in
+        while any(worker.has_outcomes for worker in self.workers) and time.monotonic() < min(
+            deadline, self._hurry_until
+        ):
+            await asyncio.wait(working, timeout=STEP)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.candidate.resign()
         if self.heart is not None:
             await self.heart.stop()
         for worker in self.workers:
             await worker.close()
-            try:
-                await self._store.leave(worker.id)
-            except StoreError as error:  # it counts as lost when its lease is over
-                _log.warning("worker %s could not say that it leaves: %s", worker.id, error)
+        try:
+            async with asyncio.timeout(LAST_WORDS):  # a store that cannot be reached must not hold up the end
+                await self._say_goodbye()
+        except (StoreError, TimeoutError) as error:  # the leases will run out by themselves
+            _log.warning("this node could not say that it leaves: %s", str(error) or "the store does not answer")
+
+    async def _say_goodbye(self) -> None:
+        await self.candidate.resign()
+        for worker in self.workers:
+            await self._store.leave(worker.id)
 
     def hurry(self) -> None:
-        """Do not wait for what runs: give it back now."""
+        """Do not wait for what runs: give it back now, if the store takes it at once."""
+        self._hurry_until = min(self._hurry_until, time.monotonic() + LAST_WORDS)
         for worker in self.workers:
             worker.release_all()
 

@@ -98,17 +98,19 @@ def finish(record: Record, outcome: Outcome, now: int, policy: Policy) -> Fact:
             return _to_front(record, Fact.TASK_RELEASED)
 
 
-def expire(record: Record, now: int, policy: Policy, why: str) -> Fact:
-    """Its worker is gone. The attempt is given back; the fence moves on, so that a late finish is refused."""
+def expire(record: Record, now: int, policy: Policy, why: str, alive: bool = False) -> Fact:
+    """Its worker is gone. The attempt is given back; the fence moves on, so that a late finish is refused. A worker
+    that is alive and has let go of the task was cut off: no loss, since nothing has died of it."""
     record.attempt -= 1
-    record.losses += 1
+    record.losses += 0 if alive else 1
     record.lease_until = 0
     record.fence += 1
     record.nonce = ""
     if record.cancel:
         return cancel(record, now, record.message)
-    record.last_error = f"worker {record.worker_id} was lost ({why})"
-    if record.losses >= policy.max_losses:
+    fate = "was cut off" if alive else "was lost"
+    record.last_error = f"worker {record.worker_id} {fate} ({why})"
+    if not alive and record.losses >= policy.max_losses:
         record.last_error += f"; set aside after {record.losses} lost workers"
         return _die(record, now, policy)
     return _to_front(record, Fact.TASK_LOST)

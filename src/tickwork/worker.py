@@ -144,6 +144,10 @@ class Worker:
     def leaked(self) -> int:
         return len(self.abandoned) + self._executor.leaked
 
+    @property
+    def has_outcomes(self) -> bool:
+        return bool(self._outcomes or self._sending)
+
     def leases(self) -> list[Lease]:
         """What the heart must renew; called from its thread."""
         ended = [outcome.lease for outcome in (*self._sending, *self._outcomes)]  # but the store does not know yet
@@ -357,6 +361,8 @@ class Worker:
             run = self.running.get(lease.id)
             if answer == "held" or run is None or run.grant.lease != lease:
                 continue
+            if answer == "lost":
+                _log.warning("task %s is not ours any more: its handler is told to stop", lease.id)
             self._stop_run(run, "cancel" if answer == "cancel" else "lost")
         self.check_leaks()
 

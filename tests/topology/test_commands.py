@@ -152,7 +152,24 @@ async def test_a_healthy_redis(server: RedisServer) -> None:
         assert "redis://:***@" in text
 
 
+async def test_looking_at_a_namespace_that_is_not_there_does_not_make_it(server: RedisServer) -> None:
+    for command in ("stats", "doctor", "workers", "tasks"):
+        result = await off_loop(command)
+        assert result.exit_code == 3
+        assert f"has no namespace {NAMESPACE!r} of Tickwork" in result.output
+    assert server.command("DBSIZE") == 0
+
+
+async def test_the_command_line_finds_out_the_partitions(server: RedisServer) -> None:
+    async with running(server.url, partitions=4) as app:
+        await app.submit("add", {"a": 1, "b": 2}, delay=3600)
+        result = await off_loop("stats", "--json")
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["tasks"]["pending"] == 1
+
+
 async def test_an_evicting_redis(server: RedisServer) -> None:
+    await off_loop("submit", "job")
     server.command("CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
     result = await off_loop("doctor")
     assert result.exit_code == 3
@@ -163,6 +180,7 @@ async def test_an_evicting_redis(server: RedisServer) -> None:
 
 
 async def test_a_redis_that_is_nearly_full(server: RedisServer) -> None:
+    await off_loop("submit", "job")
     server.command("CONFIG", "SET", "maxmemory", int(server.info("memory")["used_memory"]) + 100_000)
     try:
         result = await off_loop("doctor", "--json")
@@ -184,7 +202,7 @@ async def test_a_broken_index_is_found_and_mended(server: RedisServer) -> None:
         result = await off_loop("doctor", "--mend", "--json")
         assert result.exit_code == 0, result.output
         found = findings(result)
-        assert sum(text.startswith("mended: task ") for text in found["warning"]) == 3
+        assert sum(text.startswith("found and put right: task ") for text in found["warning"]) == 3
         assert has(found["ok"], "the audit of 3 tasks found nothing")
         assert (await off_loop("doctor")).exit_code == 0
         assert server.command("ZCARD", f"{root}delayed") == 3

@@ -89,7 +89,7 @@ async def test_an_unknown_user(server: RedisServer) -> None:
 async def test_a_wrong_database(server: RedisServer) -> None:
     error = await refusal(server.url.removesuffix("/0") + "/99", patience=15)
     assert not isinstance(error, StoreUnavailable)
-    assert "refused SELECT: ERR DB index is out of range" in str(error)
+    assert "refused SELECT on a new connection: ERR DB index is out of range" in str(error)
 
 
 async def test_a_server_that_is_too_old(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:

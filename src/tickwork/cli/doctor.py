@@ -64,7 +64,11 @@ def doctor_command(mend: bool) -> None:
     """
     mended = ask(_mend) if mend else []
     patient = ask(_examine)
-    findings = [*check_installation(), *patient.store, *(Finding("warning", f"mended: {line}") for line in mended)]
+    findings = [
+        *check_installation(),
+        *patient.store,
+        *(Finding("warning", f"found and put right: {line}") for line in mended),
+    ]
     findings += check_patient(patient)
     problems = sum(finding.level == "problem" for finding in findings)
     if output.as_json():

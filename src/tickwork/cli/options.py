@@ -36,7 +36,7 @@ def _global(*names: str, callback: Callable[..., None] = _keep, **attributes: An
 
 
 _GLOBAL: tuple[Callable[[Any], Any], ...] = (
-    _global("--store", metavar="URL", help="sqlite:///FILE, or memory:// for up and bench."),
+    _global("--store", metavar="URL", help="sqlite:///FILE, redis://HOST/DB, or memory:// for up and bench."),
     _global("--namespace", metavar="NAME", help="One of several worlds in a store."),
     _global("--config", metavar="FILE", help="A YAML file of options."),
     _global("--json", is_flag=True, help="Print JSON."),

@@ -13,7 +13,7 @@ from tickwork.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from tickwork.client import Client
-    from tickwork.config import Loaded
+    from tickwork.config import Config, Loaded
 
 T = TypeVar("T")
 
@@ -57,6 +57,8 @@ async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
     config = settings().config
     url = config.store or DEFAULT_STORE
     check_store(url, config.namespace, create)
+    if url.startswith("redis"):
+        config = await _meet(url, config, create)
     store: Store = make_store(url, config, patience=PATIENCE)
 
     async def opened() -> Store:
@@ -67,6 +69,23 @@ async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
         return await question(Client(opened, Registry(), config))
     finally:
         await store.close()
+
+
+async def _meet(url: str, config: Config, create: bool) -> Config:
+    """A namespace of a Redis says itself how many partitions it has; one that is not there is not made by looking."""
+    from msgspec.structs import replace
+
+    from tickwork.store.redis.server import stored_partitions
+    from tickwork.store.redis.target import parse
+
+    target = parse(url)
+    partitions = await stored_partitions(target, config.namespace, PATIENCE)
+    if partitions is None and not create:
+        raise StoreError(
+            f"Redis at {target.url} has no namespace {config.namespace!r} of Tickwork; name one with --namespace or "
+            "TICKWORK_NAMESPACE, or start one with `tickwork up MODULE:APP`"
+        )
+    return replace(config, partitions=partitions or config.partitions)
 
 
 def check_store(url: str, namespace: str, create: bool = False) -> None:

@@ -179,6 +179,7 @@ class Store(Protocol):
     async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
         """Take back tasks whose lease ran out, and all of the workers in `gone`, which the caller knows to be dead (a
         leader among them is deposed).
+        A task whose worker is a member all the same was let go of, and counts no loss.
         Expired leases are left alone for one lease after the store was out of touch (see `rules.pulse`). The oldest
         lease goes first, ties by id; `lost_workers` is sorted."""
 

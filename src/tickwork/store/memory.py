@@ -249,7 +249,7 @@ class MemoryStore(Operators):
 
     def _expire(self, record: Record, now: int, why: str) -> str:
         self._leave(record)
-        fact = transitions.expire(record, now, self.policy, why)
+        fact = transitions.expire(record, now, self.policy, why, self._alive(record.worker_id, now))
         self._settle(record, now, fact, record.last_error or "")
         return record.id
 

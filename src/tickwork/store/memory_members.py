@@ -226,6 +226,10 @@ class Members(Schedules):
                 self._depose(now, self._workers[worker_id].node)
         return lost
 
+    def _alive(self, worker_id: str | None, now: int) -> bool:
+        worker = self._workers.get(worker_id or "")
+        return worker is not None and worker.lost_at is None and worker.expires_at > now
+
     def _depose(self, now: int, node: str) -> None:
         """A node whose process is known to be gone leads no more: nobody need wait for its lease."""
         if self._leader is not None and self._leader.id == node and self._leader.until > now:

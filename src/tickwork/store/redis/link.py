@@ -237,4 +237,4 @@ async def _introduce(link: Link, access: Access) -> None:
         if isinstance(reply, hiredis.ReplyError):
             if str(reply).startswith(("LOADING", "MASTERDOWN", "ERR max number of clients")):
                 raise LinkLost(str(reply))
-            raise StoreError(f"Redis refused {command[0]}: {reply}")
+            raise StoreError(f"Redis refused {command[0]} on a new connection: {reply}")

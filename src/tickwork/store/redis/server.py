@@ -9,7 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from tickwork.errors import StoreError
+from tickwork.store.redis.keys import Layout
 from tickwork.store.redis.link import LinkLost, pack
+from tickwork.store.redis.target import Target
 from tickwork.store.redis.wire import Wire
 
 OLDEST = (6, 2)
@@ -77,3 +79,14 @@ async def setting(wire: Wire, key: str, name: str) -> str | None:
     except (StoreError, LinkLost):
         return None
     return reply[1].decode() if isinstance(reply, list) and len(reply) == 2 else None
+
+
+async def stored_partitions(target: Target, namespace: str, patience: float) -> int | None:
+    """How many partitions a namespace has, None when there is no such namespace."""
+    key = f"{Layout(namespace).root}meta"
+    wire = Wire(target, 1, patience)
+    try:
+        stored = await wire.call(key, "HGET", key, "partitions")
+    finally:
+        await wire.close()
+    return None if stored is None else int(stored)

@@ -150,8 +150,10 @@ class Wire:
             raise StoreFull(
                 f"Redis at {self.target.url} is full (maxmemory): it takes nothing new until tasks are removed"
             )
-        if word in _DENIED:
+        if word == "NOPERM":
             raise StoreError(f"Redis at {self.target.url} refused: {text}. `tickwork acl` prints the rights it needs")
+        if word in _DENIED:
+            raise StoreError(f"Redis at {self.target.url} refused: {text} Give user and password in the URL")
         return None
 
     def _redirect(self, problem: str, slot: int) -> Address | None:

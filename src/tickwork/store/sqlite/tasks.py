@@ -331,7 +331,10 @@ class Tasks:
         return Reclaimed(taken, lost_workers)
 
     def _expire(self, record: Record, now: int, why: str) -> str:
-        fact = transitions.expire(record, now, self.tx.policy, why)
+        alive = self.tx.one(
+            "SELECT 1 FROM @workers WHERE id = ? AND lost_at IS NULL AND expires_at > ?", (record.worker_id, now)
+        )
+        fact = transitions.expire(record, now, self.tx.policy, why, alive is not None)
         self._settle(record, now, fact, record.last_error or "")
         return record.id
 

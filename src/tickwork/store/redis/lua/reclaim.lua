@@ -12,15 +12,23 @@ end
 local lost = lose_workers(hold_until, gone)
 local taken = {}
 
+-- A worker that lives and has let go of a task was cut off: that is no loss.
+local function is_alive(worker)
+  local expires_at = call('ZSCORE', KEY .. 'workers:online', worker)
+  return expires_at and tonumber(expires_at) > now
+end
+
 local function expire(task, reason)
+  local alive = is_alive(task.worker)
   leave(task)
-  task.attempt, task.losses, task.fence, task.nonce = task.attempt - 1, task.losses + 1, task.fence + 1, ''
+  task.attempt, task.fence, task.nonce = task.attempt - 1, task.fence + 1, ''
+  task.losses = task.losses + (alive and 0 or 1)
   local extras = extras_of(task)
   if task.cancel == 1 then
     cancel(task, extras, extras[MESSAGE], extras[ERROR])
   else
-    extras[ERROR] = 'worker ' .. task.worker .. ' was lost (' .. reason .. ')'
-    if task.losses >= POLICY.max_losses then
+    extras[ERROR] = 'worker ' .. task.worker .. (alive and ' was cut off (' or ' was lost (') .. reason .. ')'
+    if not alive and task.losses >= POLICY.max_losses then
       extras[ERROR] = extras[ERROR] .. '; set aside after ' .. task.losses .. ' lost workers'
       die(task, extras)
     else
