@@ -56,7 +56,7 @@ MUTANTS = {
         "exists",
     ),
     "losses not counted": Mutant(
-        "reclaim", "task.losses + 1", "task.losses", f"{WORKERS} -k killed", "unexplained_reruns", slow=True
+        "reclaim", "(alive and 0 or 1)", "0", f"{WORKERS} -k killed", "unexplained_reruns", slow=True
     ),
     "losses without end": Mutant(
         "reclaim", "task.losses >= POLICY.max_losses", "false", f"{WORKERS} -k poison", "to be set aside", slow=True

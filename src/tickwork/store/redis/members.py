@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -31,6 +31,10 @@ Change = Callable[[Schedule | None], tuple[Schedule | None, Facts] | None]
 
 
 class Members(Core):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._due: dict[str, bytes] = {}
+
     # --- schedules
 
     async def _swap(self, schedule_id: str, change: Change, seen: bytes | None = None) -> Schedule | None:
@@ -89,7 +93,9 @@ class Members(Core):
     async def due_schedules(self, limit: int) -> tuple[list[Schedule], int | None]:
         now, later, *blobs = await self.run("due", self.layout.root, limit)
         self._skew = now - time.monotonic_ns() // 1_000_000
-        return [_schedule(blob) for blob in blobs], None if later < 0 else later
+        due = [_schedule(blob) for blob in blobs]
+        self._due = {schedule.id: blob for schedule, blob in zip(due, blobs, strict=True)}
+        return due, None if later < 0 else later
 
     async def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
         done = False
@@ -99,7 +105,7 @@ class Members(Core):
             done = old is not None and old.next_at == seen
             return (advanced(old, step), advance_facts(step)) if old is not None and done else None
 
-        await self._swap(schedule_id, move)
+        await self._swap(schedule_id, move, self._due.pop(schedule_id, None))  # as it was read a moment ago
         return done
 
     async def set_schedule(
