@@ -6,15 +6,13 @@ from typing import Literal
 
 from tickwork import transitions
 from tickwork.events import Fact
-from tickwork.model import DELAYED, ENDS, Band, Lease, Outcome, Place, Record, Spec, Status
+from tickwork.model import ENDS, Band, Lease, Outcome, Place, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Verdict
-from tickwork.store.hints import CONTROL, OUTBOX, WORK
-from tickwork.store.rules import LOST_WORKER_KEPT, PARK_MAX, Budget, detail_of, grant, last_chance, met, warn_dropped
-from tickwork.store.sqlite.locks import prune_locks
+from tickwork.store.hints import WORK
+from tickwork.store.rules import PARK_MAX, Budget, detail_of, grant, last_chance, met
 from tickwork.store.sqlite.members import lose_workers
-from tickwork.store.sqlite.rows import Rows
-from tickwork.store.sqlite.schema import IN_DELAYED, IN_ENDS
-from tickwork.store.sqlite.session import Writer
+from tickwork.store.sqlite.operators import Operators
+from tickwork.store.sqlite.schema import IN_DELAYED
 
 
 def _turn(record: Record, rank: int) -> tuple[int, ...]:
@@ -22,72 +20,7 @@ def _turn(record: Record, rank: int) -> tuple[int, ...]:
     return record.spec.band, rank, record.place, record.position
 
 
-class Tasks:
-    def __init__(self, tx: Writer) -> None:
-        self.tx = tx
-        self.rows = Rows(tx)
-
-    def now(self) -> int:
-        return self.tx.clock.now()
-
-    # --- going home
-
-    def _place(self, record: Record) -> None:
-        """Lanes and ends are kept in the order of coming; every other home is an index that follows the status."""
-        if record.status is Status.READY or record.status in ENDS:
-            self.tx.state.position += 1
-            record.position = self.tx.state.position
-
-    def _settle(self, record: Record, now: int, fact: Fact, detail: str = "", save: bool = True) -> None:
-        """A changed record goes home; what an end brings with it happens here."""
-        self._place(record)
-        if save:
-            self.rows.save((record,))
-        self.tx.tell_task(now, fact, record, detail)
-        if record.status in ENDS:
-            self._ended(record, now)
-
-    def _ended(self, record: Record, now: int) -> None:
-        self.tx.state.ends += 1
-        if record.spec.schedule_id is not None or self._has_dependants(record.id):
-            self._to_outbox(record)
-        if record.status is Status.CANCELLED:
-            self._free_dedup(record)
-            self.tx.run("DELETE FROM @waits WHERE dependant = ?", (record.id,))
-        self.tx.ended(record.id)
-        if record.status is Status.DEAD:
-            self._bound_dead(now)
-
-    def _free_dedup(self, record: Record) -> None:
-        """Its own key only: one of an earlier task of this id lives on."""
-        if record.spec.dedup_key is not None:
-            self.tx.run("DELETE FROM @dedup WHERE key = ? AND id = ?", (record.spec.dedup_key, record.id))
-
-    def _has_dependants(self, task_id: str) -> bool:
-        return self.tx.waits and self.tx.one("SELECT 1 FROM @waits WHERE upstream = ?", (task_id,)) is not None
-
-    def _to_outbox(self, record: Record) -> None:
-        self.tx.run(
-            "INSERT INTO @outbox (id, status, schedule_id) VALUES (?, ?, ?) ON CONFLICT (id) "
-            "DO UPDATE SET status = excluded.status, schedule_id = excluded.schedule_id",  # it keeps its turn
-            (record.id, record.status.value, record.spec.schedule_id),
-        )
-        self.tx.notify(OUTBOX)
-
-    def _bound_dead(self, now: int) -> None:
-        dead = self.tx.one(f"SELECT count(*) FROM @tasks WHERE {IN_ENDS} AND status = 'dead'")[0]
-        excess = dead - self.tx.policy.dlq_max
-        if excess > 0:
-            for oldest in self.rows.where(f"{IN_ENDS} AND status = 'dead' ORDER BY position LIMIT ?", (excess,)):
-                self.tx.state.dropped += 1
-                self.tx.tell_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
-                warn_dropped(oldest)
-                self._forget(oldest)
-
-    def _forget(self, record: Record) -> None:
-        self.tx.state.ends -= 1
-        self.rows.delete([record.seq])
-
+class Tasks(Operators):
     # --- in
 
     def submit(self, specs: list[Spec]) -> list[Receipt]:
@@ -354,79 +287,3 @@ class Tasks:
             "DELETE FROM @outbox WHERE id = ? AND NOT EXISTS (SELECT 1 FROM @waits WHERE upstream = @outbox.id)",
             [(task_id,) for task_id in ids],
         )
-
-    # --- operators
-
-    def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
-        record = self.rows.get(task_id)
-        if record is None:
-            return None
-        found, now = record.status, self.now()
-        if found is Status.RUNNING and force:
-            self.tx.tell_task(now, transitions.ask_cancel(record, reason), record, reason)
-            self.rows.save((record,))
-            self.tx.notify(CONTROL)
-        elif found is not Status.RUNNING and not found.ended:
-            self._settle(record, now, transitions.cancel(record, now, reason), reason)
-        return found
-
-    def run_now(self, task_id: str) -> Status | None:
-        record = self.rows.get(task_id)
-        if record is None:
-            return None
-        found = record.status
-        if found in DELAYED:
-            self._settle(record, self.now(), transitions.run_now(record))
-            self.tx.notify(WORK)
-        return found
-
-    def retry(self, task_id: str, only: Status | None = None) -> Status | None:
-        record = self.rows.get(task_id)
-        if record is None:
-            return None
-        found = record.status
-        if found.ended and only in (None, found):
-            self.tx.state.ends -= 1
-            self.tx.run("DELETE FROM @outbox WHERE id = ?", (task_id,))
-            self._settle(record, self.now(), transitions.retry(record))
-            self.tx.notify(WORK)
-        return found
-
-    def delete(self, task_id: str, only: Status | None = None) -> Status | None:
-        record = self.rows.get(task_id)
-        if record is None:
-            return None
-        if record.status.ended and only in (None, record.status):
-            self.tx.tell_task(self.now(), Fact.TASK_DELETED, record)
-            self._free_dedup(record)
-            self._forget(record)
-        return record.status
-
-    def prune(self, limit: int) -> int:
-        now, policy = self.now(), self.tx.policy
-        self.tx.run("DELETE FROM @dedup WHERE key IN (SELECT key FROM @dedup WHERE until <= ? LIMIT ?)", (now, limit))
-        prune_locks(self.tx, now, limit)
-        excess = self.tx.state.ends - policy.retention_max
-        oldest = sorted(end for status in ENDS for end in self._oldest(status, limit))[:limit]
-        pruned: list[int] = []
-        for _, finished_at, seq in oldest:
-            if finished_at > now - policy.retention and len(pruned) >= excess:
-                break
-            pruned.append(seq)
-        self.tx.state.ends -= len(pruned)
-        self.rows.delete(pruned)
-        self._prune_workers(now)
-        return len(pruned)
-
-    def _oldest(self, status: Status, limit: int) -> list[tuple[int, int, int]]:
-        """Position, end and number of those that nobody waits to be told of."""
-        return self.tx.all(
-            f"SELECT position, finished_at, seq FROM @tasks WHERE {IN_ENDS} AND status = ? "
-            "AND id NOT IN (SELECT id FROM @outbox) ORDER BY position LIMIT ?",
-            (status.value, limit),
-        )
-
-    def _prune_workers(self, now: int) -> None:
-        lost = (now - LOST_WORKER_KEPT,)
-        self.tx.run("DELETE FROM @claims WHERE worker_id IN (SELECT id FROM @workers WHERE lost_at <= ?)", lost)
-        self.tx.run("DELETE FROM @workers WHERE lost_at <= ?", lost)

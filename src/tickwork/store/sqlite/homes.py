@@ -1,0 +1,76 @@
+"""Where changed tasks go in a SQLite file, and what their end brings with it. Homes are indexes over the status."""
+
+from __future__ import annotations
+
+from tickwork.events import Fact
+from tickwork.model import ENDS, Record, Status
+from tickwork.store.hints import OUTBOX
+from tickwork.store.rules import warn_dropped
+from tickwork.store.sqlite.rows import Rows
+from tickwork.store.sqlite.schema import IN_ENDS
+from tickwork.store.sqlite.session import Writer
+
+
+class Homes:
+    def __init__(self, tx: Writer) -> None:
+        self.tx = tx
+        self.rows = Rows(tx)
+
+    def now(self) -> int:
+        return self.tx.clock.now()
+
+    def _place(self, record: Record) -> None:
+        """Lanes and ends are kept in the order of coming; every other home is an index that follows the status."""
+        if record.status is Status.READY or record.status in ENDS:
+            self.tx.state.position += 1
+            record.position = self.tx.state.position
+
+    def _settle(self, record: Record, now: int, fact: Fact, detail: str = "", save: bool = True) -> None:
+        """A changed record goes home; what an end brings with it happens here."""
+        self._place(record)
+        if save:
+            self.rows.save((record,))
+        self.tx.tell_task(now, fact, record, detail)
+        if record.status in ENDS:
+            self._ended(record, now)
+
+    def _ended(self, record: Record, now: int) -> None:
+        self.tx.state.ends += 1
+        if record.spec.schedule_id is not None or self._has_dependants(record.id):
+            self._to_outbox(record)
+        if record.status is Status.CANCELLED:
+            self._free_dedup(record)
+            self.tx.run("DELETE FROM @waits WHERE dependant = ?", (record.id,))
+        self.tx.ended(record.id)
+        if record.status is Status.DEAD:
+            self._bound_dead(now)
+
+    def _free_dedup(self, record: Record) -> None:
+        """Its own key only: one of an earlier task of this id lives on."""
+        if record.spec.dedup_key is not None:
+            self.tx.run("DELETE FROM @dedup WHERE key = ? AND id = ?", (record.spec.dedup_key, record.id))
+
+    def _has_dependants(self, task_id: str) -> bool:
+        return self.tx.waits and self.tx.one("SELECT 1 FROM @waits WHERE upstream = ?", (task_id,)) is not None
+
+    def _to_outbox(self, record: Record) -> None:
+        self.tx.run(
+            "INSERT INTO @outbox (id, status, schedule_id) VALUES (?, ?, ?) ON CONFLICT (id) "
+            "DO UPDATE SET status = excluded.status, schedule_id = excluded.schedule_id",  # it keeps its turn
+            (record.id, record.status.value, record.spec.schedule_id),
+        )
+        self.tx.notify(OUTBOX)
+
+    def _bound_dead(self, now: int) -> None:
+        dead = self.tx.one(f"SELECT count(*) FROM @tasks WHERE {IN_ENDS} AND status = 'dead'")[0]
+        excess = dead - self.tx.policy.dlq_max
+        if excess > 0:
+            for oldest in self.rows.where(f"{IN_ENDS} AND status = 'dead' ORDER BY position LIMIT ?", (excess,)):
+                self.tx.state.dropped += 1
+                self.tx.tell_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
+                warn_dropped(oldest)
+                self._forget(oldest)
+
+    def _forget(self, record: Record) -> None:
+        self.tx.state.ends -= 1
+        self.rows.delete([record.seq])

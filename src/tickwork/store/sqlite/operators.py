@@ -1,0 +1,88 @@
+"""What operators may do with tasks in a SQLite file. Runs on the writer's thread, inside its transaction."""
+
+from __future__ import annotations
+
+from tickwork import transitions
+from tickwork.events import Fact
+from tickwork.model import DELAYED, ENDS, Status
+from tickwork.store.hints import CONTROL, WORK
+from tickwork.store.rules import LOST_WORKER_KEPT
+from tickwork.store.sqlite.homes import Homes
+from tickwork.store.sqlite.locks import prune_locks
+from tickwork.store.sqlite.schema import IN_ENDS
+
+
+class Operators(Homes):
+    def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
+        record = self.rows.get(task_id)
+        if record is None:
+            return None
+        found, now = record.status, self.now()
+        if found is Status.RUNNING and force:
+            self.tx.tell_task(now, transitions.ask_cancel(record, reason), record, reason)
+            self.rows.save((record,))
+            self.tx.notify(CONTROL)
+        elif found is not Status.RUNNING and not found.ended:
+            self._settle(record, now, transitions.cancel(record, now, reason), reason)
+        return found
+
+    def run_now(self, task_id: str) -> Status | None:
+        record = self.rows.get(task_id)
+        if record is None:
+            return None
+        found = record.status
+        if found in DELAYED:
+            self._settle(record, self.now(), transitions.run_now(record))
+            self.tx.notify(WORK)
+        return found
+
+    def retry(self, task_id: str, only: Status | None = None) -> Status | None:
+        record = self.rows.get(task_id)
+        if record is None:
+            return None
+        found = record.status
+        if found.ended and only in (None, found):
+            self.tx.state.ends -= 1
+            self.tx.run("DELETE FROM @outbox WHERE id = ?", (task_id,))
+            self._settle(record, self.now(), transitions.retry(record))
+            self.tx.notify(WORK)
+        return found
+
+    def delete(self, task_id: str, only: Status | None = None) -> Status | None:
+        record = self.rows.get(task_id)
+        if record is None:
+            return None
+        if record.status.ended and only in (None, record.status):
+            self.tx.tell_task(self.now(), Fact.TASK_DELETED, record)
+            self._free_dedup(record)
+            self._forget(record)
+        return record.status
+
+    def prune(self, limit: int) -> int:
+        now, policy = self.now(), self.tx.policy
+        self.tx.run("DELETE FROM @dedup WHERE key IN (SELECT key FROM @dedup WHERE until <= ? LIMIT ?)", (now, limit))
+        prune_locks(self.tx, now, limit)
+        excess = self.tx.state.ends - policy.retention_max
+        oldest = sorted(end for status in ENDS for end in self._oldest(status, limit))[:limit]
+        pruned: list[int] = []
+        for _, finished_at, seq in oldest:
+            if finished_at > now - policy.retention and len(pruned) >= excess:
+                break
+            pruned.append(seq)
+        self.tx.state.ends -= len(pruned)
+        self.rows.delete(pruned)
+        self._prune_workers(now)
+        return len(pruned)
+
+    def _oldest(self, status: Status, limit: int) -> list[tuple[int, int, int]]:
+        """Position, end and number of those that nobody waits to be told of."""
+        return self.tx.all(
+            f"SELECT position, finished_at, seq FROM @tasks WHERE {IN_ENDS} AND status = ? "
+            "AND id NOT IN (SELECT id FROM @outbox) ORDER BY position LIMIT ?",
+            (status.value, limit),
+        )
+
+    def _prune_workers(self, now: int) -> None:
+        lost = (now - LOST_WORKER_KEPT,)
+        self.tx.run("DELETE FROM @claims WHERE worker_id IN (SELECT id FROM @workers WHERE lost_at <= ?)", lost)
+        self.tx.run("DELETE FROM @workers WHERE lost_at <= ?", lost)
