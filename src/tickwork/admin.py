@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
@@ -11,7 +13,7 @@ from msgspec.structs import replace
 
 from tickwork import duties
 from tickwork.cron_zone import find_zone
-from tickwork.errors import ConfigError, ScheduleNotFound, TaskExists, TaskNotFound
+from tickwork.errors import ConfigError, ScheduleNotFound, StoreUnavailable, TaskExists, TaskNotFound
 from tickwork.events import Event, Fact
 from tickwork.ids import new_tail
 from tickwork.model import (
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from tickwork.client import Client
 
 EVENT_BATCH = 500
+
+
+_log = logging.getLogger("tickwork.client")
 
 
 class DeadLetters:
@@ -314,7 +319,12 @@ class Events:
         seen = await store.last_event() if after is None else after
         with store.hint(EVENTS) as hint:
             while True:
-                found, dropped = await store.events(seen, EVENT_BATCH)
+                try:
+                    found, dropped = await store.events(seen, EVENT_BATCH)
+                except StoreUnavailable as error:  # it goes on where it was when the store is back
+                    _log.warning("events cannot be read now, trying again: %s", error)
+                    await asyncio.sleep(1.0)
+                    continue
                 if dropped > seen:
                     missed = dropped - seen
                     yield Event(dropped, store.now(), Fact.LOG_MISSED, "", detail=f"{missed} events")

@@ -9,7 +9,18 @@ from typing import Literal
 
 import pytest
 
-from tests.faults.server_faults import NAMESPACE, Crew, Figures, Scale, crew, ends_of, off_loop, records_of, show
+from tests.faults.server_faults import (
+    NAMESPACE,
+    Crew,
+    Figures,
+    Scale,
+    crew,
+    ends_of,
+    lenient,
+    off_loop,
+    records_of,
+    show,
+)
 from tests.support.redis import Cluster, RedisServer, SentinelGroup, required_binary
 
 pytestmark = pytest.mark.timeout(120)
@@ -93,7 +104,7 @@ async def _judge_failover(team: Crew, over_at: float, durability: str) -> Figure
 async def test_a_lost_master_costs_callers_only_time(blow: Blow) -> None:
     figures = await sentinel(SEED, "short", blow)
     show(f"sentinel {blow}", SEED, figures)
-    assert figures["resumed"] < 1.0, f"work resumed {figures['resumed']:.2f} s after the promotion"
+    assert figures["resumed"] < lenient(1.0), f"work resumed {figures['resumed']:.2f} s after the promotion"
 
 
 async def test_what_is_replicated_outlives_the_master() -> None:
@@ -140,7 +151,7 @@ async def cluster_master_killed(seed: int, scale: Scale) -> Figures:
             figures = await _judge_failover(team, over_at, "memory")
     finally:
         await off_loop(cluster.stop)
-    assert resumed < 1.0, f"work resumed {resumed:.2f} s after the promotion"
+    assert resumed < lenient(1.0), f"work resumed {resumed:.2f} s after the promotion"
     return {**figures, "promoted": promoted_at - hit_at, "resumed": resumed}
 
 
@@ -174,7 +185,7 @@ async def cluster_resharded(seed: int, scale: Scale) -> Figures:
             assert not team.witness.errors, team.witness.errors[:3]
     finally:
         await off_loop(cluster.stop)
-    assert resumed < 1.0, f"work resumed {resumed:.2f} s after the slot had moved"
+    assert resumed < lenient(1.0), f"work resumed {resumed:.2f} s after the slot had moved"
     return {**figures, "moves": rounds + 1, "resumed": resumed}
 
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.faults.server_faults import Figures, Scale, crew, open_store, records_of, show
+from tests.faults.server_faults import Figures, Scale, crew, lenient, open_store, records_of, show
 from tests.support.redis import Client, RedisServer
 from tickwork import Status
 from tickwork.ids import new_nonce
@@ -195,7 +195,7 @@ async def schedules_at_once(seed: int, scale: Scale) -> Figures:
             records = await records_of(store)
     assert len(records) == count, f"{len(records)} tasks of {count} schedules"
     seconds = (max(record.submitted_at for record in records.values()) - tick) / 1000
-    assert seconds < bound, f"{count} schedules were fired in {seconds:.2f} s"
+    assert seconds < lenient(bound), f"{count} schedules were fired in {seconds:.2f} s"
     return {**figures, "schedules": count, "seconds": seconds}
 
 

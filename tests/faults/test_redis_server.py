@@ -18,6 +18,7 @@ from tests.faults.server_faults import (
     Figures,
     Scale,
     crew,
+    lenient,
     log_lines,
     off_loop,
     open_store,
@@ -56,7 +57,7 @@ async def redis_restarted(seed: int, scale: Scale) -> Figures:
             await team.drained()
             figures = await team.judge()
             assert not team.witness.errors, team.witness.errors[:3]
-    assert max(resumed) < 1.0, f"work resumed {max(resumed):.2f} s after the server's return"
+    assert max(resumed) < lenient(1.0), f"work resumed {max(resumed):.2f} s after the server's return"
     assert figures["acked"] > 50 * kills / 4
     return {**figures, "kills": kills, "resumed_max": max(resumed)}
 
@@ -305,7 +306,7 @@ async def black_hole(seed: int, scale: Scale) -> Figures:
                 waits.append(await team.started(await team.submit(1)) - healed_at)
             await team.drained()
             figures = await team.judge()
-    assert max(waits) < 1.0, f"started {max(waits):.2f} s after the network was back"
+    assert max(waits) < lenient(1.0), f"started {max(waits):.2f} s after the network was back"
     return {**figures, "started_max": max(waits)}
 
 
@@ -405,7 +406,7 @@ async def maxmemory(seed: int, scale: Scale, kind: str = "system") -> Figures:
                 await app.submit("work", 1)
             await _until_submitted(team)
             await team.drained()
-    assert refused < 0.5, f"refused after {refused:.2f} s"
+    assert refused < lenient(0.5), f"refused after {refused:.2f} s"
     assert "full" in text, text
     assert "maxmemory" in text, text
     return {"refused_after": refused}

@@ -88,15 +88,28 @@ async def _latest(client: Client, task_id: str | None, kinds: frozenset[str] | N
         return [event for event in story if kinds is None or event.kind in kinds][-limit:]
     found: list[Event] = []
     end = await (await client.open_store()).last_event()
+    width = STEP
     for _ in range(STEPS_MAX):
-        start = max(end - STEP, 0)
-        step = [event for event in await client.events.read(start, STEP) if event.seq <= end]
+        start = max(end - width, 0)
+        step = await _between(client, start, end)
         found = [event for event in step if kinds is None or event.kind in kinds] + found
-        if len(found) >= limit or start == 0 or not step:
+        if len(found) >= limit or start == 0:
             break
+        if len(step) < STEP // 10:
+            width *= 10  # in several partitions numbers are moments, and lie far apart
         end = start
         await asyncio.sleep(0)
     return found[-limit:]
+
+
+async def _between(client: Client, start: int, end: int) -> list[Event]:
+    found: list[Event] = []
+    while step := await client.events.read(start, STEP):
+        found += [event for event in step if event.seq <= end]
+        start = step[-1].seq
+        if start >= end:
+            break
+    return found
 
 
 def event_line(event: Event) -> str:
