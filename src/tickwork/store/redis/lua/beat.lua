@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes claiming members
+-- parts: pulse members
 -- Join or stay. Arguments: id, node, what it says of itself, for how long. Reply: who leads (id, term, until, ttl), or nothing.
 pulse()
 local id = ARGV[3]

@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes ends claiming
+-- parts: homes ends pulse claiming
 -- End runs and take the next batch in the same step: running -> success, retrying, dead, failed, pending, ready or
 -- cancelled. Arguments: number of outcomes; for each id, fence, nonce, kind, number, text, report, duration; then a
 -- wish, or nothing. Kinds: S(ucceeded: report = extras), F(ailed: text = error, number = retry in), A(borted: text),
