@@ -1,6 +1,7 @@
 -- Taking work: promote what is due, then the strict bands; inside a band the queues in the order given, inside a queue
 -- front, side and main lane. What may not start moves once to the side lane of its type.
 local CLAIM_MAX = 1000 -- tasks a claim may take, whatever it asks for
+local PROMOTE_MAX = 100 -- tasks whose time has come that a claim may move to their lanes
 local PARK_MAX = 100 -- tasks a claim may move aside, so that one call stays bounded
 
 local function promote_task(task)
@@ -293,7 +294,7 @@ local function claim(want)
   if last and string.sub(last, 1, #want.nonce + 1) == want.nonce .. '\n' then
     return replay(want, last)
   end
-  local wait = promote(want.limit + PARK_MAX)
+  local wait = promote(math.min(want.limit + PARK_MAX, PROMOTE_MAX))
   local search = startable(want)
   local answer = start_all(want, search.taken)
   answer[1] = search.spent and 0 or wait
