@@ -65,10 +65,10 @@ class Core:
         self._patience = patience
         self._timeout = timeout
         self._channel = f"{self.layout.root}ended:{os.getpid()}.{new_nonce()}"
-        self.logs = list(dict.fromkeys((self.layout.root, *self.layout.parts)))
+        self.prefixes = list(dict.fromkeys((self.layout.root, *self.layout.parts)))  # each has a log of its own
         self._policies = {
             (prefix, quiet): self._pack_policy(number, self.policy.events and not quiet)
-            for number, prefix in enumerate(self.logs)
+            for number, prefix in enumerate(self.prefixes)
             for quiet in (False, True)
         }
         self._heres: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Here] = weakref.WeakKeyDictionary()
@@ -89,7 +89,7 @@ class Core:
                 "lease_ttl": policy.lease_ttl, "renew_interval": policy.renew_interval, "retention": policy.retention,
                 "retention_max": policy.retention_max, "events": events, "events_max": policy.events_max,
                 "log_lines_max": policy.log_lines_max, "alone": self.alone, "slack": SLACK,
-                "logs": len(self.logs), "log": log,
+                "logs": len(self.prefixes), "log": log,
             }
         )  # fmt: skip
 
@@ -105,13 +105,13 @@ class Core:
 
     async def _check_servers(self) -> Server:
         """Every node of a cluster that holds something of the namespace; the oldest one says what scripts may do."""
-        keys = dict.fromkeys((self.layout.root, *(self.layout.parts if self.target.kind == "cluster" else ())))
+        keys = self.prefixes if self.target.kind == "cluster" else self.prefixes[:1]
         servers = [await check_server(self._here().wire, key, self.durability) for key in keys]
         return min(servers, key=lambda server: server.version)
 
     async def _enter(self) -> None:
         """Make the namespace known, and notice when it is not the one that was opened before."""
-        for prefix in dict.fromkeys((self.layout.root, *self.layout.parts)):
+        for prefix in self.prefixes:
             reply = await self.run("open", prefix, VERSION, len(self.layout.parts), new_nonce())
             now, version, partitions, epoch = reply
             if prefix == self.layout.root:

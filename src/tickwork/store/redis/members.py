@@ -160,7 +160,7 @@ class Members(Core):
         return Leader(reply[0].decode(), *reply[1:]) if reply else None
 
     async def leave(self, worker_id: str) -> None:
-        for prefix in dict.fromkeys((self.layout.root, *self.layout.parts)):
+        for prefix in self.prefixes:
             await self.run("leave", prefix, worker_id)
 
     async def workers(self) -> list[Worker]:

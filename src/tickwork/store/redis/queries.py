@@ -109,21 +109,22 @@ class Queries(Core):
 
     async def _read_home(self, home: Home, place: int, count: int) -> tuple[list[str], list[int]]:
         """Ids from a place on, and the place after each."""
+        part = self.layout.parts[home.turn[1]]
         if home.kind == "zset":
-            members = await self.ask(home.key, "ZRANGE", home.key, place, place + count - 1)
+            members = await self.ask(part, "ZRANGE", home.key, place, place + count - 1)
             ids = [member.decode()[11:] if home.tail else member.decode() for member in members]
             return ids, [place + number for number in range(1, len(ids) + 1)]
         if home.kind == "ends":
             start = f"({place}-0" if place else "+"
-            entries = await self.ask(home.key, "XREVRANGE", home.key, start, "-", "COUNT", count)
+            entries = await self.ask(part, "XREVRANGE", home.key, start, "-", "COUNT", count)
         else:
-            entries = await self.ask(home.key, "XRANGE", home.key, f"({place}-0" if place else "-", "+", "COUNT", count)
+            entries = await self.ask(part, "XRANGE", home.key, f"({place}-0" if place else "-", "+", "COUNT", count)
         return [entry[1][1].decode() for entry in entries], [int(entry[0].partition(b"-")[0]) for entry in entries]
 
     async def _records(self, home: Home, ids: list[str]) -> list[Record | None]:
         if not ids:
             return []
-        part = home.key[: home.key.index(":") + 1] if "}" not in home.key else home.key[: home.key.index("}") + 2]
+        part = self.layout.parts[home.turn[1]]
         commands: list[tuple[Any, ...]] = [("MGET", *(f"{part}task:{task_id}" for task_id in ids))]
         if home.key == f"{part}leases":
             commands.append(("ZMSCORE", home.key, *ids))
@@ -165,7 +166,7 @@ class Queries(Core):
     # --- the log
 
     async def events(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
-        pieces = await asyncio.gather(*(self._events_of(part, after, limit, task_id) for part in self.logs))
+        pieces = await asyncio.gather(*(self._events_of(part, after, limit, task_id) for part in self.prefixes))
         dropped = max(piece[1] for piece in pieces)
         found = sorted((event for events, _ in pieces for event in events), key=lambda event: event.seq)
         return found[:limit], dropped
@@ -191,7 +192,7 @@ class Queries(Core):
     @property
     def _horizon(self) -> str:
         """Facts of several partitions are merged by time; the newest wait until no other can come before them."""
-        return "+" if self.alone else str((self.now() - SETTLING) * 100 * len(self.logs))
+        return "+" if self.alone else str((self.now() - SETTLING) * 100 * len(self.prefixes))
 
     async def _dropped(self, part: str) -> int:
         last, length, first = await self.ask_all(
@@ -211,13 +212,13 @@ class Queries(Core):
         if self.alone:
             return int(await self.ask(self.layout.root, "GET", f"{self.layout.root}facts") or 0)
         newest = await asyncio.gather(
-            *(self.ask(part, "XREVRANGE", f"{part}events", self._horizon, "-", "COUNT", 1) for part in self.logs)
+            *(self.ask(part, "XREVRANGE", f"{part}events", self._horizon, "-", "COUNT", 1) for part in self.prefixes)
         )
         return max((int(entries[0][0].partition(b"-")[0]) for entries in newest if entries), default=0)
 
     def _first_number(self, entry: Any) -> int:
         count = len(_facts(entry[1][3])) // FACT_WIDTH
-        return int(entry[0].partition(b"-")[0]) - (count - 1) * len(self.logs)
+        return int(entry[0].partition(b"-")[0]) - (count - 1) * len(self.prefixes)
 
     def _read_facts(self, entry: Any) -> list[Event]:
         flat = _facts(entry[1][3])
@@ -227,7 +228,7 @@ class Queries(Core):
             kind, subject, name, worker, attempt, duration, detail = flat[start : start + FACT_WIDTH]
             task_type, _, queue = name.partition("\n")
             found.append(Event(number, at, kind, subject, task_type, queue, worker, attempt, float(duration), detail))
-            number += len(self.logs)
+            number += len(self.prefixes)
         return found
 
 

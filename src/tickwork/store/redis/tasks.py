@@ -115,8 +115,7 @@ class Tasks(Core):
 
     async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
         args = (limit, why or "its process is gone", *gone)
-        prefixes = dict.fromkeys((self.layout.root, *self.layout.parts))
-        replies = await self._everywhere(self.run("reclaim", prefix, *args) for prefix in prefixes)
+        replies = await self._everywhere(self.run("reclaim", prefix, *args) for prefix in self.prefixes)
         taken = [task_id.decode() for reply in replies for task_id in reply[0]]
         for reply in replies:
             _warn(reply[2])
@@ -157,8 +156,7 @@ class Tasks(Core):
         return status_of(await self.run("delete", self._part(task_id), task_id, CODES[only] if only else ""))
 
     async def prune(self, limit: int) -> int:
-        prefixes = dict.fromkeys((self.layout.root, *self.layout.parts))
-        replies = await self._everywhere(self.run("prune", prefix, limit, LOST_WORKER_KEPT) for prefix in prefixes)
+        replies = await self._everywhere(self.run("prune", prefix, limit, LOST_WORKER_KEPT) for prefix in self.prefixes)
         for _, dropped, *forgotten in replies:
             _warn(dropped)
             if not self.alone:

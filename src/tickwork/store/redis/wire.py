@@ -138,9 +138,7 @@ class Wire:
             return None
         text = reason(str(reply))
         word = text.partition(" ")[0]
-        if word in ("MOVED", "ASK", *_LATER):
-            return text
-        if text.startswith(TOO_MANY):
+        if word in ("MOVED", "ASK", *_LATER) or text.startswith(TOO_MANY):
             return text
         if word in _ELSEWHERE:
             self.topology.doubt()

@@ -142,7 +142,6 @@ local function start_all(want, taken)
   return answer
 end
 
-
 local function take_or_park(search, task)
   if search.types[task.type] then
     search.chance = search.chance or on_last_chance(task)
@@ -169,10 +168,7 @@ local function take_front(search, lane)
     if task and search.chance and search.types[task.type] and on_last_chance(task) then
       passed = passed + 1
     else
-      call('ZREM', KEY .. 'front:' .. lane, id)
-      if call('EXISTS', KEY .. 'front:' .. lane) == 0 then
-        call('SREM', KEY .. 'aside', 'front:' .. lane)
-      end
+      off_shelf('front:' .. lane, id)
       if task then
         take_or_park(search, task)
       end
@@ -195,7 +191,7 @@ local function take_sides(search, lane)
   for i = 1, math.min(search.more, #heads) do
     local task = load_whole(heads[i].member)
     if task then
-      off_shelf(task)
+      off_shelf(shelf_of(task), task.id)
       take_or_park(search, task)
     end
   end

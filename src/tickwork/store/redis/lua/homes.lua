@@ -54,9 +54,8 @@ local function to_shelf(task)
   call('SADD', KEY .. 'lanes', lane_of(task))
 end
 
-local function off_shelf(task)
-  local shelf = shelf_of(task)
-  call('ZREM', KEY .. shelf, task.id)
+local function off_shelf(shelf, id)
+  call('ZREM', KEY .. shelf, id)
   if call('EXISTS', KEY .. shelf) == 0 then
     call('SREM', KEY .. 'aside', shelf)
   end
@@ -99,7 +98,7 @@ local function leave(task)
     if task.place == MAIN then
       drop_entry(task)
     else
-      off_shelf(task)
+      off_shelf(shelf_of(task), task.id)
     end
   elseif status == RUNNING then
     call('ZREM', KEY .. 'leases', task.id)
