@@ -61,12 +61,6 @@ async def test_ready_tasks_whose_lane_was_lost_are_taken_again(bench: Bench) -> 
     assert sorted(await bench.claimed_ids()) == ["t0", "t1", "t2"]
 
 
-async def test_a_group_that_was_destroyed_is_made_again(bench: Bench) -> None:
-    await bench.submit_many(3)
-    break_it("XGROUP", "DESTROY", f"{ROOT}stream:normal:default", "workers")
-    assert await bench.claimed_ids() == ["t0", "t1", "t2"]
-
-
 async def test_delayed_and_ended_tasks_find_home(bench: Bench) -> None:
     await bench.bring(Status.PENDING, "later")
     await bench.bring(Status.RETRYING, "again")

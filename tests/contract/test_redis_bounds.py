@@ -47,12 +47,14 @@ async def test_a_claim_of_thousands_takes_what_one_call_may(bench: Bench) -> Non
     assert {verdict.kind for verdict in finished.verdicts} == {"done"}
 
 
-async def test_a_lost_group_starts_nothing_twice(bench: Bench) -> None:
+async def test_an_entry_that_came_twice_starts_nothing_twice(bench: Bench) -> None:
     await bench.submit_many(3)
     (running,) = await bench.claim(1)
-    shared_server().command("XGROUP", "DESTROY", f"{ROOT}stream:normal:default", "workers")
+    shared_server().command("XADD", f"{ROOT}stream:normal:default", "1000-0", "id", running.spec.id)
+    shared_server().command("XADD", f"{ROOT}stream:normal:default", "1001-0", "id", "t1")
     assert await bench.claimed_ids(10, worker="w2") == ["t1", "t2"]
     assert await bench.end(Succeeded(running.lease)) == "done"
+    assert shared_server().command("XLEN", f"{ROOT}stream:normal:default") == 0
 
 
 @pytest.mark.parametrize("policy", [Policy(dlq_max=0)], ids=["none"])

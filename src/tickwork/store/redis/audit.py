@@ -142,7 +142,7 @@ class Audit(Core):
 
 
 def right_homes(record: Record) -> list[str]:
-    """Where a task of its status must be; one that runs keeps its entry in the stream until it is acknowledged."""
+    """Where a task of its status must be."""
     status, lane = record.status, f"{record.spec.band.name.lower()}:{record.spec.queue}"
     if status is Status.READY and record.place is Place.FRONT:
         return [f"front:{lane}"]
@@ -151,7 +151,7 @@ def right_homes(record: Record) -> list[str]:
     if status is Status.READY:
         return [f"stream:{lane}"]
     if status is Status.RUNNING:
-        return ["leases", f"stream:{lane}"] if record.place is Place.MAIN else ["leases"]
+        return ["leases"]
     if status in ENDS:
         return [f"ended:{status}"]
     return ["delayed" if status is Status.PENDING else str(status)]

@@ -14,7 +14,7 @@ from tickwork.ids import partition_of
 
 NAMESPACE = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 PARTITIONS_MAX = 48  # numbers of facts must stay below 2^53
-VERSION = "1"  # of the layout; another one is refused
+VERSION = "2"  # of the layout; another one is refused
 
 
 class Key(NamedTuple):
@@ -29,12 +29,7 @@ TASK_KEYS = (
     Key(
         "task:<id>", "String", "a task: lengths, label, body (what was asked), state (what became of it)", "one a task"
     ),
-    Key(
-        "stream:<band>:<queue>",
-        "Stream",
-        "ready tasks, read by the group `workers`; pending entries run",
-        "ready tasks",
-    ),
+    Key("stream:<band>:<queue>", "Stream", "ready tasks in turn; a claim cuts off its head", "ready tasks"),
     Key("front:<band>:<queue>", "ZSet", "ready tasks that came back without blame; taken first", "ready tasks"),
     Key("side:<band>:<queue>/<type>", "ZSet", "ready tasks that no claimer could start yet", "ready tasks"),
     Key("aside", "Set", "the front and side lanes that hold something", "lanes"),

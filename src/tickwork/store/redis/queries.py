@@ -70,7 +70,7 @@ class Queries(Core):
             records = await self._records(home, ids)
             for record, after in zip(records, places, strict=True):
                 looked, place = looked + 1, after
-                # One that runs has its entry in the stream still, and one may have moved on while this was read.
+                # One may have moved on while this was read.
                 if record is not None and record.status is home.status and matches(record, query):
                     found.append(record)
                     if len(found) >= query.limit:

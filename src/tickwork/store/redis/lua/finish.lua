@@ -7,26 +7,7 @@
 -- 'a'lready and the status), tasks dropped from the dead letters, and what `claim` answers.
 local WIDTH = 8
 local count = tonumber(ARGV[3])
-local acks, leases = {}, {}
-
--- As `leave` does, for the whole batch at once.
-local function leave_running(task)
-  leases[#leases + 1] = task.id
-  if task.place == MAIN then
-    local lane = lane_of(task)
-    local entries = acks[lane] or {}
-    entries[#entries + 1] = whole(task.position) .. '-0'
-    acks[lane] = entries
-  end
-end
-
-local function leave_all()
-  in_slices('ZREM', KEY .. 'leases', leases)
-  for lane, entries in pairs(acks) do
-    in_slices('XACK', KEY .. 'stream:' .. lane, entries, GROUP)
-    in_slices('XDEL', KEY .. 'stream:' .. lane, entries)
-  end
-end
+local leases = {}
 
 local function succeed(task, report, duration)
   if task.extras == '' then
@@ -103,12 +84,12 @@ for i = 1, count do
   elseif task.status ~= RUNNING then
     verdicts[i] = 'a' .. task.status
   else
-    leave_running(task)
+    leases[#leases + 1] = task.id
     apply(task, ARGV[at + 3], tonumber(ARGV[at + 4]), ARGV[at + 5], ARGV[at + 6], tonumber(ARGV[at + 7]))
     verdicts[i] = 'd' .. task.status
   end
 end
-leave_all()
+in_slices('ZREM', KEY .. 'leases', leases)
 
 local claimed
 if #ARGV > 3 + count * WIDTH then

@@ -37,13 +37,12 @@ local function shelf_of(task)
   return 'side:' .. lane_of(task) .. '/' .. task.type
 end
 
-local function ensure_stream(lane)
+local function to_stream(task)
+  local lane = lane_of(task)
+  call('XADD', KEY .. 'stream:' .. lane, whole(task.position) .. '-0', 'id', task.id)
   if not lanes_seen[lane] then
     lanes_seen[lane] = true
-    if call('EXISTS', KEY .. 'stream:' .. lane) == 0 then
-      call('XGROUP', 'CREATE', KEY .. 'stream:' .. lane, GROUP, '0', 'MKSTREAM')
-      call('SADD', KEY .. 'lanes', lane)
-    end
+    call('SADD', KEY .. 'lanes', lane)
   end
 end
 
@@ -61,21 +60,12 @@ local function off_shelf(shelf, id)
   end
 end
 
-local function drop_entry(task)
-  local stream = KEY .. 'stream:' .. lane_of(task)
-  if task.status == RUNNING then
-    call('XACK', stream, GROUP, whole(task.position) .. '-0')
-  end
-  call('XDEL', stream, whole(task.position) .. '-0')
-end
-
 local function enter(task)
   local status = task.status
   if status == READY then
     task.position = position()
     if task.place == MAIN then
-      ensure_stream(lane_of(task))
-      call('XADD', KEY .. 'stream:' .. lane_of(task), whole(task.position) .. '-0', 'id', task.id)
+      to_stream(task)
     else
       to_shelf(task)
     end
@@ -96,15 +86,12 @@ local function leave(task)
   local status = task.status
   if status == READY then
     if task.place == MAIN then
-      drop_entry(task)
+      call('XDEL', KEY .. 'stream:' .. lane_of(task), whole(task.position) .. '-0')
     else
       off_shelf(shelf_of(task), task.id)
     end
   elseif status == RUNNING then
     call('ZREM', KEY .. 'leases', task.id)
-    if task.place == MAIN then
-      drop_entry(task)
-    end
   elseif status == PENDING then
     call('ZREM', KEY .. 'delayed', in_turn(task))
   elseif status == RETRYING then

@@ -33,9 +33,6 @@ local function right_homes()
     belongs['stream:' .. lane_of(task)] = entry
   elseif status == RUNNING then
     belongs['leases'] = id
-    if task.place == MAIN then
-      belongs['stream:' .. lane_of(task)] = entry
-    end
   elseif ENDS[status] then
     belongs['ended:' .. ENDS[status]] = entry
   else
@@ -45,14 +42,7 @@ local function right_homes()
 end
 
 local function take_out(home, entry)
-  if not is_stream(home) then
-    call('ZREM', KEY .. home, entry)
-    return
-  end
-  if string.find(home, '^stream:') then
-    call('XACK', KEY .. home, GROUP, entry)
-  end
-  call('XDEL', KEY .. home, entry)
+  call(is_stream(home) and 'XDEL' or 'ZREM', KEY .. home, entry)
 end
 
 if task then

@@ -10,7 +10,6 @@ local SUCCESS, FAILED, DEAD, CANCELLED = 's', 'f', 'd', 'c'
 local ENDS = { s = 'success', f = 'failed', d = 'dead', c = 'cancelled' }
 local FRONT, SIDE, MAIN = 0, 1, 2
 local BANDS = { ['0'] = 'high', ['1'] = 'normal', ['2'] = 'low' }
-local GROUP = 'workers'
 
 -- Numbers beyond 2^31 must never pass through tostring.
 local function whole(number)
@@ -20,14 +19,9 @@ end
 -- One command for a whole list, in pieces: a call takes no more than 7,999 arguments. Lists of pairs stay in pairs.
 local SLICE = 1000
 
-local function in_slices(command, key, list, group)
+local function in_slices(command, key, list)
   for first = 1, #list, SLICE do
-    local last = math.min(first + SLICE - 1, #list)
-    if group then
-      call(command, key, group, unpack(list, first, last))
-    else
-      call(command, key, unpack(list, first, last))
-    end
+    call(command, key, unpack(list, first, math.min(first + SLICE - 1, #list)))
   end
 end
 

@@ -10,18 +10,6 @@ for _, status in ipairs({ SUCCESS, FAILED, DEAD, CANCELLED }) do
 end
 answer[#answer + 1] = tonumber(call('GET', KEY .. 'dropped') or 0)
 
--- Entries that the group has read and not acknowledged are running.
-local function running_in(stream)
-  for _, group in ipairs(call('XINFO', 'GROUPS', stream)) do
-    for i = 1, #group, 2 do
-      if group[i] == 'pending' then
-        return group[i + 1]
-      end
-    end
-  end
-  return 0
-end
-
 local function count(name, number)
   if number > 0 then
     answer[#answer + 1] = name
@@ -30,11 +18,7 @@ local function count(name, number)
 end
 
 for _, lane in ipairs(call('SMEMBERS', KEY .. 'lanes')) do
-  local stream = KEY .. 'stream:' .. lane
-  local length = call('XLEN', stream)
-  if length > 0 then
-    count(lane, length - running_in(stream))
-  end
+  count(lane, call('XLEN', KEY .. 'stream:' .. lane))
 end
 for _, shelf in ipairs(call('SMEMBERS', KEY .. 'aside')) do
   count(shelf, call('ZCARD', KEY .. shelf))

@@ -127,9 +127,7 @@ end
 local function go_home(task)
   woken[task.queue] = true -- also for a delayed one: somebody has to know when it will be due
   if task.status == READY then
-    local lane = lane_of(task)
-    ensure_stream(lane)
-    call('XADD', KEY .. 'stream:' .. lane, whole(task.position) .. '-0', 'id', task.id)
+    to_stream(task)
   elseif task.status == PENDING then
     delayed[#delayed + 1] = task.due_at
     delayed[#delayed + 1] = in_turn(task)
