@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import os
 import re
@@ -29,7 +30,7 @@ class _Nonces:
         self.draw()
 
     def draw(self) -> None:
-        self._stem = os.urandom(8).hex()
+        self._stem = base64.urlsafe_b64encode(os.urandom(6)).decode()
         self._count = itertools.count()
 
     def next(self) -> str:

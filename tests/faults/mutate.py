@@ -31,7 +31,7 @@ class Mutant(NamedTuple):
     slow: bool = False
 
 
-PROOF = "task.fence ~= tonumber(ARGV[at + 1]) or task.nonce ~= nonce"
+PROOF = "task.fence ~= outcome.fence or task.nonce ~= nonce"
 GRACE = "now >= hold_until and "
 LEASES = "tests/contract/test_leases.py"
 SUBMIT = "tests/contract/test_submit.py"
@@ -50,7 +50,7 @@ MUTANTS = {
     ),
     "no submit nonce": Mutant(
         "submit",
-        "label_of(task).nonce == nonce and '' or 'e'",
+        "label_of(task.head).nonce == label_of(spec).nonce and '' or 'e'",
         "''",
         f"{SUBMIT} -k another_submit_of_the_same_id",
         "exists",

@@ -17,6 +17,7 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model import Policy
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis import server as redis_server
+from tickwork.store.redis.keys import VERSION
 from tickwork.store.redis.target import parse
 
 PASSWORD, WRONG = "pa55-w0rd", "wr0ng-0ne"
@@ -131,7 +132,7 @@ async def test_a_layout_of_another_release(server: RedisServer) -> None:
     async with running(server.url):
         pass
     server.command("HSET", f"{{{NAMESPACE}}}:meta", "version", "99")
-    assert "has layout 99, this Tickwork knows 1: use another namespace" in str(await refusal(server.url))
+    assert f"has layout 99, this Tickwork knows {VERSION}: use another namespace" in str(await refusal(server.url))
 
 
 async def test_nobody_there() -> None:

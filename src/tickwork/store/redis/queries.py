@@ -16,7 +16,7 @@ from tickwork.store.redis.records import unpack
 from tickwork.store.rules import matches, tells_of
 
 STEP = 100  # records in one read, so that no reply is huge
-FACT_WIDTH = 7
+FACTS_AT = 5  # in a group of facts, behind what they have in common
 BAND_NAMES = {"high": Band.HIGH, "normal": Band.NORMAL, "low": Band.LOW}
 # Without a status: what is on its way, then what has ended.
 ORDER = (
@@ -30,7 +30,7 @@ COUNTED = (
 )  # fmt: skip
 SETTLING = 200  # milliseconds, for facts of several partitions
 
-_facts = msgspec.msgpack.Decoder().decode
+_groups = msgspec.msgpack.Decoder().decode
 
 
 class Home(NamedTuple):
@@ -217,18 +217,19 @@ class Queries(Core):
         return max((int(entries[0][0].partition(b"-")[0]) for entries in newest if entries), default=0)
 
     def _first_number(self, entry: Any) -> int:
-        count = len(_facts(entry[1][3])) // FACT_WIDTH
+        count = sum((len(group) - FACTS_AT) // 2 for group in _groups(entry[1][3]))
         return int(entry[0].partition(b"-")[0]) - (count - 1) * len(self.prefixes)
 
     def _read_facts(self, entry: Any) -> list[Event]:
-        flat = _facts(entry[1][3])
         at, number = int(entry[1][1]), self._first_number(entry)
         found = []
-        for start in range(0, len(flat), FACT_WIDTH):
-            kind, subject, name, worker, attempt, duration, detail = flat[start : start + FACT_WIDTH]
+        for group in _groups(entry[1][3]):
+            kind, name, worker, attempt, detail = group[:FACTS_AT]
             task_type, _, queue = name.partition("\n")
-            found.append(Event(number, at, kind, subject, task_type, queue, worker, attempt, float(duration), detail))
-            number += len(self.prefixes)
+            for subject, duration in zip(group[FACTS_AT::2], group[FACTS_AT + 1 :: 2], strict=True):
+                told = Event(number, at, kind, subject, task_type, queue, worker, attempt, float(duration), detail)
+                found.append(told)
+                number += len(self.prefixes)
         return found
 
 

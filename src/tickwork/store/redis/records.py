@@ -8,13 +8,26 @@ scripts alone; `prelude.lua` has the same formats.
 from __future__ import annotations
 
 import struct
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from tickwork.backoff import Backoff
-from tickwork.model import Lease, Outcome, Place, Record, Spec, Status, Succeeded
+from tickwork.model import (
+    Aborted,
+    Failed,
+    Lease,
+    Outcome,
+    Place,
+    Record,
+    Released,
+    Snoozed,
+    Spec,
+    Status,
+    Stopped,
+    Succeeded,
+)
 from tickwork.store.base import Grant
 
 STATUSES = {
@@ -29,12 +42,18 @@ STATUSES = {
     "c": Status.CANCELLED,
 }
 CODES = {status: code for code, status in STATUSES.items()}
+DEFAULT_SERIALIZER = "json"
 _BY_BYTE = {code.encode(): status for code, status in STATUSES.items()}
 
-_LENGTHS = struct.Struct(">HI")
-_HEAD = struct.Struct(">c4BIH")
-HEAD_SIZE = _HEAD.size
-_NUMBERS = (6, 6, 6, 7, 6, 6, 6)  # seq, submitted_at, due_at, fence, started_at, finished_at, position
+_LENGTHS = struct.Struct(">HHI")  # of the kind (the label's first lines: type, queue, band), the label, the body
+_LABEL_AT = _LENGTHS.size
+_FLAGS = struct.Struct(">c4B")
+_TIMES = (6, 6, 6, 6)  # seq, submitted_at, due_at, position
+_FRESH_SIZE = _FLAGS.size + sum(_TIMES)  # the state of a task that was never claimed ends here
+_COUNTS = struct.Struct(">IH")
+_RUN = (7, 6, 6)  # fence, started_at, finished_at
+_SUBMITTED_AT = _FLAGS.size + 6
+_FENCE_AT = _FRESH_SIZE + _COUNTS.size
 
 
 class Body(Struct, array_like=True, gc=False):
@@ -43,7 +62,7 @@ class Body(Struct, array_like=True, gc=False):
 
     payload: bytes
     priority: int
-    serializer: str
+    serializer: str | None
     max_retry: int | None
     timeout: float | None
     at: int | None = None
@@ -60,7 +79,8 @@ class Body(Struct, array_like=True, gc=False):
 
 
 class Extras(Struct, array_like=True, gc=False):
-    """What few tasks have. Scripts cannot keep a nil in a list, so -1 and empty texts stand for none."""
+    """What few tasks have. Scripts cannot keep a nil in a list, so -1 and empty texts stand for none. Of a task that
+    succeeded at once only the first four are stored."""
 
     code: int = 0
     message: str = ""
@@ -71,20 +91,6 @@ class Extras(Struct, array_like=True, gc=False):
     progress_note: str = ""
     log: list[str] = []
     waiting: list[str] = []
-
-
-class Report(Struct, array_like=True, gc=False):
-    """The extras of a task that succeeded at once."""
-
-    code: int
-    message: str
-    result: msgspec.Raw
-    execution_time: float
-    last_error: str = ""
-    progress: float = -1
-    progress_note: str = ""
-    log: tuple[str, ...] = ()
-    waiting: tuple[str, ...] = ()
 
 
 def _pack_result(result: bytes | None) -> msgspec.Raw:
@@ -117,40 +123,47 @@ _NO_EXTRAS = Extras()
 
 
 def pack_spec(spec: Spec) -> bytes:
-    usual = (spec.payload, spec.priority, spec.serializer, spec.max_retry, spec.timeout)
+    serializer = None if spec.serializer == DEFAULT_SERIALIZER else spec.serializer
+    seconds = spec.timeout
+    if seconds is not None and seconds.is_integer():
+        seconds = int(seconds)  # which is shorter, and reads back as the same
+    usual = (spec.payload, spec.priority, serializer, spec.max_retry, seconds)
     rare = (
         spec.at, spec.delay, spec.retry, spec.dedup_ttl, spec.key, spec.tags, spec.context, spec.executor, spec.target,
         spec.depends_on, spec.scheduled_at,
     )  # fmt: skip
     body = _encode(usual + rare if any(rare) else usual)
+    kind = f"{spec.type}\n{spec.queue}\n{int(spec.band)}".encode()
     after = "e" if spec.run_after == "end" else "s"
-    label = (
-        f"{spec.type}\n{spec.queue}\n{int(spec.band)}\n{spec.nonce}\n{spec.schedule_id or ''}\n{after}\n"
-        f"{spec.dedup_key or ''}"
-    ).encode()
-    return _LENGTHS.pack(len(label), len(body)) + label + body
+    label = kind + f"\n{spec.nonce}\n{spec.schedule_id or ''}\n{after}\n{spec.dedup_key or ''}".encode()
+    return _LENGTHS.pack(len(kind), len(label), len(body)) + label + body
 
 
-def options_of(spec: Spec, waiting: tuple[str, ...] | None = None) -> bytes:
-    """What a submit has to see of a spec that is not plain, empty for one that is. `waiting`: the caller has looked at
-    its dependencies already, and these have not ended."""
-    if spec.dedup_key is None and not spec.depends_on and spec.schedule_id is None:
-        return b""
-    options: dict[str, Any] = {"depends_on": spec.depends_on, "after_end": spec.run_after == "end"}
-    if spec.dedup_key is not None:
-        options["dedup"], options["dedup_ttl"] = spec.dedup_key, spec.dedup_ttl
-    if spec.schedule_id is not None:
-        options["schedule"] = True
-    if waiting is not None:
-        options["waiting"] = waiting
-    return _encode(options)
+def pack_options(spec: Spec, waiting: tuple[str, ...] | None = None) -> bytes:
+    """What a submit has to see of a spec, empty for one that is to run at once. `waiting`: the caller has looked at its
+    dependencies already, and these have not ended."""
+    options: dict[str, Any] = {}
+    if spec.at is not None:
+        options["at"] = spec.at
+    elif spec.delay:
+        options["delay"] = spec.delay
+    if spec.dedup_key is not None or spec.depends_on or spec.schedule_id is not None:
+        options |= {"depends_on": spec.depends_on, "after_end": spec.run_after == "end"}
+        if spec.dedup_key is not None:
+            options |= {"dedup": spec.dedup_key, "dedup_ttl": spec.dedup_ttl}
+        if spec.schedule_id is not None:
+            options["schedule"] = True
+        if waiting is not None:
+            options["waiting"] = waiting
+    return _encode(options) if options else b""
 
 
 def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
-    label_size, body_size = _LENGTHS.unpack_from(value)
-    state_at = 6 + label_size + body_size
-    kind, queue, _, nonce, schedule_id, after, dedup_key = value[6 : 6 + label_size].decode().split("\n", 6)
-    body = _body(value[6 + label_size : state_at])
+    _, label_size, body_size = _LENGTHS.unpack_from(value)
+    body_at = _LABEL_AT + label_size
+    state_at = body_at + body_size
+    kind, queue, _, nonce, schedule_id, after, dedup_key = value[_LABEL_AT:body_at].decode().split("\n", 6)
+    body = _body(value[body_at:state_at])
     spec = Spec(
         id=task_id,
         type=kind,
@@ -158,7 +171,7 @@ def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
         queue=queue,
         priority=body.priority,
         payload=body.payload,
-        serializer=body.serializer,
+        serializer=body.serializer or DEFAULT_SERIALIZER,
         at=body.at,
         delay=body.delay,
         max_retry=body.max_retry,
@@ -179,9 +192,9 @@ def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
     return spec, state_at
 
 
-def _numbers(value: bytes, at: int) -> tuple[list[int], int]:
+def _numbers(value: bytes, at: int, sizes: tuple[int, ...]) -> tuple[list[int], int]:
     found = []
-    for size in _NUMBERS:
+    for size in sizes:
         found.append(int.from_bytes(value[at : at + size]))
         at += size
     return found, at
@@ -194,15 +207,9 @@ def _text(value: bytes, at: int) -> tuple[str, int]:
 
 def unpack(task_id: str, value: bytes, lease_until: int = 0) -> Record:
     spec, at = _unpack_spec(task_id, value)
-    status, cancel, _, _, place, attempt, losses = _HEAD.unpack_from(value, at)
-    numbers, at = _numbers(value, at + HEAD_SIZE)
-    seq, submitted_at, due_at, fence, started_at, finished_at, position = numbers
-    nonce, at = _text(value, at)
-    worker_id, at = _text(value, at)
-    size = int.from_bytes(value[at : at + 4])
-    extras = _extras(value[at + 4 : at + 4 + size]) if size else _NO_EXTRAS
-    running = status == b"x"
-    return Record(
+    status, cancel, _, _, place = _FLAGS.unpack_from(value, at)
+    (seq, submitted_at, due_at, position), at = _numbers(value, at + _FLAGS.size, _TIMES)
+    record = Record(
         spec=spec,
         seq=seq,
         status=_BY_BYTE[status],
@@ -210,57 +217,71 @@ def unpack(task_id: str, value: bytes, lease_until: int = 0) -> Record:
         due_at=due_at,
         place=Place(place),
         position=position,
-        attempt=attempt,
-        losses=losses,
-        fence=fence,
-        nonce=nonce,
-        worker_id=worker_id or None,
-        lease_until=lease_until if running else 0,
-        started_at=started_at or None,
-        finished_at=finished_at or None,
         cancel=bool(cancel),
-        last_error=extras.last_error or None,
-        code=extras.code,
-        message=extras.message,
-        result=_unpack_result(extras.result),
-        execution_time=None if extras.execution_time < 0 else extras.execution_time,
-        progress=None if extras.progress < 0 else extras.progress,
-        progress_note=extras.progress_note,
-        log=list(extras.log),
-        waiting=list(extras.waiting),
     )
+    if at < len(value):
+        _unpack_run(record, value, at, lease_until)
+    return record
+
+
+def _unpack_run(record: Record, value: bytes, at: int, lease_until: int) -> None:
+    """What became of a task that was claimed, or waits for others."""
+    record.attempt, record.losses = _COUNTS.unpack_from(value, at)
+    (record.fence, started_at, finished_at), at = _numbers(value, at + _COUNTS.size, _RUN)
+    record.nonce, at = _text(value, at)
+    worker_id, at = _text(value, at)
+    record.worker_id = worker_id or None
+    record.lease_until = lease_until if record.status is Status.RUNNING else 0
+    record.started_at, record.finished_at = started_at or None, finished_at or None
+    size = int.from_bytes(value[at : at + 4])
+    if size:
+        extras = _extras(value[at + 4 : at + 4 + size])
+        record.code, record.message = extras.code, extras.message
+        record.result = _unpack_result(extras.result)
+        record.execution_time = None if extras.execution_time < 0 else extras.execution_time
+        record.last_error = extras.last_error or None
+        record.progress = None if extras.progress < 0 else extras.progress
+        record.progress_note = extras.progress_note
+        record.log, record.waiting = list(extras.log), list(extras.waiting)
 
 
 def unpack_grant(task_id: str, value: bytes, nonce: str) -> Grant:
     """As much of a record as a worker needs."""
     spec, at = _unpack_spec(task_id, value)
-    attempt, losses = _HEAD.unpack_from(value, at)[5:]
-    at += HEAD_SIZE + 6
-    submitted_at = int.from_bytes(value[at : at + 6])
-    fence = int.from_bytes(value[at + 12 : at + 19])
+    attempt, losses = _COUNTS.unpack_from(value, at + _FRESH_SIZE)
+    submitted_at = int.from_bytes(value[at + _SUBMITTED_AT : at + _SUBMITTED_AT + 6])
+    fence = int.from_bytes(value[at + _FENCE_AT : at + _FENCE_AT + 7])
     return Grant(spec, Lease(task_id, fence, nonce), attempt, losses, submitted_at)
 
 
-Kind = Literal["S", "F", "A", "Z", "R", "T"]
-_KINDS: dict[str, Kind] = {
-    "Succeeded": "S",
-    "Failed": "F",
-    "Aborted": "A",
-    "Snoozed": "Z",
-    "Released": "R",
-    "Stopped": "T",
-}
+_KINDS: dict[type, bytes] = {Succeeded: b"S", Failed: b"F", Aborted: b"A", Snoozed: b"Z", Released: b"R", Stopped: b"T"}
+_OUTCOME = struct.Struct(">BBc7sddI")  # sizes of id and nonce, kind, fence, number, duration, size of the text
+_FENCE_MAX = 2**53
+_NONCE_MAX = 255
 
 
-def outcome_args(outcome: Outcome) -> tuple[Any, ...]:
-    """The arguments of one outcome for `finish.lua`."""
-    lease, kind = outcome.lease, _KINDS[type(outcome).__name__]
-    if isinstance(outcome, Succeeded):
-        report = _encode(Report(outcome.code, outcome.message, _pack_result(outcome.result), outcome.duration))
-        return lease.id, lease.fence, lease.nonce, "S", 0, "", report, repr(outcome.duration)
-    number: int = getattr(outcome, "retry_in", 0)
-    text = getattr(outcome, "error", "")
-    if kind == "Z":
-        at: int | None = outcome.at  # type: ignore[union-attr]
-        number, text = (outcome.delay, "") if at is None else (at, "at")  # type: ignore[union-attr]
-    return lease.id, lease.fence, lease.nonce, kind, number, text, b"", repr(float(getattr(outcome, "duration", 0.0)))
+def pack_outcome(outcome: Outcome) -> bytes:
+    """One outcome for `finish.lua`: its numbers, then id, nonce and text."""
+    number, duration, text = 0.0, 0.0, b""
+    match outcome:
+        case Succeeded():
+            duration = outcome.duration
+            text = _encode((outcome.code, outcome.message, _pack_result(outcome.result), duration))
+        case Failed():
+            number, duration, text = outcome.retry_in, outcome.duration, outcome.error.encode()
+        case Aborted():
+            duration, text = outcome.duration, outcome.error.encode()
+        case Snoozed():
+            number, text = (outcome.delay, b"") if outcome.at is None else (outcome.at, b"at")
+        case Stopped():
+            duration = outcome.duration
+    lease = outcome.lease
+    task_id, nonce = lease.id.encode(), lease.nonce.encode()
+    if len(nonce) > _NONCE_MAX or not 0 <= lease.fence < _FENCE_MAX:  # typed in by somebody: no claim has such a one
+        nonce, fence = b"", 0
+    else:
+        fence = lease.fence
+    head = _OUTCOME.pack(
+        len(task_id), len(nonce), _KINDS[type(outcome)], fence.to_bytes(7), number, duration, len(text)
+    )
+    return head + task_id + nonce + text

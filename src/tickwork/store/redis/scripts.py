@@ -44,5 +44,15 @@ def compose(name: str, modern: bool, clock: str | None = None) -> Script:
         lines.append("#!lua" + (f" flags={','.join(flags)}" if flags else ""))
     elif "allow-oom" in flags:
         lines.append("redis.call('ZREM', KEYS[1] .. 'leases', '')")
-    lines += [clock or read("clock"), read("prelude"), *map(read, header.get("parts", [])), text]
+    lines += [clock or read("clock"), read("prelude"), _nest([*map(read, header.get("parts", [])), text])]
     return Script(name, "\n".join(lines))
+
+
+def _nest(parts: list[str]) -> str:
+    """Each part in a function of its own, inside of the one before. All functions of a script are made anew with every
+    call, and Lua looks through the locals of the running function for each name that a new one refers to; what comes
+    from a function further out is found at once."""
+    nested = ""
+    for part in reversed(parts):
+        nested = f"return (function()\n{part}\n{nested}\nend)()"
+    return nested

@@ -17,7 +17,7 @@ from tickwork.model import Durability, Outcome, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Verdict
 from tickwork.store.redis.link import LinkLost, pack
 from tickwork.store.redis.queries import Queries
-from tickwork.store.redis.records import options_of, unpack
+from tickwork.store.redis.records import unpack
 from tickwork.store.redis.tasks import Tasks, claimed_of, receipt_of, submit_args, wish_args
 
 STAY = 8  # batches in one partition, while it has work
@@ -81,9 +81,7 @@ class Spread(Tasks, Queries):
             if answer == b"m":
                 return Receipt(spec.id, "orphan", upstream)
         waiting = [upstream for upstream, answer in answers.items() if answer == b"w"]
-        id_, nonce, packed, at, delay, _ = submit_args(spec)
-        options = options_of(spec, tuple(waiting))
-        args = (id_, nonce, packed, at, delay, options)
+        args = submit_args(spec, tuple(waiting))
         (verdict,) = await self.run_durably(durability, "submit", self._part(spec.id), *args)
         receipt = receipt_of(spec, verdict)
         if receipt.verdict == "created":

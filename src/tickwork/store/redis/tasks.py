@@ -16,7 +16,7 @@ from tickwork.model import Durability, Lease, Outcome, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.redis.coalesce import Coalescer, Parcel
 from tickwork.store.redis.core import Core
-from tickwork.store.redis.records import CODES, STATUSES, options_of, outcome_args, pack_spec, unpack_grant
+from tickwork.store.redis.records import CODES, STATUSES, pack_options, pack_outcome, pack_spec, unpack_grant
 from tickwork.store.rules import LOST_WORKER_KEPT, warn_dropped_task
 
 T = TypeVar("T")
@@ -26,14 +26,17 @@ VERDICTS: dict[str, Literal["created", "exists", "duplicate", "orphan"]] = {
     "d": "duplicate",
     "o": "orphan",
 }
-ENDINGS: dict[str, Literal["done", "already", "lost"]] = {"d": "done", "a": "already", "l": "lost"}
+ENDINGS = {
+    "l ": Verdict("lost", None),
+    **{f"d{code}": Verdict("done", status) for code, status in STATUSES.items()},
+    **{f"a{code}": Verdict("already", status) for code, status in STATUSES.items()},
+}
 ANSWERS: dict[bytes, Literal["held", "cancel", "lost"]] = {b"h": "held", b"c": "cancel", b"l": "lost"}
 
 
-def submit_args(spec: Spec) -> tuple[Any, ...]:
-    due_at = "" if spec.at is None else spec.at
+def submit_args(spec: Spec, waiting: tuple[str, ...] | None = None) -> tuple[Any, ...]:
     try:
-        return spec.id, spec.nonce, pack_spec(spec), due_at, spec.delay, options_of(spec)
+        return spec.id, pack_spec(spec), pack_options(spec, waiting)
     except (OverflowError, struct.error, UnicodeError) as error:  # a number of more than 64 bits in its context, say
         raise StoreError(f"task {spec.id} cannot be stored: {error}") from None
 
@@ -106,12 +109,13 @@ class Tasks(Core):
     async def _finish_part(
         self, prefix: str, outcomes: list[Outcome], wish: tuple[Any, ...] = ()
     ) -> tuple[list[Verdict], Any]:
-        args = itertools.chain.from_iterable(map(outcome_args, outcomes))
+        packed = map(pack_outcome, outcomes)
         verdicts, dropped, claimed = _three(
-            await self.run("finish", prefix, len(outcomes), *args, *wish, purpose="work")
+            await self.run("finish", prefix, len(outcomes), *packed, *wish, purpose="work")
         )
         _warn(dropped)
-        return [_verdict(reply.decode()) for reply in verdicts], claimed
+        text = verdicts.decode()
+        return [ENDINGS[text[at : at + 2]] for at in range(0, len(text), 2)], claimed
 
     async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
         args = (limit, why or "its process is gone", *gone)
@@ -195,10 +199,6 @@ def claimed_of(reply: list[Any], want: Claim) -> Claimed:
     nonce = want.nonce
     grants = [unpack_grant(reply[i].decode(), reply[i + 1], nonce) for i in range(1, len(reply), 2)]
     return Claimed(grants, None if reply[0] < 0 else reply[0])
-
-
-def _verdict(text: str) -> Verdict:
-    return Verdict(ENDINGS[text[0]], STATUSES[text[1]] if len(text) > 1 else None)
 
 
 def _three(reply: list[Any]) -> tuple[Any, Any, Any]:

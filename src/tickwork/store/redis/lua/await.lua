@@ -14,6 +14,6 @@ if task.tell == 0 then
   save(task)
 end
 if ENDS[task.status] then
-  to_outbox(task, label_of(task).schedule)
+  to_outbox(task, label_of(task.head).schedule)
 end
 return reply('w')

@@ -61,7 +61,7 @@ local function park(task)
   task.place = SIDE
   enter(task)
   save(task)
-  tell_task('task.parked', task, task.type)
+  tell_task('task.parked', task, task.kind.type)
 end
 
 -- A wish is read off the arguments from `at` on: worker, nonce, lease, limit, number of queues, queues, types.
@@ -78,21 +78,14 @@ local function wish_of(at)
   return want
 end
 
--- The value of a task as `records.py` reads it, with its new state.
-local function whole_value(task)
-  return string.sub(task.head, 1, task.offset) .. packed(task)
-end
-
 local function load_whole(id)
-  local value = call('GET', KEY .. 'task:' .. id)
-  if not value then
-    return nil
+  local key = TASK .. id
+  local value = call('GET', key)
+  if value then
+    local kind, label, body = struct.unpack(LENGTHS, value)
+    local offset = LABEL_AT - 1 + label + body
+    return task_of(id, key, value, kind_of(value, kind), offset, value, offset + 1)
   end
-  local label, body = struct.unpack(LENGTHS, value)
-  local offset = 6 + label + body
-  local task = task_of(id, value, offset, value, offset + 1)
-  task.small = #value <= GLANCE
-  return task
 end
 
 local function replay(want, batch)
@@ -101,7 +94,7 @@ local function replay(want, batch)
     local task = load_whole(id)
     if task and task.status == RUNNING and task.nonce == want.nonce then
       answer[#answer + 1] = id
-      answer[#answer + 1] = whole_value(task)
+      answer[#answer + 1] = task.head
     end
   end
   return answer
@@ -124,14 +117,8 @@ local function start_all(want, taken)
   for i, task in ipairs(taken) do
     task.status, task.attempt, task.fence = RUNNING, task.attempt + 1, math.max(task.fence + 1, now * 1000)
     task.nonce, task.worker, task.started_at, task.finished_at = want.nonce, want.worker, now, 0
-    local value = whole_value(task)
-    if task.small then
-      call('SET', KEY .. 'task:' .. task.id, value)
-    else
-      call('SETRANGE', KEY .. 'task:' .. task.id, task.offset, string.sub(value, task.offset + 1))
-    end
     leases[2 * i - 1], leases[2 * i], ids[i] = lease_until, task.id, task.id
-    answer[2 * i], answer[2 * i + 1] = task.id, value
+    answer[2 * i], answer[2 * i + 1] = task.id, save(task)
     tell_task('task.claimed', task, '')
     if on_last_chance(task) then
       call('HSET', KEY .. 'chances', want.worker, task.id)
@@ -143,7 +130,7 @@ local function start_all(want, taken)
 end
 
 local function take_or_park(search, task)
-  if search.types[task.type] then
+  if search.types[task.kind.type] then
     search.chance = search.chance or on_last_chance(task)
     search.taken[#search.taken + 1] = task
     search.more = search.more - 1
@@ -161,11 +148,11 @@ local function take_front(search, lane)
       return
     end
     local task = load_whole(id)
-    if task and not search.types[task.type] and search.left == 0 then
+    if task and not search.types[task.kind.type] and search.left == 0 then
       search.spent = true
       return
     end
-    if task and search.chance and search.types[task.type] and on_last_chance(task) then
+    if task and search.chance and search.types[task.kind.type] and on_last_chance(task) then
       passed = passed + 1
     else
       off_shelf('front:' .. lane, id)

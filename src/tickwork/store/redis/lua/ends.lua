@@ -6,7 +6,7 @@ local function to_outbox(task, schedule)
 end
 
 local function free_dedup(task)
-  local dedup = label_of(task).dedup
+  local dedup = label_of(task.head).dedup
   if dedup ~= '' then
     local held = call('GET', KEY .. 'dedup:' .. dedup)
     if held and string.sub(held, string.find(held, ' ', 1, true) + 1) == task.id then
@@ -39,7 +39,7 @@ local function tell_watchers(task)
 end
 
 local function forget(task)
-  call('DEL', KEY .. 'task:' .. task.id)
+  call('DEL', task.key)
   if task.watched == 1 then
     tell_watchers(task)
   end
@@ -58,7 +58,7 @@ local function bound_dead()
     if task then
       call('INCR', KEY .. 'dropped')
       tell_task('task.dropped', task, 'the dead-letter queue is full')
-      dropped[#dropped + 1] = task.id .. '\n' .. task.type
+      dropped[#dropped + 1] = task.id .. '\n' .. task.kind.type
       forget(task)
     end
   end
@@ -67,7 +67,7 @@ end
 -- After `task.status` has become an end and the task is home.
 local function settle_end(task)
   if task.tell == 1 then
-    local schedule = label_of(task).schedule
+    local schedule = label_of(task.head).schedule
     if schedule ~= '' or call('EXISTS', KEY .. 'dependants:' .. task.id) == 1 then
       to_outbox(task, schedule)
     end

@@ -1,11 +1,12 @@
 -- flags: allow-oom
 -- parts: homes ends pulse claiming
 -- End runs and take the next batch in the same step: running -> success, retrying, dead, failed, pending, ready or
--- cancelled. Arguments: number of outcomes; for each id, fence, nonce, kind, number, text, report, duration; then a
--- wish, or nothing. Kinds: S(ucceeded: report = extras), F(ailed: text = error, number = retry in), A(borted: text),
--- Z (snoozed: number, from now unless text is 'at'), R(eleased), T (stopped). Reply: verdicts (each 'l'ost, or 'd'one or
--- 'a'lready and the status), tasks dropped from the dead letters, and what `claim` answers.
-local WIDTH = 8
+-- cancelled. Arguments: number of outcomes, the outcomes as `records.pack_outcome` writes them; then a wish, or nothing.
+-- Kinds: S(ucceeded: text = its report), F(ailed: text = error, number = retry in), A(borted: text), Z (snoozed: number,
+-- from now unless text is 'at'), R(eleased), T (stopped). Reply: verdicts in one text (each two letters: 'l'ost, or
+-- 'd'one or 'a'lready and the status), tasks dropped from the dead letters, and what `claim` answers.
+local OUTCOME = '>BBc1I7ddI4'
+local OUTCOME_SIZE = struct.size(OUTCOME)
 local count = tonumber(ARGV[3])
 local leases = {}
 
@@ -27,7 +28,7 @@ local function move_on(task, status, kind, due_at, detail)
   enter(task)
   save(task)
   tell_task(kind, task, detail)
-  woken[task.queue] = true
+  woken[task.kind.queue] = true
 end
 
 local function give_back(task)
@@ -37,13 +38,14 @@ local function give_back(task)
   tell_task('task.released', task, '')
 end
 
-local function apply(task, kind, number, text, report, duration)
+local function apply(task, outcome)
+  local kind, text = outcome.kind, outcome.text
   if kind == 'S' then
-    return succeed(task, report, duration)
+    return succeed(task, text, outcome.duration)
   end
   local extras = extras_of(task)
   if kind == 'F' or kind == 'A' or kind == 'T' then
-    extras[DURATION] = duration
+    extras[DURATION] = outcome.duration
   end
   if kind == 'F' or kind == 'A' then
     extras[ERROR] = text
@@ -56,43 +58,52 @@ local function apply(task, kind, number, text, report, duration)
   end
   task.extras = task.extras == '' and kind ~= 'F' and '' or cmsgpack.pack(extras)
   if kind == 'F' then
-    move_on(task, RETRYING, 'task.retrying', now + number, text)
+    move_on(task, RETRYING, 'task.retrying', now + outcome.number, text)
   elseif kind == 'Z' then
     task.attempt = task.attempt - 1
-    move_on(task, PENDING, 'task.snoozed', text == 'at' and number or now + number, '')
+    move_on(task, PENDING, 'task.snoozed', text == 'at' and outcome.number or now + outcome.number, '')
   else
     give_back(task)
   end
 end
 
+local function outcome_of(packed)
+  local id, nonce, kind, fence, number, duration, text = struct.unpack(OUTCOME, packed)
+  local nonce_at = OUTCOME_SIZE + 1 + id
+  local text_at = nonce_at + nonce
+  return {
+    id = string.sub(packed, OUTCOME_SIZE + 1, nonce_at - 1), nonce = string.sub(packed, nonce_at, text_at - 1),
+    kind = kind, fence = fence, number = number, duration = duration, text = string.sub(packed, text_at, text_at + text - 1),
+  }
+end
+
 -- All are looked up first: the death of one may push an older dead one out, which was ended all the same.
-local tasks = {}
-for i = 0, count - 1 do
-  local id = ARGV[4 + i * WIDTH]
-  tasks[id] = tasks[id] or load(id)
+local outcomes, tasks = {}, {}
+for i = 1, count do
+  local outcome = outcome_of(ARGV[3 + i])
+  outcomes[i], tasks[outcome.id] = outcome, tasks[outcome.id] or load(outcome.id)
 end
 
 if count > 1 then
   reserve(count)
 end
 local verdicts = {}
-for i = 1, count do
-  local at = 4 + (i - 1) * WIDTH
-  local task, nonce = tasks[ARGV[at]], ARGV[at + 2]
-  if not task or nonce == '' or task.fence ~= tonumber(ARGV[at + 1]) or task.nonce ~= nonce then
-    verdicts[i] = 'l'
+for i, outcome in ipairs(outcomes) do
+  local task, nonce = tasks[outcome.id], outcome.nonce
+  if not task or nonce == '' or task.fence ~= outcome.fence or task.nonce ~= nonce then
+    verdicts[i] = 'l '
   elseif task.status ~= RUNNING then
     verdicts[i] = 'a' .. task.status
   else
     leases[#leases + 1] = task.id
-    apply(task, ARGV[at + 3], tonumber(ARGV[at + 4]), ARGV[at + 5], ARGV[at + 6], tonumber(ARGV[at + 7]))
+    apply(task, outcome)
     verdicts[i] = 'd' .. task.status
   end
 end
 in_slices('ZREM', KEY .. 'leases', leases)
 
 local claimed
-if #ARGV > 3 + count * WIDTH then
-  claimed = claim(wish_of(4 + count * WIDTH))
+if #ARGV > 3 + count then
+  claimed = claim(wish_of(4 + count))
 end
-return reply({ verdicts, dropped, claimed })
+return reply({ table.concat(verdicts), dropped, claimed })

@@ -1,6 +1,4 @@
 -- Each status has one home: `enter` puts a task there, `leave` takes it out. Neither writes the task itself.
-local lanes_seen = {}
-
 local function positions(count)
   return call('INCRBY', KEY .. 'position', count) - count + 1
 end
@@ -26,23 +24,18 @@ local function in_turn(task)
   return string.format('%011x', task.seq) .. task.id
 end
 
-local function lane_of(task)
-  return BANDS[task.band] .. ':' .. task.queue
-end
-
 local function shelf_of(task)
   if task.place == FRONT then
-    return 'front:' .. lane_of(task)
+    return 'front:' .. task.kind.lane
   end
-  return 'side:' .. lane_of(task) .. '/' .. task.type
+  return 'side:' .. task.kind.lane .. '/' .. task.kind.type
 end
 
 local function to_stream(task)
-  local lane = lane_of(task)
-  call('XADD', KEY .. 'stream:' .. lane, whole(task.position) .. '-0', 'id', task.id)
-  if not lanes_seen[lane] then
-    lanes_seen[lane] = true
-    call('SADD', KEY .. 'lanes', lane)
+  call('XADD', task.kind.stream, whole(task.position) .. '-0', 'id', task.id)
+  if not task.kind.known then
+    task.kind.known = true
+    call('SADD', KEY .. 'lanes', task.kind.lane)
   end
 end
 
@@ -50,7 +43,7 @@ local function to_shelf(task)
   local shelf = shelf_of(task)
   call('ZADD', KEY .. shelf, task.position, task.id)
   call('SADD', KEY .. 'aside', shelf)
-  call('SADD', KEY .. 'lanes', lane_of(task))
+  call('SADD', KEY .. 'lanes', task.kind.lane)
 end
 
 local function off_shelf(shelf, id)
@@ -69,7 +62,7 @@ local function enter(task)
     else
       to_shelf(task)
     end
-    woken[task.queue] = true
+    woken[task.kind.queue] = true
   elseif status == PENDING then
     call('ZADD', KEY .. 'delayed', task.due_at, in_turn(task))
   elseif status == RETRYING then
@@ -86,7 +79,7 @@ local function leave(task)
   local status = task.status
   if status == READY then
     if task.place == MAIN then
-      call('XDEL', KEY .. 'stream:' .. lane_of(task), whole(task.position) .. '-0')
+      call('XDEL', task.kind.stream, whole(task.position) .. '-0')
     else
       off_shelf(shelf_of(task), task.id)
     end

@@ -30,7 +30,7 @@ local function right_homes()
   if status == READY and task.place ~= MAIN then
     belongs[shelf_of(task)] = id
   elseif status == READY then
-    belongs['stream:' .. lane_of(task)] = entry
+    belongs['stream:' .. task.kind.lane] = entry
   elseif status == RUNNING then
     belongs['leases'] = id
   elseif ENDS[status] then

@@ -19,7 +19,7 @@ if not found then
 end
 unawait(upstream, task.id)
 extras[WAITING] = left
-if ARGV[5] ~= '1' and not label_of(task).after_end then
+if ARGV[5] ~= '1' and not label_of(task.head).after_end then
   leave(task)
   cancel(task, extras, 'task ' .. upstream .. ', on which it depends, did not succeed', upstream)
   return reply(1)
@@ -28,7 +28,7 @@ if #left == 0 then
   leave(task)
   task.status, task.place = task.due_at > now and PENDING or READY, MAIN
   enter(task)
-  woken[task.queue] = true
+  woken[task.kind.queue] = true
 end
 task.extras = cmsgpack.pack(extras)
 save(task)

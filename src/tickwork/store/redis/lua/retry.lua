@@ -20,8 +20,7 @@ if ENDS[found] and (ARGV[4] == '' or ARGV[4] == found) then
   task.status, task.place = READY, FRONT
   enter(task)
   -- Written anew, since a state that shrinks in place would keep the room of an old result.
-  local key = KEY .. 'task:' .. task.id
-  call('SET', key, call('GETRANGE', key, 0, task.offset - 1) .. packed(task))
+  call('SET', task.key, call('GETRANGE', task.key, 0, task.offset - 1) .. packed(task))
   tell_task('task.retried', task, '')
 end
 return reply(found)

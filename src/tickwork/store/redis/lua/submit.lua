@@ -1,24 +1,25 @@
 -- parts: homes ends
--- Create tasks: (none) -> ready, pending or blocked. Arguments, for each: id, submit nonce, lengths + label + body, due
--- time ('' for none), delay, options ('' for none, else msgpack: dedup key and its time, dependencies, whether it has a
--- schedule). Reply: for each '' (created), 'e' (the id is another's), 'd<id>' (that one holds the dedup key) or 'o<id>'
--- (it depends on that one, which is not there).
-local WIDTH = 6
+-- Create tasks: (none) -> ready, pending or blocked. Arguments, for each: id, lengths + label + body, options ('' for
+-- none, else msgpack: when it is due, or its delay; for one that is not plain also dedup key and its time, dependencies,
+-- whether it has a schedule). Reply: for each '' (created), 'e' (the id is another's), 'd<id>' (that one holds the dedup
+-- key) or 'o<id>' (it depends on that one, which is not there).
+local WIDTH = 3
+local NONE = {}
 local count = (#ARGV - 2) / WIDTH
 local seq = call('INCRBY', KEY .. 'seq', count) - count
 local position = positions(count) - 1
 local some_awaited = call('EXISTS', KEY .. 'awaited') == 1
 local delayed = {}
 
-local function value_of(spec, task)
-  local value = spec .. packed(task)
+local function value_of(task)
+  local value = task.head .. packed(task)
   return #value <= GLANCE and value or value .. string.rep('\0', ROOM)
 end
 
-local function known(id, nonce)
+local function known(id, spec)
   local task = load(id)
   if task then
-    return label_of(task).nonce == nonce and '' or 'e'
+    return label_of(task.head).nonce == label_of(spec).nonce and '' or 'e'
   end
 end
 
@@ -70,7 +71,7 @@ local function wait_for(task, waiting)
       save(upstream)
     end
     if ENDS[upstream.status] then -- it ended badly: the outbox tells, as it would have then
-      to_outbox(upstream, label_of(upstream).schedule)
+      to_outbox(upstream, label_of(upstream.head).schedule)
     end
   end
   extras[WAITING] = names
@@ -85,7 +86,7 @@ local function hold_dedup(task, options)
 end
 
 -- What has options is rare and may cost more: everything is looked up before the first write.
-local function create_with(task, spec, options)
+local function create_with(task, options)
   local other = holder(options)
   if other then
     return 'd' .. other
@@ -105,27 +106,23 @@ local function create_with(task, spec, options)
     wait_for(task, waiting)
   end
   hold_dedup(task, options)
-  call('SET', KEY .. 'task:' .. task.id, value_of(spec, task))
+  call('SET', task.key, value_of(task))
   return ''
 end
 
-local function new_task(at)
+local function new_task(id, spec, options)
   seq, position = seq + 1, position + 1
-  local due_at = ARGV[at + 3] == '' and now + tonumber(ARGV[at + 4]) or tonumber(ARGV[at + 3])
-  local spec = ARGV[at + 2]
-  local type_end = string.find(spec, '\n', 7, true)
-  local queue_end = string.find(spec, '\n', type_end + 1, true)
+  local due_at = options.at or now + (options.delay or 0)
   return {
-    id = ARGV[at], head = spec, offset = #spec, status = due_at > now and PENDING or READY, cancel = 0, tell = 0, watched = 0,
-    place = MAIN, attempt = 0, losses = 0, seq = seq, submitted_at = now, due_at = math.max(due_at, 0), fence = 0,
-    started_at = 0, finished_at = 0, position = position, nonce = '', worker = '', extras = '',
-    queue = string.sub(spec, type_end + 1, queue_end - 1), band = string.sub(spec, queue_end + 1, queue_end + 1),
-    name = string.sub(spec, 7, queue_end - 1),
+    id = id, key = TASK .. id, head = spec, kind = kind_of(spec, (struct.unpack(LENGTHS, spec))), offset = #spec,
+    status = due_at > now and PENDING or READY, cancel = 0, tell = 0, watched = 0, place = MAIN, seq = seq,
+    submitted_at = now, due_at = math.max(due_at, 0), position = position, attempt = 0, losses = 0, fence = 0,
+    started_at = 0, finished_at = 0, nonce = '', worker = '', extras = '',
   }
 end
 
 local function go_home(task)
-  woken[task.queue] = true -- also for a delayed one: somebody has to know when it will be due
+  woken[task.kind.queue] = true -- also for a delayed one: somebody has to know when it will be due
   if task.status == READY then
     to_stream(task)
   elseif task.status == PENDING then
@@ -134,27 +131,25 @@ local function go_home(task)
   else
     enter(task)
   end
-  tell('task.submitted', task.id, task.name, '', 0, 0, '')
+  tell('task.submitted', task.id, task.kind.name, '', 0, 0, '')
 end
 
-local function create(at)
-  local task, options = new_task(at), ARGV[at + 5]
-  if some_awaited and call('SISMEMBER', KEY .. 'awaited', task.id) == 1 then
+local function create(id, spec, said)
+  local options = said == '' and NONE or cmsgpack.unpack(said)
+  local task = new_task(id, spec, options)
+  if some_awaited and call('SISMEMBER', KEY .. 'awaited', id) == 1 then
     task.tell = 1
   end
-  local verdict
-  if options == '' then
-    if not call('SET', KEY .. 'task:' .. task.id, value_of(ARGV[at + 2], task), 'NX') then
-      return known(task.id, ARGV[at + 1])
-    end
-    verdict = ''
-  else
-    verdict = known(task.id, ARGV[at + 1])
+  local verdict = ''
+  if options.depends_on then
+    verdict = known(id, spec)
     if verdict then
       return verdict
     end
-    verdict = create_with(task, ARGV[at + 2], cmsgpack.unpack(options))
+    verdict = create_with(task, options)
     some_awaited = true
+  elseif not call('SET', task.key, value_of(task), 'NX') then
+    return known(id, spec)
   end
   if verdict == '' then
     go_home(task)
@@ -164,7 +159,8 @@ end
 
 local verdicts = {}
 for i = 1, count do
-  verdicts[i] = create(3 + (i - 1) * WIDTH)
+  local at = 3 + (i - 1) * WIDTH
+  verdicts[i] = create(ARGV[at], ARGV[at + 1], ARGV[at + 2])
 end
 in_slices('ZADD', KEY .. 'delayed', delayed)
 return reply(verdicts)

@@ -13,4 +13,4 @@ if task and not ENDS[task.status] then
     save(task)
   end
 end
-return reply(call('GET', KEY .. 'task:' .. ARGV[3]))
+return reply(call('GET', TASK .. ARGV[3]))
