@@ -1,9 +1,4 @@
-"""One worker: claims at most its free slots, runs handlers, and hands outcomes back in batches.
-
-    free slot? -> claim -> start handlers -> wait(min(scan_interval, next due));  outcomes -> finish + claim in one step
-
-A claim is never ahead of a free slot, so there is no buffer to lose, drain, or starve others with.
-"""
+"""One worker: slots in which handlers run. The exchange with the store fills them and hands their outcomes back."""
 
 from __future__ import annotations
 
@@ -17,25 +12,21 @@ from msgspec.structs import replace
 
 from tickwork import outcomes
 from tickwork.config import Config
-from tickwork.context import TaskContext, storable
+from tickwork.context import TaskContext
 from tickwork.deadlines import Deadlines
-from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.events import Bus, Event, Fact
+from tickwork.exchange import Exchange
 from tickwork.executors.local import LocalExecutor
 from tickwork.handlers import Entry, Registry
-from tickwork.ids import new_nonce
 from tickwork.model import Aborted, Failed, Lease, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.notes import Notes
 from tickwork.run import Reason, Run
-from tickwork.store.base import Claim, Claimed, Grant, Store, Verdict
-from tickwork.store.hints import WORK, Hint
+from tickwork.store.base import Grant, Store
 from tickwork.submission import completed
 
 CANCEL_GRACE = 2.0  # for a handler that was told to stop; after that its slot is free and it counts as leaked
 RELEASE_GRACE = 0.5  # the same at shutdown, where nobody likes to wait
 STOP_STEP = 0.1
-OUTCOMES_MAX = 100
-BACKOFF_MAX = 0.5  # work must go on within a second of the store's return
 
 _log = logging.getLogger("tickwork.worker")
 
@@ -60,18 +51,11 @@ class Worker:
         self._bus = bus
         self._on_exhausted = on_exhausted
         self._executor = LocalExecutor(registry, config.concurrency, worker_id)
-        self._queues = tuple(config.queues)
         self._types: frozenset[str] | None = None
-        self._outcomes: list[Outcome] = []
-        self._sending: list[Outcome] = []
-        self._unanswered: Claim | None = None
-        self._singly = 0  # so many are to be sent one by one, as one of them was refused
         self._deadlines = Deadlines(lambda run: self._stop_run(run, "timeout"))
         self._notes = Notes(store, lambda run: self._stop_run(run, "lost"))
+        self._exchange = Exchange(self, store, config, self._notes)
         self._stopping = False
-        self._look_at = 0.0
-        self._failures = 0
-        self._hint: Hint | None = None  # while it runs
         self._loop: asyncio.AbstractEventLoop
         registry.on_change(self._forget_types)
 
@@ -81,24 +65,12 @@ class Worker:
         """Work until `stop` was called and all is handed back."""
         self._loop = asyncio.get_running_loop()
         self._notes.begin(self._loop)
-        with self._store.hint(WORK) as hint:
-            self._hint = hint
-            while not (self._stopping and not self.running and not self._outcomes):
-                now = time.monotonic()
-                stuck = self._stuck
-                free = 0 if self._stopping or stuck else self._config.concurrency - len(self.running)
-                if self._outcomes or (free > 0 and now >= self._look_at):
-                    await self._exchange(free)
-                    continue
-                # A thread that was told to stop is mostly gone in a moment, and nobody tells.
-                full = STOP_STEP if stuck else self._config.scan_interval
-                if await hint.wait(max(self._look_at - now, 0.0) if free > 0 else full, idle=free > 0):
-                    self._look_at = 0.0
+        await self._exchange.run()
 
     async def stop(self, grace: float) -> None:
         """Claim no more, wait for what runs, then give back the rest without blame."""
         self._stopping = True
-        self._wake()
+        self._exchange.wake()
         deadline = time.monotonic() + grace
         while self.running and (left := deadline - time.monotonic()) > 0:
             # In short steps: one that was given up meanwhile (`hurry`) leaves `running`, but its task may never end.
@@ -110,10 +82,6 @@ class Worker:
         self._stopping = True  # or it would claim them again
         for run in list(self.running.values()):
             self._stop_run(run, "release", grace=RELEASE_GRACE)
-
-    def _wake(self) -> None:
-        if self._hint is not None:
-            self._hint.set()
 
     async def close(self) -> None:
         self._notes.close()
@@ -138,108 +106,50 @@ class Worker:
 
     def _forget_types(self) -> None:
         self._types = None
-        self._wake()
+        self._exchange.wake()
 
     @property
     def leaked(self) -> int:
         return len(self.abandoned) + self._executor.leaked
 
     @property
+    def stuck(self) -> bool:
+        return self.leaked >= self._config.concurrency
+
+    @property
+    def free(self) -> int:
+        return 0 if self._stopping or self.stuck else self._config.concurrency - len(self.running)
+
+    @property
+    def done(self) -> bool:
+        return self._stopping and not self.running
+
+    @property
     def has_outcomes(self) -> bool:
-        return bool(self._outcomes or self._sending)
+        return bool(self._exchange.pending())
 
     def leases(self) -> list[Lease]:
         """What the heart must renew; called from its thread."""
-        ended = [outcome.lease for outcome in (*self._sending, *self._outcomes)]  # but the store does not know yet
+        ended = [outcome.lease for outcome in self._exchange.pending()]
         return [run.grant.lease for run in list(self.running.values())] + ended
 
-    # --- the exchange with the store
+    # --- runs
 
-    async def _exchange(self, free: int) -> None:
-        size = 1 if self._singly else OUTCOMES_MAX
-        batch, self._outcomes = self._outcomes[:size], self._outcomes[size:]
-        self._sending = batch
-        # One that was not answered is sent again as it was: what the store may have granted it gives once more.
-        wish = self._unanswered or (self._wish(min(free, self._config.batch_size)) if free > 0 else None)
-        try:
-            if batch:
-                await self._notes.last_words(batch)
-                finished = await self._store.finish(batch, wish)
-                self._report(batch, finished.verdicts)
-                claimed = finished.claimed
-            elif wish is not None:
-                claimed = await self._store.claim(wish)
-            else:
-                return
-        except StoreUnavailable as error:
-            self._outcomes, self._unanswered = batch + self._outcomes, wish
-            await self._back_off(error)
-            return
-        except StoreError as error:
-            if not batch:
-                raise
-            self._set_aside(batch, error)
-            return
-        finally:
-            self._sending = []
-        self._failures, self._unanswered = 0, None
-        self._singly = max(self._singly - len(batch), 0)
-        if claimed is not None and wish is not None:
-            self._start_all(claimed, wish)
-
-    def _set_aside(self, batch: list[Outcome], error: StoreError) -> None:
-        """An outcome that the store will never take must neither stop the worker nor spoil those that go with it."""
-        if len(batch) > 1:
-            self._singly = len(batch)
-            self._outcomes = batch + self._outcomes
-            return
-        (refused,) = batch
-        self._singly = max(self._singly - 1, 0)
-        _log.error("task %s: the store refused its outcome: %s", refused.lease.id, error)
-        if not isinstance(refused, Aborted):
-            text = f"the handler ended, but its outcome could not be stored: {error}"
-            self._outcomes.insert(0, Aborted(refused.lease, storable(text)[:1000]))
-
-    def _wish(self, limit: int) -> Claim:
-        if len(self._queues) > 1:
-            self._queues = (*self._queues[1:], self._queues[0])
-        lease_ttl = round(self._config.lease_ttl * 1000)
-        return Claim(self.id, self._queues, self.types, limit, lease_ttl, new_nonce())
-
-    def _start_all(self, claimed: Claimed, wish: Claim) -> None:
-        if len(claimed.grants) < wish.limit:  # drained: look again when told, when something is due, or by and by
-            pause = self._config.scan_interval
-            if claimed.next_due_in is not None:
-                pause = min(pause, claimed.next_due_in / 1000)
-            self._look_at = time.monotonic() + pause
-        else:
-            self._look_at = 0.0
+    def start(self, grants: list[Grant]) -> None:
         if self._stopping:  # it was told to stop while this claim was on its way
-            self._outcomes += [Released(grant.lease) for grant in claimed.grants]
+            for grant in grants:
+                self._exchange.add(Released(grant.lease))
             return
-        for grant in claimed.grants:
+        for grant in grants:
             self._start(grant)
         if self._bus.wants(Fact.TASK_CLAIMED):
-            for grant in claimed.grants:
+            for grant in grants:
                 self._tell(Fact.TASK_CLAIMED, grant)
-
-    async def _back_off(self, error: StoreUnavailable) -> None:
-        if self._failures == 0:
-            _log.warning("the store cannot be reached, trying again: %s", error)
-        self._failures += 1
-        await asyncio.sleep(min(0.05 * 2 ** min(self._failures, 10), BACKOFF_MAX))
-
-    def _report(self, batch: list[Outcome], verdicts: list[Verdict]) -> None:
-        for outcome, verdict in zip(batch, verdicts, strict=True):
-            if verdict.kind == "lost":
-                _log.warning("task %s was finished here, but is not ours any more: refused", outcome.lease.id)
-
-    # --- runs
 
     def _start(self, grant: Grant) -> None:
         entry = self._registry.find(grant.spec.type)
         if entry is None:  # unregistered since the claim
-            self._outcomes.append(Released(grant.lease))
+            self._exchange.add(Released(grant.lease))
             return
         spec = completed(grant.spec, entry, self._config)
         run = Run(grant if spec is grant.spec else replace(grant, spec=spec), entry.run_in != "thread")
@@ -294,11 +204,12 @@ class Worker:
         task_id = run.grant.spec.id
         if self.running.get(task_id) is run:
             del self.running[task_id]
-        if outcome is not None:
-            self._outcomes.append(outcome)
+        if outcome is None:
+            self._exchange.wake()  # its slot is free
+        else:
+            self._exchange.add(outcome)
             if self._bus.wants(fact := fact_of(outcome)):
                 self._tell(fact, run.grant, outcome)
-        self._wake()
 
     def _stop_run(self, run: Run, reason: Reason, grace: float = CANCEL_GRACE) -> None:
         """Tell a handler to end. If it does not, its slot is freed all the same and it counts as leaked."""
@@ -325,12 +236,8 @@ class Worker:
         self._end(run, None if run.reason == "fenced" else self._outcome_of_stop(run))
         self.check_leaks()
 
-    @property
-    def _stuck(self) -> bool:
-        return self.leaked >= self._config.concurrency
-
     def check_leaks(self) -> None:
-        if self._stuck:
+        if self.stuck:
             _log.error("%d handlers are stuck, as many as there are slots: draining this node", self.leaked)
             self._on_exhausted()
         elif self.leaked:

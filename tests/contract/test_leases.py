@@ -176,6 +176,14 @@ async def test_an_empty_claim_sent_twice_is_empty_twice(bench: Bench) -> None:
     assert [grant.spec.id for grant in await bench.claim(5, nonce="next")] == ["it"]
 
 
+async def test_the_last_two_claims_of_a_worker_may_be_sent_again(bench: Bench) -> None:
+    await bench.submit_many(6)
+    batches = {nonce: await bench.claim(2, nonce=nonce) for nonce in ("a-", "b-", "c-")}
+    for nonce in ("b-", "c-", "b-"):
+        assert await bench.claim(2, nonce=nonce) == batches[nonce]
+    assert (await bench.facts()).count("task.claimed") == 6
+
+
 async def test_a_claim_sent_again_gives_only_what_still_runs(bench: Bench) -> None:
     await bench.submit_many(3)
     first = await bench.claim(3, nonce="same")

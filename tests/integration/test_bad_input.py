@@ -409,7 +409,7 @@ async def test_a_result_waits_for_the_disk(make: Make, sqlite_url: str) -> None:
             record = await store.get(handle.id)
             assert record is not None
             started = record.started_at
-            return started is not None and worker._failures >= 2 and record.lease_until > started + 2000
+            return started is not None and worker._exchange._failures >= 2 and record.lease_until > started + 2000
 
         await eventually(outlived, what="its lease was renewed for several times its length")
         assert await status_of(app, handle.id) is Status.RUNNING

@@ -19,7 +19,8 @@ PURE = {
 }  # fmt: skip
 WORKING = {
     "worker", "heart", "leader", "duties", "node", "client", "admin", "submission", "handlers", "handle", "task",
-    "outcomes", "views", "jobs", "run", "notes", "deadlines", "lock", "periodic", "logs", "host", "executors",
+    "outcomes", "views", "jobs", "run", "notes", "exchange", "deadlines",
+    "lock", "periodic", "logs", "host", "executors",
 }  # fmt: skip
 TOP = {"scheduler", "sync", "testing", "cli", ""}
 SEAM = {"store.base", "store.hints"}  # what everybody may know of stores

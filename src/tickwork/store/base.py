@@ -30,7 +30,7 @@ class Receipt(Struct, frozen=True, gc=False):
 
 class Claim(Struct, frozen=True):
     """A wish for work: at most `limit` tasks of these queues and types, leased for `lease_ttl`. The same nonce sent
-    again gets the same batch."""
+    again gets the same batch, if it is one of the worker's last two."""
 
     worker_id: str
     queues: tuple[str, ...]

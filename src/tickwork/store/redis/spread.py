@@ -28,7 +28,7 @@ class Spread(Tasks, Queries):
         super().__init__(*args, **options)
         self._place = 0  # where the next claim begins
         self._stayed = 0
-        self._began = ("", 0)  # where the last claim began, by its nonce: sent again, it begins there again
+        self._began: dict[str, int] = {}  # where the last claims began, by nonce: sent again, they begin there again
 
     # --- in
 
@@ -122,9 +122,9 @@ class Spread(Tasks, Queries):
         count = len(self.layout.parts)
         grants: list[Grant] = []
         waits: list[int] = []
-        if self._began[0] != want.nonce:
-            self._began = want.nonce, self._place
-        start = self._began[1]
+        if want.nonce not in self._began:
+            self._began = {**dict(list(self._began.items())[-1:]), want.nonce: self._place}
+        start = self._began[want.nonce]
         for place in ((start + step) % count for step in range(count)):
             if place in seen:
                 continue

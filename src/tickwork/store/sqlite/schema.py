@@ -12,7 +12,7 @@ import sqlite3
 
 from tickwork.errors import StoreError
 
-VERSION = 2
+VERSION = 3
 
 # SQLite uses a partial index only for a query that repeats its condition to the letter. It evaluates the condition with
 # every write of a row, and a chain of ORs is much cheaper for it than a long IN.
@@ -88,7 +88,7 @@ CREATE INDEX @dedup_until ON @dedup (until);
 CREATE TABLE @pauses (
     kind TEXT NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL, PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
-CREATE TABLE @claims (worker_id TEXT PRIMARY KEY, nonce TEXT NOT NULL, last_chance TEXT) WITHOUT ROWID;
+CREATE TABLE @claims (worker_id TEXT PRIMARY KEY, nonces TEXT NOT NULL, last_chance TEXT) WITHOUT ROWID;
 CREATE TABLE @schedules (
     id TEXT PRIMARY KEY, next_at INTEGER, active INTEGER NOT NULL, schedule BLOB NOT NULL
 ) WITHOUT ROWID;

@@ -107,9 +107,9 @@ class Tasks(Operators):
     def claim(self, want: Claim) -> Claimed:
         now = self.now()
         self.tx.pulse(now)
-        last = self.tx.one("SELECT nonce, last_chance FROM @claims WHERE worker_id = ?", (want.worker_id,))
-        nonce, chance = last or (None, None)
-        if nonce == want.nonce:
+        last = self.tx.one("SELECT nonces, last_chance FROM @claims WHERE worker_id = ?", (want.worker_id,))
+        nonces, chance = last or ("", None)
+        if want.nonce in nonces.split():
             held = self.rows.where("status = 'running' AND worker_id = ? AND nonce = ?", (want.worker_id, want.nonce))
             ranks = {queue: rank for rank, queue in enumerate(dict.fromkeys(want.queues))}
             held.sort(key=lambda record: _turn(record, ranks.get(record.spec.queue, 0)))
@@ -125,7 +125,10 @@ class Tasks(Operators):
             if last_chance(record, self.tx.policy):
                 chance = record.id
         self.rows.save_started(records)
-        self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?, ?)", (want.worker_id, want.nonce, chance))
+        self.tx.run(
+            "INSERT OR REPLACE INTO @claims VALUES (?, ?, ?)",
+            (want.worker_id, f"{want.nonce} {nonces.partition(' ')[0]}", chance),
+        )
         return Claimed(grants, 0 if budget.spent else self._next_due_in(now))
 
     def _startable(self, want: Claim, now: int, budget: Budget, chance: str | None) -> list[Record]:

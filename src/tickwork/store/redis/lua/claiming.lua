@@ -88,9 +88,10 @@ local function load_whole(id)
   end
 end
 
+-- A worker's last two batches are known, since it may have two claims under way: a line each, nonce and ids.
 local function replay(want, batch)
   local answer = { next_due_in() }
-  for id in string.gmatch(string.sub(batch, #want.nonce + 2), '[^\n]+') do
+  for id in string.gmatch(batch, '[^ ]+') do
     local task = load_whole(id)
     if task and task.status == RUNNING and task.nonce == want.nonce then
       answer[#answer + 1] = id
@@ -111,7 +112,7 @@ local function has_last_chance(worker)
   return task and task.status == RUNNING and task.worker == worker
 end
 
-local function start_all(want, taken)
+local function start_all(want, taken, batches)
   local answer, leases, ids = { 0 }, {}, {}
   local lease_until = whole(now + want.lease_ttl)
   for i, task in ipairs(taken) do
@@ -125,7 +126,8 @@ local function start_all(want, taken)
     end
   end
   in_slices('ZADD', KEY .. 'leases', leases)
-  call('HSET', KEY .. 'claims', want.worker, want.nonce .. '\n' .. table.concat(ids, '\n'))
+  local batch = want.nonce .. ' ' .. table.concat(ids, ' ')
+  call('HSET', KEY .. 'claims', want.worker, batch .. '\n' .. string.match(batches, '^[^\n]*'))
   return answer
 end
 
@@ -263,13 +265,14 @@ end
 
 local function claim(want)
   pulse()
-  local last = call('HGET', KEY .. 'claims', want.worker)
-  if last and string.sub(last, 1, #want.nonce + 1) == want.nonce .. '\n' then
-    return replay(want, last)
+  local batches = call('HGET', KEY .. 'claims', want.worker) or ''
+  local _, found = string.find(batches, want.nonce .. ' ', 1, true)
+  if found then
+    return replay(want, string.match(batches, '^[^\n]*', found + 1))
   end
   local wait = promote(math.min(want.limit + PARK_MAX, PROMOTE_MAX))
   local search = startable(want)
-  local answer = start_all(want, search.taken)
+  local answer = start_all(want, search.taken, batches)
   answer[1] = search.spent and 0 or wait
   return answer
 end

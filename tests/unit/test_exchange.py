@@ -1,0 +1,220 @@
+"""Two exchanges with a store that answers when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+import pytest
+
+from tests.support.waiting import wait_until
+from tickwork.config import Config
+from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.exchange import Exchange
+from tickwork.model import Aborted, Lease, Outcome, Spec, Succeeded
+from tickwork.notes import Notes
+from tickwork.store.base import Claim, Claimed, Finished, Grant, Store, Verdict
+from tickwork.store.hints import Hint, Hints
+
+
+class Call:
+    def __init__(self, batch: list[Outcome], wish: Claim | None) -> None:
+        self.batch = batch
+        self.wish = wish
+        self.answer: asyncio.Future[int | Exception] = asyncio.get_running_loop().create_future()
+
+    @property
+    def limit(self) -> int:
+        return 0 if self.wish is None else self.wish.limit
+
+    @property
+    def nonce(self) -> str:
+        return "" if self.wish is None else self.wish.nonce
+
+    @property
+    def ids(self) -> list[str]:
+        return [outcome.lease.id for outcome in self.batch]
+
+
+class SlowStore:
+    """Holds every call until the test answers it with the number of tasks to grant."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.granted = 0
+        self._hints = Hints()
+
+    def hint(self, topic: str) -> Hint:
+        return self._hints.add(topic)
+
+    async def claim(self, wish: Claim) -> Claimed:
+        claimed = (await self.finish([], wish)).claimed
+        assert claimed is not None
+        return claimed
+
+    async def finish(self, batch: list[Outcome], wish: Claim | None = None) -> Finished:
+        call = Call(batch, wish)
+        self.calls.append(call)
+        answer = await call.answer
+        if isinstance(answer, Exception):
+            raise answer
+        grants = [self._grant() for _ in range(answer)]
+        return Finished([Verdict("done")] * len(batch), None if wish is None else Claimed(grants, None))
+
+    def _grant(self) -> Grant:
+        self.granted += 1
+        task_id = f"t{self.granted}"
+        return Grant(Spec(id=task_id, type="a", nonce=""), Lease(task_id, 1, "n"), 1, 0, 0)
+
+    async def call(self, number: int) -> Call:
+        await wait_until(lambda: len(self.calls) > number)
+        return self.calls[number]
+
+
+class Slots:
+    id = "w"
+    types = frozenset({"a"})
+    stuck = False
+
+    def __init__(self, concurrency: int) -> None:
+        self.concurrency = concurrency
+        self.running: list[Lease] = []
+        self.stopping = False
+
+    @property
+    def free(self) -> int:
+        return 0 if self.stopping else self.concurrency - len(self.running)
+
+    @property
+    def done(self) -> bool:
+        return self.stopping and not self.running
+
+    def start(self, grants: list[Grant]) -> None:
+        self.running += [grant.lease for grant in grants]
+        assert len(self.running) <= self.concurrency
+
+
+class Scene:
+    def __init__(self, concurrency: int) -> None:
+        self.store = SlowStore()
+        self.slots = Slots(concurrency)
+        config, store = Config(concurrency=concurrency), cast(Store, self.store)
+        self.exchange = Exchange(self.slots, store, config, Notes(store, lambda run: None))
+
+    def end(self, count: int) -> None:
+        ended = [self.slots.running.pop(0) for _ in range(count)]
+        for lease in ended:
+            self.exchange.add(Succeeded(lease))
+
+
+@asynccontextmanager
+async def scene(concurrency: int) -> AsyncIterator[Scene]:
+    it = Scene(concurrency)
+    running = asyncio.ensure_future(it.exchange.run())
+    (await it.store.call(0)).answer.set_result(concurrency)
+    await wait_until(lambda: len(it.slots.running) == concurrency)
+    try:
+        yield it
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_full_house_that_ends_at_once_goes_back_in_two_halves() -> None:
+    async with scene(10) as it:
+        it.end(10)
+        first, second = await it.store.call(1), await it.store.call(2)
+        assert (len(first.ids), len(second.ids)) == (5, 5)
+        assert (first.limit, second.limit) == (5, 5)
+        first.answer.set_result(5)
+        await wait_until(lambda: len(it.slots.running) == 5)
+        it.end(5)  # while the other is still under way
+        third = await it.store.call(3)
+        assert (len(third.ids), third.limit) == (5, 5)
+
+
+async def test_no_more_than_two_are_under_way_and_no_slot_is_promised_twice() -> None:
+    async with scene(12) as it:
+        it.end(3)
+        first = await it.store.call(1)
+        it.end(9)
+        second = await it.store.call(2)
+        assert (first.limit, second.limit) == (3, 9)
+        assert [call.wish is None for call in it.store.calls] == [False] * 3
+        second.answer.set_result(9)
+        first.answer.set_result(3)
+        await wait_until(lambda: len(it.slots.running) == 12)
+        assert len(it.store.calls) == 3
+
+
+async def test_a_few_wait_for_the_one_that_is_under_way() -> None:
+    async with scene(10) as it:
+        it.end(1)
+        first = await it.store.call(1)
+        it.end(4)
+        first.answer.set_result(1)
+        second = await it.store.call(2)
+        assert (len(second.ids), len(it.store.calls)) == (4, 3)
+
+
+async def test_what_was_not_answered_is_sent_again_as_it_was() -> None:
+    async with scene(10) as it:
+        it.end(10)
+        first, second = await it.store.call(1), await it.store.call(2)
+        second.answer.set_result(StoreUnavailable("gone"))
+        first.answer.set_result(StoreUnavailable("gone"))
+        await wait_until(lambda: len(it.store.calls) == 5)
+        assert {call.nonce for call in it.store.calls[3:]} == {first.nonce, second.nonce}
+        ids = sorted(task_id for call in it.store.calls[3:] for task_id in call.ids)
+        assert ids == sorted(first.ids + second.ids)
+
+
+async def test_a_refused_outcome_is_found_and_set_aside() -> None:
+    async with scene(8) as it:
+        it.end(2)
+        (await it.store.call(1)).answer.set_result(StoreError("too odd"))
+        one, other = await it.store.call(2), None
+        assert one.ids == ["t1"]
+        one.answer.set_result(StoreError("too odd"))
+        instead = await it.store.call(3)
+        assert isinstance(instead.batch[0], Aborted)
+        instead.answer.set_result(0)
+        other = await it.store.call(4)
+        assert other.ids == ["t2"]
+
+
+async def test_a_store_that_refuses_a_claim_ends_the_worker() -> None:
+    it = Scene(10)
+    running = asyncio.ensure_future(it.exchange.run())
+    (await it.store.call(0)).answer.set_result(StoreError("no"))
+    with pytest.raises(StoreError, match="no"):
+        await running
+
+
+async def test_a_wake_up_is_kept_while_an_exchange_is_under_way() -> None:
+    it = Scene(10)
+    running = asyncio.ensure_future(it.exchange.run())
+    first = await it.store.call(0)
+    it.exchange.wake()
+    first.answer.set_result(0)
+    assert (await it.store.call(1)).limit == 10
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_it_ends_when_both_halves_are_handed_in() -> None:
+    it = Scene(10)
+    running = asyncio.ensure_future(it.exchange.run())
+    (await it.store.call(0)).answer.set_result(10)
+    await wait_until(lambda: len(it.slots.running) == 10)
+    it.slots.stopping = True
+    it.end(10)
+    first, second = await it.store.call(1), await it.store.call(2)
+    assert (first.wish, second.wish) == (None, None)
+    first.answer.set_result(0)
+    await asyncio.sleep(0)
+    assert not running.done()
+    second.answer.set_result(0)
+    await running
