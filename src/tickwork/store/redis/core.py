@@ -82,16 +82,14 @@ class Core:
         self._open = False
 
     def _pack_policy(self, log: int, events: bool) -> bytes:
+        """One value after the other, in the order in which `prelude.lua` reads them."""
         policy = self.policy
-        return _encode(
-            {
-                "dlq": policy.dlq, "dlq_max": policy.dlq_max, "max_losses": policy.max_losses, "dedup": policy.dedup,
-                "lease_ttl": policy.lease_ttl, "renew_interval": policy.renew_interval, "retention": policy.retention,
-                "retention_max": policy.retention_max, "events": events, "events_max": policy.events_max,
-                "log_lines_max": policy.log_lines_max, "alone": self.alone, "slack": SLACK,
-                "logs": len(self.prefixes), "log": log,
-            }
+        values = (
+            events, policy.events_max, self.alone, len(self.prefixes), log, policy.lease_ttl, policy.renew_interval,
+            policy.max_losses, policy.dlq, policy.dlq_max, policy.dedup, SLACK, policy.retention, policy.retention_max,
+            policy.log_lines_max,
         )  # fmt: skip
+        return b"".join(map(_encode, values))
 
     # --- life
 

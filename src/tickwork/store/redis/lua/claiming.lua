@@ -103,7 +103,7 @@ end
 
 -- One more lost worker, and it is set aside: see `rules.last_chance`.
 local function on_last_chance(task)
-  return task.losses > 0 and task.losses >= POLICY.max_losses - 1
+  return task.losses > 0 and task.losses >= MAX_LOSSES - 1
 end
 
 local function has_last_chance(worker)

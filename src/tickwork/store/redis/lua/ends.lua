@@ -1,10 +1,4 @@
 -- What the end of a task brings with it: the outbox, the dedup key, who waits for its result, the dead-letter bound.
-local function to_outbox(task, schedule)
-  call('ZADD', KEY .. 'outbox', 'NX', positions(1), task.id)
-  call('HSET', KEY .. 'outbox:status', task.id, task.status .. schedule)
-  hints['outbox'] = true
-end
-
 local function free_dedup(task)
   local dedup = label_of(task.head).dedup
   if dedup ~= '' then
@@ -12,18 +6,6 @@ local function free_dedup(task)
     if held and string.sub(held, string.find(held, ' ', 1, true) + 1) == task.id then
       call('DEL', KEY .. 'dedup:' .. dedup)
     end
-  end
-end
-
-local function await(upstream, task_id, since)
-  call('ZADD', KEY .. 'dependants:' .. upstream, since or 0, task_id)
-  call('SADD', KEY .. 'awaited', upstream)
-end
-
-local function unawait(upstream, task_id)
-  call('ZREM', KEY .. 'dependants:' .. upstream, task_id)
-  if call('EXISTS', KEY .. 'dependants:' .. upstream) == 0 then
-    call('SREM', KEY .. 'awaited', upstream)
   end
 end
 
@@ -51,7 +33,7 @@ local DROP_MAX = 100 -- dead letters that one call may drop; the rest goes with 
 
 local function bound_dead()
   local dead = KEY .. 'ended:dead'
-  while call('XLEN', dead) > POLICY.dlq_max and #dropped < DROP_MAX do
+  while call('XLEN', dead) > DLQ_MAX and #dropped < DROP_MAX do
     local oldest = call('XRANGE', dead, '-', '+', 'COUNT', 1)[1]
     call('XDEL', dead, oldest[1])
     local task = load(oldest[2][2])
@@ -105,7 +87,7 @@ end
 -- Into the dead-letter queue, or merely failed where there is none.
 local function die(task, extras)
   task.extras = cmsgpack.pack(extras)
-  if POLICY.dlq then
+  if DLQ then
     finish_as(task, DEAD, 'task.died', extras[ERROR])
   else
     finish_as(task, FAILED, 'task.failed', extras[ERROR])

@@ -32,10 +32,10 @@ local function shelf_of(task)
 end
 
 local function to_stream(task)
-  call('XADD', task.kind.stream, whole(task.position) .. '-0', 'id', task.id)
-  if not task.kind.known then
-    task.kind.known = true
+  local entry = whole(task.position) .. '-0'
+  if not call('XADD', task.kind.stream, 'NOMKSTREAM', entry, 'id', task.id) then
     call('SADD', KEY .. 'lanes', task.kind.lane)
+    call('XADD', task.kind.stream, entry, 'id', task.id)
   end
 end
 

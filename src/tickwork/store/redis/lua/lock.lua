@@ -24,5 +24,5 @@ if holder ~= owner then
   fence = whole(call('INCR', KEY .. 'fences'))
 end
 call('SET', key, fence .. ' ' .. whole(now + tonumber(ARGV[6])) .. ' ' .. owner, 'PX',
-  whole(tonumber(ARGV[6]) + POLICY.slack))
+  whole(tonumber(ARGV[6]) + SLACK))
 return reply(act == 'take' and tonumber(fence) or 1)

@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes ends
+-- parts: homes waiting ends
 -- Look whether a task is where it belongs, and nowhere else; put it right if asked to. Arguments: id, 1 to mend, then
 -- home and entry (of a Stream, else '') of each place where it was seen. Reply: what was wrong, a line each.
 local id, mending = ARGV[3], ARGV[4] == '1'

@@ -15,7 +15,7 @@ if #ARGV > 7 then
     lines[#lines + 1] = ARGV[i]
   end
   local kept = {}
-  for i = math.max(#lines - POLICY.log_lines_max, 0) + 1, #lines do
+  for i = math.max(#lines - LOG_LINES_MAX, 0) + 1, #lines do
     kept[#kept + 1] = lines[i]
   end
   extras[LOG] = kept

@@ -3,7 +3,8 @@
 local call = redis.call
 local KEY, CHANNEL = KEYS[1], ARGV[1]
 local TASK = KEY .. 'task:'
-local POLICY = cmsgpack.unpack(ARGV[2])
+local EVENTS, EVENTS_MAX, ALONE, LOGS, LOG_NUMBER, LEASE_TTL, RENEW_INTERVAL, MAX_LOSSES, DLQ, DLQ_MAX, DEDUP, SLACK,
+  RETENTION, RETENTION_MAX, LOG_LINES_MAX = cmsgpack.unpack(ARGV[2])
 local now = clock()
 
 local PENDING, BLOCKED, READY, RUNNING, RETRYING = 'p', 'b', 'r', 'x', 't'
@@ -133,7 +134,7 @@ end
 local groups, group, told = {}, {}, 0
 
 local function tell(kind, subject, name, worker, attempt, duration, detail)
-  if not POLICY.events then
+  if not EVENTS then
     return
   end
   if group[1] ~= kind or group[2] ~= name or group[3] ~= worker or group[4] ~= attempt or group[5] ~= detail then
@@ -160,19 +161,19 @@ local ended = {} -- channel -> ids of ended tasks that somebody waits for
 -- The number of the last fact. Those of several logs are ordered by time: their numbers are hundredths of a
 -- millisecond, times the number of logs, so that each log has numbers of its own.
 local function last_number()
-  if POLICY.alone then
+  if ALONE then
     return call('INCRBY', KEY .. 'facts', told)
   end
   local last = math.max(tonumber(call('GET', KEY .. 'facts') or 0) + told, now * 100)
   call('SET', KEY .. 'facts', whole(last))
-  return last * POLICY.logs + POLICY.log
+  return last * LOGS + LOG_NUMBER
 end
 
 local function append_facts()
   local last = last_number()
-  local cut, limit = 'MINID', whole(math.max(last - POLICY.events_max + 1, 0))
-  if not POLICY.alone then
-    cut, limit = 'MAXLEN', POLICY.events_max
+  local cut, limit = 'MINID', whole(math.max(last - EVENTS_MAX + 1, 0))
+  if not ALONE then
+    cut, limit = 'MAXLEN', EVENTS_MAX
   end
   call('XADD', KEY .. 'events', cut, '~', limit, whole(last) .. '-0', 'at', whole(now), 'facts', cmsgpack.pack(groups))
   call('PUBLISH', CHANNEL .. 'events', '')
@@ -184,7 +185,7 @@ local function reply(answer)
   end
   for queue in pairs(woken) do
     local key = KEY .. 'wake:' .. queue
-    if POLICY.alone and call('LLEN', key) == 0 then
+    if ALONE and call('LLEN', key) == 0 then
       call('RPUSH', key, '1')
     end
   end

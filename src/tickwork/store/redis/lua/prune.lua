@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes ends members
+-- parts: homes waiting ends members
 -- Remove ended tasks past their retention or their number, and workers lost long ago. Arguments: limit, how long a lost
 -- worker is kept. Reply: how many tasks went, tasks dropped from the dead letters, then the workers that were forgotten.
 -- Tasks that the outbox still has to tell of stay.
@@ -22,11 +22,11 @@ for status in pairs(ENDS) do
 end
 table.sort(entries, function(a, b) return a.at < b.at end)
 
-local pruned, excess = 0, total - POLICY.retention_max
+local pruned, excess = 0, total - RETENTION_MAX
 for _, entry in ipairs(entries) do
   if untold == 0 or not call('ZSCORE', KEY .. 'outbox', entry.id) then
     local task = load(entry.id)
-    if pruned >= limit or (task and task.finished_at > now - POLICY.retention and pruned >= excess) then
+    if pruned >= limit or (task and task.finished_at > now - RETENTION and pruned >= excess) then
       break
     end
     call('XDEL', entry.stream, entry.entry)

@@ -8,12 +8,12 @@ local function pulse()
   else
     pulse_at = now
   end
-  local silence, quiet = now - pulse_at, POLICY.lease_ttl - POLICY.renew_interval
+  local silence, quiet = now - pulse_at, LEASE_TTL - RENEW_INTERVAL
   if known and silence >= 0 and silence < math.min(1000, math.floor(quiet / 4)) then
     return hold_until
   end
   if silence > quiet or silence < 0 then
-    hold_until = now + POLICY.lease_ttl
+    hold_until = now + LEASE_TTL
   end
   call('SET', KEY .. 'pulse', whole(now) .. ' ' .. whole(hold_until))
   return hold_until

@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes ends pulse members
+-- parts: homes waiting ends pulse members
 -- Take back what lost workers held: running -> ready (front), or dead after too many losses, or cancelled. Arguments:
 -- limit, why, ids of workers known to be gone. Reply: ids taken back, ids of workers that now count as lost, tasks
 -- dropped from the dead letters. Leases that ran out are left alone until the hold is over.
@@ -28,7 +28,7 @@ local function expire(task, reason)
     cancel(task, extras, extras[MESSAGE], extras[ERROR])
   else
     extras[ERROR] = 'worker ' .. task.worker .. (alive and ' was cut off (' or ' was lost (') .. reason .. ')'
-    if not alive and task.losses >= POLICY.max_losses then
+    if not alive and task.losses >= MAX_LOSSES then
       extras[ERROR] = extras[ERROR] .. '; set aside after ' .. task.losses .. ' lost workers'
       die(task, extras)
     else

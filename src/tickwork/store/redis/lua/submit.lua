@@ -1,4 +1,4 @@
--- parts: homes ends
+-- parts: homes waiting
 -- Create tasks: (none) -> ready, pending or blocked. Arguments, for each: id, lengths + label + body, options ('' for
 -- none, else msgpack: when it is due, or its delay; for one that is not plain also dedup key and its time, dependencies,
 -- whether it has a schedule). Reply: for each '' (created), 'e' (the id is another's), 'd<id>' (that one holds the dedup
@@ -6,7 +6,6 @@
 local WIDTH = 3
 local NONE = {}
 local count = (#ARGV - 2) / WIDTH
-local seq = call('INCRBY', KEY .. 'seq', count) - count
 local position = positions(count) - 1
 local some_awaited = call('EXISTS', KEY .. 'awaited') == 1
 local delayed = {}
@@ -23,48 +22,43 @@ local function known(id, spec)
   end
 end
 
-local function holder(options)
-  if not options.dedup or not POLICY.dedup then
-    return nil
-  end
-  local held = call('GET', KEY .. 'dedup:' .. options.dedup)
-  if held then
-    local cut = string.find(held, ' ', 1, true)
-    if tonumber(string.sub(held, 1, cut - 1)) > now then
-      return string.sub(held, cut + 1)
-    end
-  end
-end
-
--- The dependencies that have not ended (well); a second answer names one that is not there.
-local function unmet(options)
-  local waiting, seen = {}, {}
-  for _, id in ipairs(options.depends_on) do
-    if not seen[id] then
-      seen[id] = true
-      local upstream = load(id)
-      if not upstream then
-        return nil, id
-      end
-      if upstream.status ~= SUCCESS and not (options.after_end and ENDS[upstream.status]) then
-        waiting[#waiting + 1] = upstream
+-- What has options is rare and may cost more: everything is looked up before the first write.
+local function create_with(task, options)
+  local function holder()
+    local held = options.dedup and DEDUP and call('GET', KEY .. 'dedup:' .. options.dedup)
+    if held then
+      local cut = string.find(held, ' ', 1, true)
+      if tonumber(string.sub(held, 1, cut - 1)) > now then
+        return string.sub(held, cut + 1)
       end
     end
   end
-  return waiting
-end
 
--- In several partitions the caller has looked already, and noted it where the upstreams are.
-local function wait_for_others(task, names)
-  local extras = extras_of(task)
-  extras[WAITING], task.status = names, BLOCKED
-  task.extras = cmsgpack.pack(extras)
-end
+  -- The dependencies that have not ended (well); a second answer names one that is not there.
+  local function unmet()
+    local waiting, seen = {}, {}
+    for _, id in ipairs(options.depends_on) do
+      if not seen[id] then
+        seen[id] = true
+        local upstream = load(id)
+        if not upstream then
+          return nil, id
+        end
+        if upstream.status ~= SUCCESS and not (options.after_end and ENDS[upstream.status]) then
+          waiting[#waiting + 1] = upstream
+        end
+      end
+    end
+    return waiting
+  end
 
-local function wait_for(task, waiting)
-  local extras, names = extras_of(task), {}
-  for i, upstream in ipairs(waiting) do
-    names[i] = upstream.id
+  local function wait_for(names)
+    local extras = extras_of(task)
+    extras[WAITING], task.status = names, BLOCKED
+    task.extras = cmsgpack.pack(extras)
+  end
+
+  local function note_with(upstream)
     await(upstream.id, task.id)
     if upstream.tell == 0 then
       upstream.tell = 1
@@ -74,48 +68,41 @@ local function wait_for(task, waiting)
       to_outbox(upstream, label_of(upstream.head).schedule)
     end
   end
-  extras[WAITING] = names
-  task.extras = cmsgpack.pack(extras)
-end
 
-local function hold_dedup(task, options)
-  if options.dedup and POLICY.dedup then
-    call('SET', KEY .. 'dedup:' .. options.dedup, whole(now + options.dedup_ttl) .. ' ' .. task.id, 'PX',
-      whole(options.dedup_ttl + POLICY.slack))
-  end
-end
-
--- What has options is rare and may cost more: everything is looked up before the first write.
-local function create_with(task, options)
-  local other = holder(options)
+  local other = holder()
   if other then
     return 'd' .. other
   end
-  local waiting, missing = {}, nil
-  if not options.waiting then
-    waiting, missing = unmet(options)
+  local names = options.waiting -- in several partitions the caller has looked already, and noted it with the upstreams
+  if not names then
+    local waiting, missing = unmet()
+    if missing then
+      return 'o' .. missing
+    end
+    names = {}
+    for i, upstream in ipairs(waiting) do
+      names[i] = upstream.id
+      note_with(upstream)
+    end
   end
-  if missing then
-    return 'o' .. missing
+  if #names > 0 then
+    wait_for(names)
   end
   task.tell = options.schedule and 1 or task.tell
-  if options.waiting and #options.waiting > 0 then
-    wait_for_others(task, options.waiting)
-  elseif #waiting > 0 then
-    task.status = BLOCKED
-    wait_for(task, waiting)
+  if options.dedup and DEDUP then
+    call('SET', KEY .. 'dedup:' .. options.dedup, whole(now + options.dedup_ttl) .. ' ' .. task.id, 'PX',
+      whole(options.dedup_ttl + SLACK))
   end
-  hold_dedup(task, options)
   call('SET', task.key, value_of(task))
   return ''
 end
 
 local function new_task(id, spec, options)
-  seq, position = seq + 1, position + 1
+  position = position + 1
   local due_at = options.at or now + (options.delay or 0)
   return {
     id = id, key = TASK .. id, head = spec, kind = kind_of(spec, (struct.unpack(LENGTHS, spec))), offset = #spec,
-    status = due_at > now and PENDING or READY, cancel = 0, tell = 0, watched = 0, place = MAIN, seq = seq,
+    status = due_at > now and PENDING or READY, cancel = 0, tell = 0, watched = 0, place = MAIN, seq = position,
     submitted_at = now, due_at = math.max(due_at, 0), position = position, attempt = 0, losses = 0, fence = 0,
     started_at = 0, finished_at = 0, nonce = '', worker = '', extras = '',
   }
