@@ -27,6 +27,7 @@ class Hint:
         self._raised = False
         self._waiter: asyncio.Future[None] | None = None
         self.idle = False  # waits, and would take what comes
+        self.announced = False  # whoever raises it has been told that somebody waits
 
     def set(self) -> None:
         if self._raised:
@@ -105,8 +106,9 @@ class Hints:
             if task_id in self._waiting:
                 self.notify(task_id)
 
-    def waits(self, topic: str) -> bool:
-        return topic in self._waiting
+    def unannounced(self, topic: str) -> list[Hint]:
+        """Those who wait for it, but whoever raises it has not been told so."""
+        return [hint for hint in self._waiting.get(topic, ()) if not hint.announced]
 
     def idles(self, topic: str) -> bool:
         return any(hint.idle for hint in self._waiting.get(topic, ()))

@@ -46,13 +46,18 @@ class Home(NamedTuple):
 class Queries(Core):
     async def get(self, task_id: str) -> Record | None:
         prefix = self._part(task_id)
-        if self.hints.waits(task_id):
+        if waiting := self.hints.unannounced(task_id):
             value = await self.run("watch", prefix, task_id, self._channel)
-            lease = await self.ask(prefix, "ZSCORE", f"{prefix}leases", task_id) if value is not None else None
+            for hint in waiting:
+                hint.announced = True
         else:
-            commands = [("GET", f"{prefix}task:{task_id}"), ("ZSCORE", f"{prefix}leases", task_id)]
-            value, lease = await self.ask_all(prefix, commands)
-        return None if value is None else unpack(task_id, value, int(float(lease or 0)))
+            value = await self.ask(prefix, "GET", f"{prefix}task:{task_id}")
+        if value is None:
+            return None
+        record = unpack(task_id, value)
+        if record.status is Status.RUNNING:
+            record.lease_until = int(float(await self.ask(prefix, "ZSCORE", f"{prefix}leases", task_id) or 0))
+        return record
 
     # --- pages
 
