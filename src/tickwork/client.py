@@ -65,7 +65,7 @@ class Client:
 
     def configure(self, config: Config) -> None:
         self.config = config
-        self._make = SpecMaker(self.registry, config).make
+        self._maker = SpecMaker(self.registry, config)
 
     # --- in
 
@@ -86,7 +86,7 @@ class Client:
                 raise ConfigError(f"submit_many gives each payload a task of its own; {single} cannot be one for all")
         store, durability = await self.open_store(), wanted_durability(options)
         handles: list[Handle[Any]] = []
-        specs = [self.spec(type, payload, options) for payload in payloads]
+        specs = self._maker.make_many(type, payloads, options, self.known(type))
         for start in range(0, len(specs), SUBMIT_MAX):
             batch = specs[start : start + SUBMIT_MAX]
             for receipt, spec in zip(await store.submit(batch, durability), batch, strict=True):
@@ -99,7 +99,7 @@ class Client:
         entry = self.known(type)
         if payload is MISSING:
             payload = None if entry is None else entry.default_payload()
-        return self._make(type, payload, options, entry)
+        return self._maker.make(type, payload, options, entry)
 
     def known(self, type: str) -> Entry | None:
         entry = self.registry.find(type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, TypedDict, TypeGuard
@@ -111,6 +111,21 @@ class SpecMaker:
             key=self._key(options.get("key"), payload, entry),
             **fields,
         )
+
+    def make_many(self, type: str, payloads: Iterable[Any], given: TaskOptions, entry: Entry | None) -> list[Spec]:
+        """One spec for each payload; what they have in common is read once."""
+        specs: list[Spec] = []
+        pattern: Spec | None = None
+        for payload in payloads:
+            if pattern is None:
+                spec = self.make(type, payload, given, entry)
+                pattern = spec if spec.key is None else None  # a key may come from the payload
+                serializer = self._registry.serializer(spec.serializer)
+            else:
+                data = self._encode(type, payload, serializer, entry)
+                spec = replace(pattern, id=new_id(), nonce=new_nonce(), payload=data)
+            specs.append(spec)
+        return specs
 
     def _new_id(self, dedup_key: str | None) -> str:
         return new_id() if dedup_key is None else new_id_beside(dedup_key, self._config.partitions)

@@ -19,6 +19,7 @@ from tickwork.errors import StoreError
 
 Reply = Any
 _MORE = object()
+LARGE = 4096  # bytes of a command for which nobody need wait
 SUSPECT = 0.5  # seconds after which a late reply makes one ask whether the server answers others
 
 
@@ -59,7 +60,7 @@ class Link(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(notEnoughData=_MORE)
         self._due: deque[asyncio.Future[Reply]] = deque()
-        self._buffer: list[bytes] | None = None  # None: nothing was written in this round of the loop
+        self._buffer: list[bytes] = []
         self._heard_at = self._loop.time()
         self._heard = False
         self._watchdog: asyncio.TimerHandle | None = None
@@ -100,29 +101,32 @@ class Link(asyncio.Protocol):
     # --- commands
 
     def send(self, command: bytes) -> asyncio.Future[Reply]:
-        """Send a packed command. The first one in a round of the loop goes at once, the rest go together."""
+        """Send a packed command: at once if no reply is due or it is large, else together with others of this round of
+        the loop."""
         if self.lost is not None:
             raise self.lost
         waiter: asyncio.Future[Reply] = self._loop.create_future()
-        if not self._due:
+        if self._due:
+            self._due.append(waiter)
+            if not self._buffer:
+                self._loop.call_soon(self._flush)
+            self._buffer.append(command)
+            if len(command) > LARGE:
+                self._flush()
+        else:
+            self._due.append(waiter)
             self._heard_at = self._loop.time()
-        self._due.append(waiter)
-        self.write(command)
+            self.write(command)
         return waiter
 
     def write(self, command: bytes) -> None:
-        if self._buffer is None:
-            self._buffer = []
-            self._transport.write(command)
-            self._loop.call_soon(self._flush)
-        else:
-            self._buffer.append(command)
+        self._transport.write(command)
 
     async def call(self, *command: Any) -> Reply:
         return await self.send(pack(*command))
 
     def _flush(self) -> None:
-        buffer, self._buffer = self._buffer, None
+        buffer, self._buffer = self._buffer, []
         if buffer and self.lost is None:
             self._transport.write(b"".join(buffer))
 

@@ -18,7 +18,7 @@ from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclai
 from tickwork.store.redis.link import LinkLost, pack
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.records import unpack
-from tickwork.store.redis.tasks import Tasks, claimed_of, receipt_of, submit_args, wish_args
+from tickwork.store.redis.tasks import Tasks, claimed_of, receipts_of, submit_args, wish_args
 
 STAY = 8  # batches in one partition, while it has work
 
@@ -82,8 +82,7 @@ class Spread(Tasks, Queries):
                 return Receipt(spec.id, "orphan", upstream)
         waiting = [upstream for upstream, answer in answers.items() if answer == b"w"]
         args = submit_args(spec, tuple(waiting))
-        (verdict,) = await self.run_durably(durability, "submit", self._part(spec.id), *args)
-        receipt = receipt_of(spec, verdict)
+        (receipt,) = receipts_of([spec], await self.run_durably(durability, "submit", self._part(spec.id), *args))
         if receipt.verdict == "created":
             for upstream, answer in (await self._await(spec, waiting)).items():
                 if answer != b"w":

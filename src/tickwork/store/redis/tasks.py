@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 from tickwork.errors import StoreError
 from tickwork.model import Durability, Lease, Outcome, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
-from tickwork.store.redis.coalesce import Coalescer, Parcel
+from tickwork.store.redis.coalesce import Args, Coalescer
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import CODES, STATUSES, pack_options, pack_outcome, pack_spec, unpack_grant
 from tickwork.store.rules import LOST_WORKER_KEPT, warn_dropped_task
@@ -41,9 +41,11 @@ def submit_args(spec: Spec, waiting: tuple[str, ...] | None = None) -> tuple[Any
         raise StoreError(f"task {spec.id} cannot be stored: {error}") from None
 
 
-def receipt_of(spec: Spec, reply: bytes) -> Receipt:
-    text = reply.decode()
-    return Receipt(spec.id, VERDICTS[text[:1]], text[1:])
+def receipts_of(specs: list[Spec], reply: list[bytes] | None) -> list[Receipt]:
+    if reply is None:
+        return [Receipt(spec.id, "created") for spec in specs]
+    texts = [verdict.decode() for verdict in reply]
+    return [Receipt(spec.id, VERDICTS[text[:1]], text[1:]) for spec, text in zip(specs, texts, strict=True)]
 
 
 def status_of(reply: bytes | None) -> Status | None:
@@ -60,10 +62,11 @@ class Tasks(Core):
     async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
         return await self._coalescer.submit(self.layout.root, specs, durability or self.durability)
 
-    async def _submit_part(self, prefix: str, parcels: list[Parcel], durability: Durability) -> list[Receipt]:
-        args = itertools.chain.from_iterable(parcel.args for parcel in parcels)
-        reply = await self.run_durably(durability, "submit", prefix, *args)
-        return [receipt_of(parcel.spec, verdict) for parcel, verdict in zip(parcels, reply, strict=True)]
+    async def _submit_part(
+        self, prefix: str, specs: list[Spec], packed: list[Args], durability: Durability
+    ) -> list[Receipt]:
+        reply = await self.run_durably(durability, "submit", prefix, *itertools.chain.from_iterable(packed))
+        return receipts_of(specs, reply)
 
     async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
         found = await self.run("resolve", self._part(task_id), task_id, upstream, int(ok))

@@ -51,6 +51,7 @@ class Wire:
         self._patience = patience
         self._links: dict[tuple[Address, str], list[Link]] = {}
         self._opening: dict[tuple[Address, str], asyncio.Lock] = {}
+        self._best: dict[tuple[str, str], Link] = {}  # by key and purpose: where the last answer came from
         self._slots: dict[str, int] = {}
         self.on_reconnect: Callable[[], None] = lambda: None
         self._had_links = False
@@ -92,16 +93,30 @@ class Wire:
     async def run(self, key: str, command: bytes, purpose: str = "ask", wait: tuple[Any, ...] = ()) -> Reply:
         """Send a command until there is a definite answer, or patience is over. Errors that say something of the
         command itself come back as a reply."""
+        link = self._best.get((key, purpose))
+        if link is not None and link.lost is None and link.under_way < CROWDED and not wait and not self._returning:
+            try:
+                reply = await link.send(command)
+            except LinkLost:
+                return await self._persist(key, command, purpose, wait)
+            if not isinstance(reply, hiredis.ReplyError):
+                return reply
+        return await self._persist(key, command, purpose, wait)
+
+    async def _persist(self, key: str, command: bytes, purpose: str, wait: tuple[Any, ...]) -> Reply:
         slot = self.slot(key)
         give_up_at, pause = time.monotonic() + self._patience, PAUSE_MIN
         asked: Address | None = None
         while True:
             down = False
             try:
-                reply = await self._send(slot, command, purpose, wait, asked)
+                link = await self.link(asked or await self.topology.find(slot), purpose)
+                reply = await self._send(link, command, wait, asked is not None)
                 problem = self._problem(reply[0] if wait else reply)
                 if problem is None:
                     self._answered()
+                    if asked is None:
+                        self._best[key, purpose] = link
                     return reply
                 asked = self._redirect(problem, slot)
                 if asked is not None:
@@ -122,11 +137,8 @@ class Wire:
             self._returning = False
             self.on_reconnect()
 
-    async def _send(
-        self, slot: int, command: bytes, purpose: str, wait: tuple[Any, ...], asked: Address | None
-    ) -> Reply:
-        link = await self.link(asked or await self.topology.find(slot), purpose)
-        if asked is not None:
+    async def _send(self, link: Link, command: bytes, wait: tuple[Any, ...], asking: bool) -> Reply:
+        if asking:
             link.send(pack("ASKING")).add_done_callback(_ignore)
         if not wait:
             return await link.send(command)
@@ -211,6 +223,7 @@ class Wire:
         """Cut all links: whoever has something under way finds the right server again."""
         links = [link for group in self._links.values() for link in group]
         self._links.clear()
+        self._best.clear()
         for link in links:
             link.cut(why)
 

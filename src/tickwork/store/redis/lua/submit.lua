@@ -1,7 +1,7 @@
 -- parts: homes waiting
 -- Create tasks: (none) -> ready, pending or blocked. Arguments, for each: id, lengths + label + body, options ('' for
 -- none, else msgpack: when it is due, or its delay; for one that is not plain also dedup key and its time, dependencies,
--- whether it has a schedule). Reply: for each '' (created), 'e' (the id is another's), 'd<id>' (that one holds the dedup
+-- whether it has a schedule). Reply: nothing when all were created, else for each '' (created), 'e' (the id is another's), 'd<id>' (that one holds the dedup
 -- key) or 'o<id>' (it depends on that one, which is not there).
 local WIDTH = 3
 local NONE = {}
@@ -144,10 +144,11 @@ local function create(id, spec, said)
   return verdict
 end
 
-local verdicts = {}
+local verdicts, all_created = {}, true
 for i = 1, count do
   local at = 3 + (i - 1) * WIDTH
   verdicts[i] = create(ARGV[at], ARGV[at + 1], ARGV[at + 2])
+  all_created = all_created and verdicts[i] == ''
 end
 in_slices('ZADD', KEY .. 'delayed', delayed)
-return reply(verdicts)
+return reply(not all_created and verdicts)
