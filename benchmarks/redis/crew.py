@@ -144,6 +144,7 @@ class Crew:
         return sum(map(tree_rss, self._roots))
 
     def redis_bytes(self) -> int:
+        """Nothing where a subject keeps its tasks elsewhere."""
         return sum(map(redis_bytes, self.nodes))
 
     def wait(self, condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:

@@ -200,13 +200,18 @@ def _rate_head(side: str, row: Row) -> str:
 
 def _rate_cells(row: Row) -> str:
     memory = ""
-    if row.rss_mb and row.queued_bytes and row.finished_bytes:
-        memory = f"{row.queued_bytes.median:>10,.0f}{row.finished_bytes.median:>9,.0f}{row.rss_mb.median:>9,.0f}"
+    if row.rss_mb:
+        queued, finished = (_cell(figure) for figure in (row.queued_bytes, row.finished_bytes))
+        memory = f"{queued:>10}{finished:>9}{row.rss_mb.median:>9,.0f}"
     cells = (
         f"{row.rate.median:>10,.0f}  {_range(row.rate, 0):<18}{row.cpu_us.median:>10,.1f}  {_range(row.cpu_us, 1):<18}"
         f"{row.redis_us.median:>9,.1f}  {_range(row.redis_us, 1):<14}"
     )
     return cells + f"{memory}{row.lost:>6}{row.duplicates:>7}"
+
+
+def _cell(figure: Figure | None) -> str:
+    return "-" if figure is None else f"{figure.median:,.0f}"
 
 
 def _timed_head() -> str:

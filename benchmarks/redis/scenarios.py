@@ -99,8 +99,8 @@ def drain(crew: Crew, how: str = "fill") -> Sample:
         after.redis - before.redis,
         crew.tally.lost,
         crew.tally.duplicates,
-        queued_bytes=(full - empty) / crew.tasks,
-        finished_bytes=(left - empty) / crew.tasks,
+        queued_bytes=(full - empty) / crew.tasks if full > empty else None,
+        finished_bytes=(left - empty) / crew.tasks if full > empty else None,
         rss=rss,
     )
 

@@ -31,6 +31,7 @@ _FEWER = {"": 0.4, "latency": 1.0, "lateness": 1.0}
 _ALL = (
     Subject("tickwork", "tickwork"),
     Subject("tickwork uvloop", "tickwork", variant="uvloop"),
+    Subject("tickwork sqlite", "tickwork", variant="sqlite", pace={"": 0.5, "latency": 1, "lateness": 1}),
     Subject("saq", "saq", ("saq[redis,hiredis]==0.26.4", "typing-extensions"), pace=_FEWER),
     Subject("arq", "arq", ("arq==0.28.0", "hiredis"), pace={"": 0.2, "latency": 0.2, "lateness": 1}),
     Subject("taskiq", "taskiq", ("taskiq==0.13.0", "taskiq-redis==1.2.4", "hiredis"), pace=_FEWER),

@@ -1,8 +1,10 @@
-"""Tickwork on Redis with default settings; the variant `uvloop` runs worker and client on it."""
+"""Tickwork with default settings, on Redis; the variant `uvloop` runs worker and client on it, `sqlite` leaves Redis
+alone and keeps everything in a file."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from datetime import UTC, datetime
 
 import tickwork
@@ -10,13 +12,15 @@ from benchmarks.redis.peers.common import FILLER, PATIENCE, AsyncPeer, nap, ran,
 
 
 class Tickwork(AsyncPeer):
-    about = f"Tickwork {tickwork.__version__}, Redis store, default settings"
     offers = AsyncPeer.offers | {"bulk"}
 
     def __init__(self) -> None:
-        at_once, partitions = setting().concurrency, setting().partitions
-        self.app = tickwork.Scheduler(setting().url, concurrency=at_once, partitions=partitions)
-        self.about += ", uvloop" if setting().variant == "uvloop" else ""
+        at_once, partitions, variant = setting().concurrency, setting().partitions, setting().variant
+        url = f"sqlite:///{os.path.dirname(setting().record)}/tasks.db" if variant == "sqlite" else setting().url
+        self.app = tickwork.Scheduler(url, concurrency=at_once, partitions=partitions)
+        store = "SQLite file" if variant == "sqlite" else "Redis store"
+        self.about = f"Tickwork {tickwork.__version__}, {store}, default settings"
+        self.about += ", uvloop" if variant == "uvloop" else ""
 
         @self.app.task
         async def noop(number: int, filler: str) -> int:
