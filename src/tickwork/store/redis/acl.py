@@ -6,12 +6,12 @@ from tickwork.store.redis.keys import Layout
 
 # A test runs the whole contract under exactly these.
 IN_SCRIPTS = """
-time get set getrange setrange del exists incr incrby hget hset hsetnx hdel hmget hkeys hgetall llen rpush publish
-sadd srem smembers sismember smismember srandmember xadd xdel xlen xrange xtrim zadd zrem zrange zrangebyscore
+time get mget set mset getrange setrange del exists incr incrby hget hset hsetnx hdel hmget hkeys hgetall llen rpush
+publish sadd srem smembers sismember smismember srandmember xadd xdel xlen xrange xtrim zadd zrem zrange zrangebyscore
 zscore zcard
 """
 BESIDE_THEM = """
-eval evalsha info ping subscribe unsubscribe blpop ltrim mget zmscore xrevrange hvals scan zscan wait role
+eval evalsha info ping subscribe unsubscribe blpop ltrim zmscore xrevrange hvals scan zscan wait role
 select
 """
 ON_CLUSTER = ("cluster|slots", "asking")

@@ -78,14 +78,16 @@ local function wish_of(at)
   return want
 end
 
-local function load_whole(id)
-  local key = TASK .. id
-  local value = call('GET', key)
+local function read(id, key, value)
   if value then
     local kind, label, body = struct.unpack(LENGTHS, value)
     local offset = LABEL_AT - 1 + label + body
     return task_of(id, key, value, kind_of(value, kind), offset, value, offset + 1)
   end
+end
+
+local function load_whole(id)
+  return read(id, TASK .. id, call('GET', TASK .. id))
 end
 
 -- A worker's last two batches are known, since it may have two claims under way: a line each, nonce and ids.
@@ -119,12 +121,13 @@ local function start_all(want, taken, batches)
     task.status, task.attempt, task.fence = RUNNING, task.attempt + 1, math.max(task.fence + 1, now * 1000)
     task.nonce, task.worker, task.started_at, task.finished_at = want.nonce, want.worker, now, 0
     leases[2 * i - 1], leases[2 * i], ids[i] = lease_until, task.id, task.id
-    answer[2 * i], answer[2 * i + 1] = task.id, save(task)
+    answer[2 * i], answer[2 * i + 1] = task.id, save_later(task)
     tell_task('task.claimed', task, '')
     if on_last_chance(task) then
       call('HSET', KEY .. 'chances', want.worker, task.id)
     end
   end
+  save_all()
   in_slices('ZADD', KEY .. 'leases', leases)
   local batch = want.nonce .. ' ' .. table.concat(ids, ' ')
   call('HSET', KEY .. 'claims', want.worker, batch .. '\n' .. string.match(batches, '^[^\n]*'))
@@ -195,15 +198,22 @@ local function take_main(search, lane)
     end
     local count = math.min(search.more, search.left)
     local entries = call('XRANGE', stream, '-', '+', 'COUNT', count)
-    for _, entry in ipairs(entries) do
-      local task = load_whole(entry[2][2])
-      if task and task.status == READY and task.place == MAIN and whole(task.position) .. '-0' == entry[1] then
+    if #entries == 0 then
+      return
+    end
+    local keys = {}
+    for i, entry in ipairs(entries) do
+      keys[i] = TASK .. entry[2][2]
+    end
+    for i, value in ipairs(call('MGET', unpack(keys))) do
+      local task = read(entries[i][2][2], keys[i], value)
+      -- An entry is a task's own by its place: one that came twice starts nothing twice.
+      if task and task.status == READY and task.place == MAIN and task.position .. '-0' == entries[i][1] then
         take_or_park(search, task)
       end
     end
-    if #entries > 0 then -- cutting off the head is far cheaper than deleting one by one
-      call('XTRIM', stream, 'MINID', string.sub(entries[#entries][1], 1, -2) .. '1')
-    end
+    -- Cutting off the head is far cheaper than deleting one by one.
+    call('XTRIM', stream, 'MINID', string.sub(entries[#entries][1], 1, -2) .. '1')
     if #entries < count then
       return
     end

@@ -57,10 +57,6 @@ local function settle_end(task)
   if task.status == CANCELLED then
     free_dedup(task)
   end
-  if task.watched == 1 then
-    tell_watchers(task)
-    save(task)
-  end
   if task.status == DEAD then
     bound_dead()
   end
@@ -68,8 +64,15 @@ end
 
 local function finish_as(task, status, kind, detail, duration)
   task.status, task.finished_at, task.cancel = status, now, 0
+  if task.watched == 1 then
+    tell_watchers(task)
+  end
   enter(task)
-  save(task)
+  if status == SUCCESS then -- the way of most; nobody looks for them in the same step
+    save_later(task)
+  else
+    save(task)
+  end
   tell_task(kind, task, detail, duration)
   settle_end(task)
 end

@@ -100,6 +100,7 @@ for i, outcome in ipairs(outcomes) do
     verdicts[i] = 'd' .. task.status
   end
 end
+save_all()
 in_slices('ZREM', KEY .. 'leases', leases)
 
 local claimed

@@ -32,7 +32,7 @@ local function shelf_of(task)
 end
 
 local function to_stream(task)
-  local entry = whole(task.position) .. '-0'
+  local entry = task.position .. '-0'
   if not call('XADD', task.kind.stream, 'NOMKSTREAM', entry, 'id', task.id) then
     call('SADD', KEY .. 'lanes', task.kind.lane)
     call('XADD', task.kind.stream, entry, 'id', task.id)
@@ -71,7 +71,7 @@ local function enter(task)
     call('ZADD', KEY .. 'blocked', task.seq, task.id)
   elseif ENDS[status] then
     task.position = position()
-    call('XADD', KEY .. 'ended:' .. ENDS[status], whole(task.position) .. '-0', 'id', task.id)
+    call('XADD', KEY .. 'ended:' .. ENDS[status], task.position .. '-0', 'id', task.id)
   end
 end
 
@@ -79,7 +79,7 @@ local function leave(task)
   local status = task.status
   if status == READY then
     if task.place == MAIN then
-      call('XDEL', task.kind.stream, whole(task.position) .. '-0')
+      call('XDEL', task.kind.stream, task.position .. '-0')
     else
       off_shelf(shelf_of(task), task.id)
     end
@@ -92,6 +92,6 @@ local function leave(task)
   elseif status == BLOCKED then
     call('ZREM', KEY .. 'blocked', task.id)
   else
-    call('XDEL', KEY .. 'ended:' .. ENDS[status], whole(task.position) .. '-0')
+    call('XDEL', KEY .. 'ended:' .. ENDS[status], task.position .. '-0')
   end
 end

@@ -26,7 +26,7 @@ local function holds(home, entry)
 end
 
 local function right_homes()
-  local status, entry = task.status, whole(task.position) .. '-0'
+  local status, entry = task.status, task.position .. '-0'
   if status == READY and task.place ~= MAIN then
     belongs[shelf_of(task)] = id
   elseif status == READY then

@@ -13,7 +13,7 @@ local ENDS = { s = 'success', f = 'failed', d = 'dead', c = 'cancelled' }
 local FRONT, SIDE, MAIN = 0, 1, 2
 local BANDS = { ['0'] = 'high', ['1'] = 'normal', ['2'] = 'low' }
 
--- Numbers beyond 2^31 must never pass through tostring.
+-- Numbers of milliseconds and more: tostring would round them.
 local function whole(number)
   return string.format('%.0f', number)
 end
@@ -108,6 +108,26 @@ local function save(task)
     call('SETRANGE', task.key, task.offset, state)
   end
   return value
+end
+
+-- The same for many that nobody looks at in between: one command writes all small ones.
+local unsaved = {}
+
+local function save_later(task)
+  if not task.small then
+    return save(task)
+  end
+  local value = string.sub(task.head, 1, task.offset) .. packed(task)
+  unsaved[#unsaved + 1] = task.key
+  unsaved[#unsaved + 1] = value
+  return value
+end
+
+local function save_all()
+  for first = 1, #unsaved, SLICE do
+    call('MSET', unpack(unsaved, first, math.min(first + SLICE - 1, #unsaved)))
+  end
+  unsaved = {}
 end
 
 -- The lines of the label behind the kind.
