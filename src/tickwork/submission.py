@@ -84,8 +84,13 @@ class SpecMaker:
     def __init__(self, registry: Registry, config: Config) -> None:
         self._registry = registry
         self._config = config
+        self._patterns: dict[Entry, Spec] = {}  # what all plain tasks of a handler have in common
+        registry.on_change(self._patterns.clear)
 
     def make(self, type: str, payload: Any, given: TaskOptions, entry: Entry | None) -> Spec:
+        pattern = None if given or entry is None else self._patterns.get(entry)
+        if pattern is not None and pattern.serializer == self._serializer(None, entry).name:
+            return self._like(pattern, payload, entry)
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if entry is not None and entry.options:
             options = {**entry.options, **options}
@@ -100,7 +105,7 @@ class SpecMaker:
         if entry is not None:  # else the worker, who knows the handler, fills them in
             fields.setdefault("timeout", self._config.timeout)
             fields.setdefault("max_retry", max_retry_of(fields.get("retry"), self._config))
-        return Spec(
+        spec = Spec(
             type=name("type", type) if entry is None else type,
             nonce=new_nonce(),
             payload=self._encode(type, payload, serializer, entry),
@@ -111,20 +116,22 @@ class SpecMaker:
             key=self._key(options.get("key"), payload, entry),
             **fields,
         )
+        if entry is not None and not given and spec.key is None:  # a key may come from the payload
+            self._patterns[entry] = spec
+        return spec
+
+    def _like(self, pattern: Spec, payload: Any, entry: Entry | None) -> Spec:
+        data = self._encode(pattern.type, payload, self._registry.serializer(pattern.serializer), entry)
+        return replace(pattern, id=new_id(), nonce=new_nonce(), payload=data)
 
     def make_many(self, type: str, payloads: Iterable[Any], given: TaskOptions, entry: Entry | None) -> list[Spec]:
         """One spec for each payload; what they have in common is read once."""
         specs: list[Spec] = []
-        pattern: Spec | None = None
         for payload in payloads:
-            if pattern is None:
-                spec = self.make(type, payload, given, entry)
-                pattern = spec if spec.key is None else None  # a key may come from the payload
-                serializer = self._registry.serializer(spec.serializer)
+            if specs and specs[0].key is None:
+                specs.append(self._like(specs[0], payload, entry))
             else:
-                data = self._encode(type, payload, serializer, entry)
-                spec = replace(pattern, id=new_id(), nonce=new_nonce(), payload=data)
-            specs.append(spec)
+                specs.append(self.make(type, payload, given, entry))
         return specs
 
     def _new_id(self, dedup_key: str | None) -> str:

@@ -35,7 +35,7 @@ class Spread(Tasks, Queries):
     async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
         durability = durability or self.durability
         if self.alone:
-            return await super().submit(specs, durability)
+            return await self._coalescer.submit(self.layout.root, specs, durability)
         receipts: dict[int, Receipt] = {}
         plain: list[int] = []
         for index, spec in enumerate(specs):

@@ -59,9 +59,6 @@ class Tasks(Core):
 
     # --- in
 
-    async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
-        return await self._coalescer.submit(self.layout.root, specs, durability or self.durability)
-
     async def _submit_part(
         self, prefix: str, specs: list[Spec], packed: list[Args], durability: Durability
     ) -> list[Receipt]:

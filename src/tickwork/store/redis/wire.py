@@ -70,6 +70,14 @@ class Wire:
         # script on half of the data: with one key, the new node would.
         keys = (2, key, f"{key}-")
         command = pack("EVALSHA", script.sha, *keys, *args)
+        link = self._best.get((key, purpose))
+        if link is not None and link.lost is None and link.under_way < CROWDED and not wait and not self._returning:
+            try:
+                reply = await link.send(command)
+                if not isinstance(reply, hiredis.ReplyError):
+                    return reply
+            except LinkLost:
+                pass  # it is sent again, as everything may be
         reply = await self.run(key, command, purpose, wait)
         first = reply[0] if wait else reply
         if isinstance(first, hiredis.ReplyError) and str(first).startswith("NOSCRIPT"):
@@ -93,17 +101,6 @@ class Wire:
     async def run(self, key: str, command: bytes, purpose: str = "ask", wait: tuple[Any, ...] = ()) -> Reply:
         """Send a command until there is a definite answer, or patience is over. Errors that say something of the
         command itself come back as a reply."""
-        link = self._best.get((key, purpose))
-        if link is not None and link.lost is None and link.under_way < CROWDED and not wait and not self._returning:
-            try:
-                reply = await link.send(command)
-            except LinkLost:
-                return await self._persist(key, command, purpose, wait)
-            if not isinstance(reply, hiredis.ReplyError):
-                return reply
-        return await self._persist(key, command, purpose, wait)
-
-    async def _persist(self, key: str, command: bytes, purpose: str, wait: tuple[Any, ...]) -> Reply:
         slot = self.slot(key)
         give_up_at, pause = time.monotonic() + self._patience, PAUSE_MIN
         asked: Address | None = None

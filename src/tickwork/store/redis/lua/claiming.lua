@@ -129,8 +129,8 @@ local function start_all(want, taken, batches)
   end
   save_all()
   in_slices('ZADD', KEY .. 'leases', leases)
-  local batch = want.nonce .. ' ' .. table.concat(ids, ' ')
-  call('HSET', KEY .. 'claims', want.worker, batch .. '\n' .. string.match(batches, '^[^\n]*'))
+  local batch = '\n' .. want.nonce .. ' ' .. table.concat(ids, ' ')
+  call('HSET', KEY .. 'claims', want.worker, batch .. (string.match(batches, '^\n[^\n]*') or ''))
   return answer
 end
 
@@ -276,7 +276,7 @@ end
 local function claim(want)
   pulse()
   local batches = call('HGET', KEY .. 'claims', want.worker) or ''
-  local _, found = string.find(batches, want.nonce .. ' ', 1, true)
+  local _, found = string.find(batches, '\n' .. want.nonce .. ' ', 1, true)
   if found then
     return replay(want, string.match(batches, '^[^\n]*', found + 1))
   end

@@ -1,0 +1,66 @@
+"""What plain tasks of a handler have in common is read once; nothing else may be."""
+
+from __future__ import annotations
+
+from tickwork.codec import BUILTIN
+from tickwork.config import Config
+from tickwork.handlers import Registry
+from tickwork.model import Spec
+from tickwork.submission import SpecMaker, TaskOptions
+
+
+class Order:
+    def __init__(self) -> None:
+        self.registry = Registry()
+        self.maker = SpecMaker(self.registry, Config())
+
+    def make(self, payload: int = 1, given: TaskOptions | None = None) -> Spec:
+        return self.maker.make("work", payload, given or {}, self.registry.get("work"))
+
+
+async def work(number: int) -> None: ...
+
+
+def test_each_has_an_id_a_nonce_and_a_payload_of_its_own() -> None:
+    order = Order()
+    order.registry.register("work", work, queue="mail")
+    first, second = order.make(1), order.make(2)
+    assert (first.payload, second.payload, second.queue) == (b"1", b"2", "mail")
+    assert first.id != second.id
+    assert first.nonce != second.nonce
+
+
+def test_options_of_one_are_not_those_of_the_next() -> None:
+    order = Order()
+    order.registry.register("work", work)
+    order.make()
+    assert order.make(given={"queue": "other"}).queue == "other"
+    assert order.make().queue == "default"
+
+
+def test_another_default_serializer_counts_from_then_on() -> None:
+    order = Order()
+    order.registry.register("work", work)
+    order.make()
+    order.registry.set_serializer(BUILTIN["msgpack"])
+    assert (order.make().serializer, order.make(300).payload) == ("msgpack", b"\xcd\x01,")
+
+
+def test_another_handler_of_the_same_name_counts_from_then_on() -> None:
+    order = Order()
+    order.registry.register("work", work)
+    order.make()
+    order.registry.unregister("work")
+    order.registry.register("work", work, timeout=7)
+    assert order.make().timeout == 7
+
+
+def test_a_key_comes_from_each_payload() -> None:
+    async def bill(customer: str, amount: int) -> None: ...
+
+    registry = Registry()
+    entry = registry.register("bill", bill, key="payload.customer")
+    maker = SpecMaker(registry, Config())
+    payloads = [{"customer": name, "amount": 1} for name in ("ada", "bob")]
+    assert [maker.make("bill", payload, {}, entry).key for payload in payloads] == ["ada", "bob"]
+    assert [spec.key for spec in maker.make_many("bill", payloads, {}, entry)] == ["ada", "bob"]
