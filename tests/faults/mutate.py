@@ -46,10 +46,14 @@ MUTANTS = {
     "no grace": Mutant("reclaim", GRACE, "", f"{LEASES} -k one_lease_of_grace", "== []"),
     "no room to end": Mutant("finish", "-- flags: allow-oom\n", "", f"{FULL} -k can_still_end", "StoreFull"),
     "no dedup": Mutant(
-        "submit", "  if other then\n", "  if false then\n", f"{SUBMIT} -k refuses_a_second_task_and_names", "duplicate"
+        "submit_with",
+        "  if other then\n",
+        "  if false then\n",
+        f"{SUBMIT} -k refuses_a_second_task_and_names",
+        "duplicate",
     ),
     "no submit nonce": Mutant(
-        "submit",
+        "submit_with",
         "label_of(task.head).nonce == label_of(spec).nonce and '' or 'e'",
         "''",
         f"{SUBMIT} -k another_submit_of_the_same_id",

@@ -139,6 +139,11 @@ def pack_spec(spec: Spec) -> bytes:
     return _LENGTHS.pack(len(kind), len(label), len(body)) + label + body
 
 
+def is_plain(spec: Spec) -> bool:
+    """Nothing has to be looked at or noted when it is created."""
+    return spec.dedup_key is None and not spec.depends_on and spec.schedule_id is None
+
+
 def pack_options(spec: Spec, waiting: tuple[str, ...] | None = None) -> bytes:
     """What a submit has to see of a spec, empty for one that is to run at once. `waiting`: the caller has looked at its
     dependencies already, and these have not ended."""
@@ -147,7 +152,7 @@ def pack_options(spec: Spec, waiting: tuple[str, ...] | None = None) -> bytes:
         options["at"] = spec.at
     elif spec.delay:
         options["delay"] = spec.delay
-    if spec.dedup_key is not None or spec.depends_on or spec.schedule_id is not None:
+    if not is_plain(spec):
         options |= {"depends_on": spec.depends_on, "after_end": spec.run_after == "end"}
         if spec.dedup_key is not None:
             options |= {"dedup": spec.dedup_key, "dedup_ttl": spec.dedup_ttl}

@@ -82,7 +82,7 @@ class Spread(Tasks, Queries):
                 return Receipt(spec.id, "orphan", upstream)
         waiting = [upstream for upstream, answer in answers.items() if answer == b"w"]
         args = submit_args(spec, tuple(waiting))
-        (receipt,) = receipts_of([spec], await self.run_durably(durability, "submit", self._part(spec.id), *args))
+        (receipt,) = receipts_of([spec], await self.run_durably(durability, "submit_with", self._part(spec.id), *args))
         if receipt.verdict == "created":
             for upstream, answer in (await self._await(spec, waiting)).items():
                 if answer != b"w":

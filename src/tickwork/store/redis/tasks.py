@@ -16,7 +16,7 @@ from tickwork.model import Durability, Lease, Outcome, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.redis.coalesce import Args, Coalescer
 from tickwork.store.redis.core import Core
-from tickwork.store.redis.records import CODES, STATUSES, pack_options, pack_outcome, pack_spec, unpack_grant
+from tickwork.store.redis.records import CODES, STATUSES, is_plain, pack_options, pack_outcome, pack_spec, unpack_grant
 from tickwork.store.rules import LOST_WORKER_KEPT, warn_dropped_task
 
 T = TypeVar("T")
@@ -62,7 +62,10 @@ class Tasks(Core):
     async def _submit_part(
         self, prefix: str, specs: list[Spec], packed: list[Args], durability: Durability
     ) -> list[Receipt]:
-        reply = await self.run_durably(durability, "submit", prefix, *itertools.chain.from_iterable(packed))
+        args = list(itertools.chain.from_iterable(packed))
+        reply: list[bytes] | None = None
+        if not all(map(is_plain, specs)) or await self.run_durably(durability, "submit", prefix, *args):
+            reply = await self.run_durably(durability, "submit_with", prefix, *args)
         return receipts_of(specs, reply)
 
     async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:

@@ -1,4 +1,4 @@
--- parts: homes waiting
+-- parts: lanes records homes waiting
 -- A task of another partition depends on this one. Arguments: id, dependant, 1 if any end will do. Reply: 'm'issing,
 -- 's'atisfied, or 'w'aits: it is noted, and told through the outbox (at once if this one has ended badly).
 local task = load(ARGV[3])

@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes waiting ends
+-- parts: lanes records homes waiting ends
 -- Cancel: blocked, pending, retrying, ready -> cancelled; running is flagged when forced. Arguments: id, 1 for force,
 -- reason. Reply: the status found, or nothing.
 local task = load(ARGV[3])

@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes waiting ends
+-- parts: lanes records homes waiting ends
 -- Remove an ended task. Arguments: id, the only status in which ('' for any end). Reply: the status found, or nothing.
 local task = load(ARGV[3])
 if not task then

@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: pulse
+-- parts: lanes records pulse
 -- Renew leases. Arguments: lease, then id, fence, nonce of each. Reply: for each 'h'eld, 'c'ancel (held, but asked to
 -- stop) or 'l'ost.
 pulse()

@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes waiting ends pulse claiming
+-- parts: lanes records homes waiting ends pulse claiming
 -- End runs and take the next batch in the same step: running -> success, retrying, dead, failed, pending, ready or
 -- cancelled. Arguments: number of outcomes, the outcomes as `records.pack_outcome` writes them; then a wish, or nothing.
 -- Kinds: S(ucceeded: text = its report), F(ailed: text = error, number = retry in), A(borted: text), Z (snoozed: number,

@@ -19,24 +19,11 @@ local function position()
   return next_place - 1
 end
 
--- Ties of time go by the order of submits.
-local function in_turn(task)
-  return string.format('%011x', task.seq) .. task.id
-end
-
 local function shelf_of(task)
   if task.place == FRONT then
     return 'front:' .. task.kind.lane
   end
   return 'side:' .. task.kind.lane .. '/' .. task.kind.type
-end
-
-local function to_stream(task)
-  local entry = task.position .. '-0'
-  if not call('XADD', task.kind.stream, 'NOMKSTREAM', entry, 'id', task.id) then
-    call('SADD', KEY .. 'lanes', task.kind.lane)
-    call('XADD', task.kind.stream, entry, 'id', task.id)
-  end
 end
 
 local function to_shelf(task)
@@ -58,15 +45,15 @@ local function enter(task)
   if status == READY then
     task.position = position()
     if task.place == MAIN then
-      to_stream(task)
+      to_stream(task.kind, task.position, task.id)
     else
       to_shelf(task)
     end
     woken[task.kind.queue] = true
   elseif status == PENDING then
-    call('ZADD', KEY .. 'delayed', task.due_at, in_turn(task))
+    call('ZADD', KEY .. 'delayed', task.due_at, in_turn(task.seq, task.id))
   elseif status == RETRYING then
-    call('ZADD', KEY .. 'retrying', task.due_at, in_turn(task))
+    call('ZADD', KEY .. 'retrying', task.due_at, in_turn(task.seq, task.id))
   elseif status == BLOCKED then
     call('ZADD', KEY .. 'blocked', task.seq, task.id)
   elseif ENDS[status] then
@@ -86,9 +73,9 @@ local function leave(task)
   elseif status == RUNNING then
     call('ZREM', KEY .. 'leases', task.id)
   elseif status == PENDING then
-    call('ZREM', KEY .. 'delayed', in_turn(task))
+    call('ZREM', KEY .. 'delayed', in_turn(task.seq, task.id))
   elseif status == RETRYING then
-    call('ZREM', KEY .. 'retrying', in_turn(task))
+    call('ZREM', KEY .. 'retrying', in_turn(task.seq, task.id))
   elseif status == BLOCKED then
     call('ZREM', KEY .. 'blocked', task.id)
   else

@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes waiting ends
+-- parts: lanes records homes waiting ends
 -- Look whether a task is where it belongs, and nowhere else; put it right if asked to. Arguments: id, 1 to mend, then
 -- home and entry (of a Stream, else '') of each place where it was seen. Reply: what was wrong, a line each.
 local id, mending = ARGV[3], ARGV[4] == '1'
@@ -12,7 +12,7 @@ end
 
 local function member_in(home)
   if task and (home == 'delayed' or home == 'retrying') then
-    return in_turn(task)
+    return in_turn(task.seq, task.id)
   end
   return id
 end

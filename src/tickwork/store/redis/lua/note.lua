@@ -1,4 +1,5 @@
 -- flags: allow-oom
+-- parts: lanes records
 -- Write progress and log lines of a run. Arguments: id, fence, nonce, progress ('' for none), its text, log lines.
 -- Reply: 1, or 0 when the lease is lost.
 local task = load(ARGV[3])

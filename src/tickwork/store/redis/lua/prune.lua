@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes waiting ends members
+-- parts: lanes records homes waiting ends members
 -- Remove ended tasks past their retention or their number, and workers lost long ago. Arguments: limit, how long a lost
 -- worker is kept. Reply: how many tasks went, tasks dropped from the dead letters, then the workers that were forgotten.
 -- Tasks that the outbox still has to tell of stay.

@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes waiting ends pulse members
+-- parts: lanes records homes waiting ends pulse members
 -- Take back what lost workers held: running -> ready (front), or dead after too many losses, or cancelled. Arguments:
 -- limit, why, ids of workers known to be gone. Reply: ids taken back, ids of workers that now count as lost, tasks
 -- dropped from the dead letters. Leases that ran out are left alone until the hold is over.

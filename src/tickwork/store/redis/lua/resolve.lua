@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes waiting ends
+-- parts: lanes records homes waiting ends
 -- A dependency has ended: blocked -> ready or pending (when it was the last), or cancelled. Arguments: id, upstream,
 -- 1 if it ended well. Reply: 1, or 0 when the task does not wait for it.
 local task, upstream = load(ARGV[3]), ARGV[4]

@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes
+-- parts: lanes records homes
 -- Once more, by hand: any end -> ready (front), counters reset; the fence only grows. Arguments: id, the only status
 -- from which ('' for any end). Reply: the status found, or nothing.
 local task = load(ARGV[3])

@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes
+-- parts: lanes records homes
 -- Do not wait for its time: pending, retrying -> ready. Arguments: id. Reply: the status found, or nothing.
 local task = load(ARGV[3])
 if not task then

@@ -1,154 +1,40 @@
--- parts: homes waiting
--- Create tasks: (none) -> ready, pending or blocked. Arguments, for each: id, lengths + label + body, options ('' for
--- none, else msgpack: when it is due, or its delay; for one that is not plain also dedup key and its time, dependencies,
--- whether it has a schedule). Reply: nothing when all were created, else for each '' (created), 'e' (the id is another's), 'd<id>' (that one holds the dedup
--- key) or 'o<id>' (it depends on that one, which is not there).
+-- parts: lanes
+-- Create plain tasks: (none) -> ready or pending. Arguments, for each: id, lengths + label + body, '' or its time (msgpack:
+-- when it is due, or its delay). Reply: nothing when all were created, else 1: some ids are known, and `submit_with`, to
+-- which the same arguments are sent then, says which. Nearly all tasks come this way, so it has no functions of its own:
+-- they would be made anew with every call.
 local WIDTH = 3
-local NONE = {}
-local count = (#ARGV - 2) / WIDTH
-local position = positions(count) - 1
+local position = call('INCRBY', KEY .. 'position', (#ARGV - 2) / WIDTH) - (#ARGV - 2) / WIDTH
 local some_awaited = call('EXISTS', KEY .. 'awaited') == 1
-local delayed = {}
+local delayed, all_new = {}, true
 
-local function value_of(task)
-  local value = task.head .. packed(task)
-  return #value <= GLANCE and value or value .. string.rep('\0', ROOM)
-end
-
-local function known(id, spec)
-  local task = load(id)
-  if task then
-    return label_of(task.head).nonce == label_of(spec).nonce and '' or 'e'
+for at = 3, #ARGV, WIDTH do
+  local id, spec, due_at = ARGV[at], ARGV[at + 1], now
+  if ARGV[at + 2] ~= '' then
+    local time = cmsgpack.unpack(ARGV[at + 2])
+    due_at = math.max(time.at or now + time.delay, 0)
   end
-end
-
--- What has options is rare and may cost more: everything is looked up before the first write.
-local function create_with(task, options)
-  local function holder()
-    local held = options.dedup and DEDUP and call('GET', KEY .. 'dedup:' .. options.dedup)
-    if held then
-      local cut = string.find(held, ' ', 1, true)
-      if tonumber(string.sub(held, 1, cut - 1)) > now then
-        return string.sub(held, cut + 1)
-      end
-    end
-  end
-
-  -- The dependencies that have not ended (well); a second answer names one that is not there.
-  local function unmet()
-    local waiting, seen = {}, {}
-    for _, id in ipairs(options.depends_on) do
-      if not seen[id] then
-        seen[id] = true
-        local upstream = load(id)
-        if not upstream then
-          return nil, id
-        end
-        if upstream.status ~= SUCCESS and not (options.after_end and ENDS[upstream.status]) then
-          waiting[#waiting + 1] = upstream
-        end
-      end
-    end
-    return waiting
-  end
-
-  local function wait_for(names)
-    local extras = extras_of(task)
-    extras[WAITING], task.status = names, BLOCKED
-    task.extras = cmsgpack.pack(extras)
-  end
-
-  local function note_with(upstream)
-    await(upstream.id, task.id)
-    if upstream.tell == 0 then
-      upstream.tell = 1
-      save(upstream)
-    end
-    if ENDS[upstream.status] then -- it ended badly: the outbox tells, as it would have then
-      to_outbox(upstream, label_of(upstream.head).schedule)
-    end
-  end
-
-  local other = holder()
-  if other then
-    return 'd' .. other
-  end
-  local names = options.waiting -- in several partitions the caller has looked already, and noted it with the upstreams
-  if not names then
-    local waiting, missing = unmet()
-    if missing then
-      return 'o' .. missing
-    end
-    names = {}
-    for i, upstream in ipairs(waiting) do
-      names[i] = upstream.id
-      note_with(upstream)
-    end
-  end
-  if #names > 0 then
-    wait_for(names)
-  end
-  task.tell = options.schedule and 1 or task.tell
-  if options.dedup and DEDUP then
-    call('SET', KEY .. 'dedup:' .. options.dedup, whole(now + options.dedup_ttl) .. ' ' .. task.id, 'PX',
-      whole(options.dedup_ttl + SLACK))
-  end
-  call('SET', task.key, value_of(task))
-  return ''
-end
-
-local function new_task(id, spec, options)
   position = position + 1
-  local due_at = options.at or now + (options.delay or 0)
-  return {
-    id = id, key = TASK .. id, head = spec, kind = kind_of(spec, (struct.unpack(LENGTHS, spec))), offset = #spec,
-    status = due_at > now and PENDING or READY, cancel = 0, tell = 0, watched = 0, place = MAIN, seq = position,
-    submitted_at = now, due_at = math.max(due_at, 0), position = position, attempt = 0, losses = 0, fence = 0,
-    started_at = 0, finished_at = 0, nonce = '', worker = '', extras = '',
-  }
-end
-
-local function go_home(task)
-  woken[task.kind.queue] = true -- also for a delayed one: somebody has to know when it will be due
-  if task.status == READY then
-    to_stream(task)
-  elseif task.status == PENDING then
-    delayed[#delayed + 1] = task.due_at
-    delayed[#delayed + 1] = in_turn(task)
-  else
-    enter(task)
+  local status = due_at > now and PENDING or READY
+  local awaited = some_awaited and call('SISMEMBER', KEY .. 'awaited', id) or 0
+  local value = spec .. struct.pack(FRESH, status, 0, awaited, 0, MAIN, position, now, due_at, position)
+  if #value > GLANCE then
+    value = value .. string.rep('\0', ROOM)
   end
-  tell('task.submitted', task.id, task.kind.name, '', 0, 0, '')
-end
-
-local function create(id, spec, said)
-  local options = said == '' and NONE or cmsgpack.unpack(said)
-  local task = new_task(id, spec, options)
-  if some_awaited and call('SISMEMBER', KEY .. 'awaited', id) == 1 then
-    task.tell = 1
-  end
-  local verdict = ''
-  if options.depends_on then
-    verdict = known(id, spec)
-    if verdict then
-      return verdict
+  if call('SET', TASK .. id, value, 'NX') then
+    local kind = kind_of(spec, (struct.unpack(LENGTHS, spec)))
+    if status == READY then
+      to_stream(kind, position, id)
+    else
+      delayed[#delayed + 1] = due_at
+      delayed[#delayed + 1] = in_turn(position, id)
     end
-    verdict = create_with(task, options)
-    some_awaited = true
-  elseif not call('SET', task.key, value_of(task), 'NX') then
-    return known(id, spec)
+    woken[kind.queue] = true -- also for a delayed one: somebody has to know when it will be due
+    tell('task.submitted', id, kind.name, '', 0, 0, '')
+  else
+    all_new = false
   end
-  if verdict == '' then
-    go_home(task)
-  end
-  return verdict
 end
 
-local verdicts, all_created = {}, true
-for i = 1, count do
-  local at = 3 + (i - 1) * WIDTH
-  verdicts[i] = create(ARGV[at], ARGV[at + 1], ARGV[at + 2])
-  all_created = all_created and verdicts[i] == ''
-end
 in_slices('ZADD', KEY .. 'delayed', delayed)
-return reply(not all_created and verdicts)
+return reply(not all_new)

@@ -1,5 +1,5 @@
 -- flags: allow-oom
--- parts: homes waiting
+-- parts: lanes records homes waiting
 -- A task of another partition was told. Arguments: upstream, dependant, 1 if there is such a task. One that is not there
 -- may be about to be created: its note is kept for a minute.
 local GRACE = 60000

@@ -1,0 +1,107 @@
+-- Tasks as tables: loaded, changed, saved.
+local FRESH_SIZE = struct.size(FRESH)
+local STATE = FRESH .. 'I4HI7I6I6Bc0Bc0I4c0'
+
+local function task_of(id, key, head, kind, offset, source, at)
+  local status, cancel, tell, watched, place, seq, submitted_at, due_at, position
+  local attempt, losses, fence, started_at, finished_at, nonce, worker, extras = 0, 0, 0, 0, 0, '', '', ''
+  if #source - at + 1 == FRESH_SIZE then
+    status, cancel, tell, watched, place, seq, submitted_at, due_at, position = struct.unpack(FRESH, source, at)
+  else
+    status, cancel, tell, watched, place, seq, submitted_at, due_at, position, attempt, losses, fence, started_at,
+      finished_at, nonce, worker, extras = struct.unpack(STATE, source, at)
+  end
+  return {
+    id = id, key = key, head = head, kind = kind, offset = offset, status = status, cancel = cancel, tell = tell,
+    watched = watched, place = place, seq = seq, submitted_at = submitted_at, due_at = due_at, position = position,
+    attempt = attempt, losses = losses, fence = fence, started_at = started_at, finished_at = finished_at,
+    nonce = nonce, worker = worker, extras = extras, small = #head <= GLANCE,
+  }
+end
+
+local function load(id)
+  local key = TASK .. id
+  local head = call('GETRANGE', key, 0, GLANCE)
+  if head == '' then
+    return nil
+  end
+  local kind, label, body = struct.unpack(LENGTHS, head)
+  local offset = LABEL_AT - 1 + label + body
+  if #head <= GLANCE then
+    return task_of(id, key, head, kind_of(head, kind), offset, head, offset + 1)
+  end
+  if label > GLANCE - LABEL_AT then
+    head = call('GETRANGE', key, 0, LABEL_AT + label)
+  end
+  return task_of(id, key, head, kind_of(head, kind), offset, call('GETRANGE', key, offset, -1), 1)
+end
+
+local function packed(task)
+  if task.fence == 0 and task.extras == '' then
+    return struct.pack(FRESH, task.status, task.cancel, task.tell, task.watched, task.place, task.seq,
+      task.submitted_at, task.due_at, task.position)
+  end
+  return struct.pack(STATE, task.status, task.cancel, task.tell, task.watched, task.place, task.seq,
+    task.submitted_at, task.due_at, task.position, task.attempt, task.losses, task.fence, task.started_at,
+    task.finished_at, #task.nonce, task.nonce, #task.worker, task.worker, #task.extras, task.extras)
+end
+
+-- A small task is written whole, which takes no more memory than it needs; of a large one only the state. Answers the
+-- new value, of what was loaded.
+local function save(task)
+  local state = packed(task)
+  local value = string.sub(task.head, 1, task.offset) .. state
+  if task.small then
+    call('SET', task.key, value)
+  else
+    call('SETRANGE', task.key, task.offset, state)
+  end
+  return value
+end
+
+-- The same for many that nobody looks at in between: one command writes all small ones.
+local unsaved = {}
+
+local function save_later(task)
+  if not task.small then
+    return save(task)
+  end
+  local value = string.sub(task.head, 1, task.offset) .. packed(task)
+  unsaved[#unsaved + 1] = task.key
+  unsaved[#unsaved + 1] = value
+  return value
+end
+
+local function save_all()
+  for first = 1, #unsaved, SLICE do
+    call('MSET', unpack(unsaved, first, math.min(first + SLICE - 1, #unsaved)))
+  end
+  unsaved = {}
+end
+
+-- The lines of the label behind the kind.
+local function label_of(head)
+  local kind, size = struct.unpack(LENGTHS, head)
+  local rest = string.sub(head, LABEL_AT + kind, LABEL_AT + size - 1)
+  local nonce, schedule, after, dedup = string.match(rest, '^\n([^\n]*)\n([^\n]*)\n(%a)\n(.*)$')
+  return { nonce = nonce, schedule = schedule, after_end = after == 'e', dedup = dedup }
+end
+
+-- What few tasks have: the report of the last run, progress, log lines and dependencies.
+local CODE, MESSAGE, RESULT, DURATION, ERROR, PROGRESS, NOTE, LOG, WAITING = 1, 2, 3, 4, 5, 6, 7, 8, 9
+
+local function extras_of(task)
+  local extras = task.extras == '' and { 0, '', '', -1 } or cmsgpack.unpack(task.extras)
+  if #extras == DURATION then -- a run that succeeded at once reports no more
+    extras[ERROR], extras[PROGRESS], extras[NOTE], extras[LOG], extras[WAITING] = '', -1, '', {}, {}
+  end
+  return extras
+end
+
+-- `duration` is that of the last run, where the caller knows it.
+local function tell_task(kind, task, detail, duration)
+  if not duration then
+    duration = task.extras == '' and 0 or math.max(extras_of(task)[DURATION], 0)
+  end
+  tell(kind, task.id, task.kind.name, task.worker, task.attempt, duration, detail)
+end
