@@ -25,7 +25,7 @@ from tickwork.store.hints import WORK, Hint
 
 OUTCOMES_MAX = 100
 SHARE_MIN = 4  # slots; with fewer, a second exchange costs more than it hides
-STOP_STEP = 0.1
+STOP_STEP = 0.1  # between two looks at something that ends without telling
 BACKOFF_MAX = 0.5  # work must go on within a second of the store's return
 
 _log = logging.getLogger("tickwork.worker")
@@ -50,9 +50,10 @@ class Slots(Protocol):
 class Turn:
     """One of the exchanges that may be under way."""
 
-    __slots__ = ("busy", "sending", "wish")
+    __slots__ = ("busy", "number", "sending", "wish")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self.number = number
         self.busy = False
         self.sending: list[Outcome] = []
         self.wish: Claim | None = None  # not answered yet
@@ -66,7 +67,7 @@ class Exchange:
         self._notes = notes
         self._queues = tuple(config.queues)
         self._outcomes: list[Outcome] = []
-        self._first, self._second = Turn(), Turn()
+        self._first, self._second = Turn(0), Turn(1)
         self._share = config.concurrency // 2
         self._singly = 0  # so many are to be sent one by one, as one of them was refused
         self._look_at = 0.0
@@ -122,7 +123,7 @@ class Exchange:
     async def _turn(self, hint: Hint) -> None:
         now = time.monotonic()
         free = self._free
-        if self._outcomes or (free > 0 and now >= self._look_at):
+        if self._outcomes or self._first.wish is not None or (free > 0 and now >= self._look_at):
             await self._trade(self._first)
             return
         # A thread that was told to stop is mostly gone in a moment, and nobody tells.
@@ -134,8 +135,8 @@ class Exchange:
         while True:
             if self._second.wish is not None or (self._first.busy and self._crowded):
                 await self._trade(self._second)
-                if self._slots.done:
-                    self.wake()
+                if not self._first.busy and (self._outcomes or self._free > 0 or self._slots.done):
+                    self.wake()  # what came back, or was not granted after all, is the first one's
             else:
                 self._relief = asyncio.get_running_loop().create_future()
                 await self._relief
@@ -161,7 +162,7 @@ class Exchange:
         # One that was not answered is sent again as it was: what the store may have granted it gives once more.
         unanswered = turn.wish
         if unanswered is None and (free := self._free) > 0:
-            turn.wish = self._wish(min(free, self._config.batch_size, self._share if halved else free))
+            turn.wish = self._wish(turn, min(free, self._config.batch_size, self._share if halved else free))
         wish = turn.wish
         if self._crowded:
             self._call_relief()
@@ -191,11 +192,11 @@ class Exchange:
         if claimed is not None and wish is not None:
             self._take(claimed, wish)
 
-    def _wish(self, limit: int) -> Claim:
+    def _wish(self, turn: Turn, limit: int) -> Claim:
         if len(self._queues) > 1:
             self._queues = (*self._queues[1:], self._queues[0])
         lease_ttl = round(self._config.lease_ttl * 1000)
-        return Claim(self._slots.id, self._queues, self._slots.types, limit, lease_ttl, new_nonce())
+        return Claim(self._slots.id, self._queues, self._slots.types, limit, lease_ttl, new_nonce(), turn.number)
 
     def _take(self, claimed: Claimed, wish: Claim) -> None:
         if len(claimed.grants) < wish.limit:  # drained: look again when told, when something is due, or by and by

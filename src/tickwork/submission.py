@@ -24,6 +24,7 @@ from tickwork.model import DURABILITIES, Durability, Spec, to_millis
 MAX_DELAY = 100 * 365 * 86_400
 EXECUTORS = ("local",)
 DEPENDENCIES_MAX = 1000
+UNLIKE = frozenset({"id", "key", "dedup_key"})  # options by which tasks of a kind differ in more than their payload
 
 
 class TaskOptions(TypedDict, total=False):
@@ -89,8 +90,8 @@ class SpecMaker:
 
     def make(self, type: str, payload: Any, given: TaskOptions, entry: Entry | None) -> Spec:
         pattern = None if given or entry is None else self._patterns.get(entry)
-        if pattern is not None and pattern.serializer == self._serializer(None, entry).name:
-            return self._like(pattern, payload, entry)
+        if pattern is not None:
+            return self._like(pattern, payload, self._serializer(None, entry), entry)
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if entry is not None and entry.options:
             options = {**entry.options, **options}
@@ -116,20 +117,22 @@ class SpecMaker:
             key=self._key(options.get("key"), payload, entry),
             **fields,
         )
-        if entry is not None and not given and spec.key is None:  # a key may come from the payload
+        if entry is not None and not given and not entry.options.keys() & UNLIKE:
             self._patterns[entry] = spec
         return spec
 
-    def _like(self, pattern: Spec, payload: Any, entry: Entry | None) -> Spec:
-        data = self._encode(pattern.type, payload, self._registry.serializer(pattern.serializer), entry)
-        return replace(pattern, id=new_id(), nonce=new_nonce(), payload=data)
+    def _like(self, pattern: Spec, payload: Any, serializer: Serializer, entry: Entry | None) -> Spec:
+        data = self._encode(pattern.type, payload, serializer, entry)
+        return replace(pattern, id=new_id(), nonce=new_nonce(), payload=data, serializer=serializer.name)
 
     def make_many(self, type: str, payloads: Iterable[Any], given: TaskOptions, entry: Entry | None) -> list[Spec]:
         """One spec for each payload; what they have in common is read once."""
+        options = {**(entry.options if entry is not None else {}), **given}
+        alike = not {name for name in UNLIKE if options.get(name) is not None}
         specs: list[Spec] = []
         for payload in payloads:
-            if specs and specs[0].key is None:
-                specs.append(self._like(specs[0], payload, entry))
+            if specs and alike:
+                specs.append(self._like(specs[0], payload, self._serializer(options.get("serializer"), entry), entry))
             else:
                 specs.append(self.make(type, payload, given, entry))
         return specs

@@ -15,7 +15,7 @@ from tickwork.config import Config
 from tickwork.context import TaskContext
 from tickwork.deadlines import Deadlines
 from tickwork.events import Bus, Event, Fact
-from tickwork.exchange import Exchange
+from tickwork.exchange import STOP_STEP, Exchange
 from tickwork.executors.local import LocalExecutor
 from tickwork.handlers import Entry, Registry
 from tickwork.model import Aborted, Failed, Lease, Outcome, Released, Snoozed, Stopped, Succeeded
@@ -26,7 +26,6 @@ from tickwork.submission import completed
 
 CANCEL_GRACE = 2.0  # for a handler that was told to stop; after that its slot is free and it counts as leaked
 RELEASE_GRACE = 0.5  # the same at shutdown, where nobody likes to wait
-STOP_STEP = 0.1
 
 _log = logging.getLogger("tickwork.worker")
 

@@ -176,13 +176,21 @@ async def test_an_empty_claim_sent_twice_is_empty_twice(bench: Bench) -> None:
     assert [grant.spec.id for grant in await bench.claim(5, nonce="next")] == ["it"]
 
 
-async def test_the_last_two_claims_of_a_worker_may_be_sent_again(bench: Bench) -> None:
-    await bench.submit_many(5)
-    await bench.submit("xb-")  # ends like a nonce
-    batches = {nonce: await bench.claim(2, nonce=nonce) for nonce in ("a-", "xb-", "b-")}
-    for nonce in ("xb-", "b-", "xb-"):
-        assert await bench.claim(2, nonce=nonce) == batches[nonce]
+async def test_the_last_claim_of_each_turn_may_be_sent_again(bench: Bench) -> None:
+    await bench.submit_many(8)
+    first = await bench.claim(2, nonce="n1", turn=0)
+    for number in range(3):  # the other turn goes on meanwhile, as often as it likes
+        other = await bench.claim(2 if number == 0 else 1, nonce=f"n{number + 2}", turn=1)
+    assert await bench.claim(2, nonce="n1", turn=0) == first
+    assert await bench.claim(1, nonce="n4", turn=1) == other
     assert (await bench.facts()).count("task.claimed") == 6
+
+
+async def test_a_turn_knows_its_own_nonces_only(bench: Bench) -> None:
+    await bench.submit_many(2)
+    (first,) = await bench.claim(1, nonce="same", turn=0)
+    (second,) = await bench.claim(1, nonce="same", turn=1)
+    assert first.spec.id != second.spec.id
 
 
 async def test_a_claim_sent_again_gives_only_what_still_runs(bench: Bench) -> None:

@@ -368,6 +368,21 @@ async def test_the_work_hint_wakes_who_waits(bench: Bench, act: Callable[[Bench]
         assert await waiting is True
 
 
+async def test_who_waits_for_a_task_is_told_of_every_end(bench: Bench) -> None:
+    await bench.submit("it")
+    with bench.store.hint("it") as hint:
+        await bench.listens(hint)
+        await bench.store.get("it")
+        (grant,) = await bench.claim()
+        await bench.end(Aborted(grant.lease, "boom"))
+        await bench.store.retry("it")  # before the waiter has looked
+        assert await hint.wait(5)
+        await bench.store.get("it")
+        (grant,) = await bench.claim()
+        await bench.end(Succeeded(grant.lease))
+        assert await hint.wait(5)
+
+
 async def test_a_forced_cancel_raises_the_control_hint(bench: Bench) -> None:
     await bench.start("it")
     with bench.store.hint(CONTROL) as hint:

@@ -47,6 +47,13 @@ async def test_a_claim_of_thousands_takes_what_one_call_may(bench: Bench) -> Non
     assert {verdict.kind for verdict in finished.verdicts} == {"done"}
 
 
+async def test_one_that_cannot_be_stored_keeps_its_whole_call_out(bench: Bench) -> None:
+    odd = bench.spec("odd", context={"number": 2**70})
+    with pytest.raises(StoreError, match="task odd cannot be stored"):
+        await bench.store.submit([*(bench.spec(f"t{number}") for number in range(150)), odd])
+    assert await bench.claimed_ids() == []
+
+
 async def test_an_entry_that_came_twice_starts_nothing_twice(bench: Bench) -> None:
     await bench.submit_many(3)
     (running,) = await bench.claim(1)
@@ -55,6 +62,26 @@ async def test_an_entry_that_came_twice_starts_nothing_twice(bench: Bench) -> No
     assert await bench.claimed_ids(10, worker="w2") == ["t1", "t2"]
     assert await bench.end(Succeeded(running.lease)) == "done"
     assert shared_server().command("XLEN", f"{ROOT}stream:normal:default") == 0
+
+
+async def test_a_clash_of_one_does_not_run_another_twice(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both travel together; while it is found out what the clash is, the other may have ended and been deleted."""
+    await bench.submit("known")
+    assert await bench.claimed_ids() == ["known"]
+    store: Any = bench.store
+    honest = store.run_durably
+
+    async def slow(durability: str, name: str, *args: Any) -> Any:
+        if name == "submit_with":
+            (grant,) = await bench.claim()
+            await bench.end(Succeeded(grant.lease))
+            await store.delete(grant.spec.id)
+        return await honest(durability, name, *args)
+
+    monkeypatch.setattr(store, "run_durably", slow)
+    receipts = await store.submit([bench.spec("known"), bench.spec("new")])
+    assert [receipt.verdict for receipt in receipts] == ["exists", "created"]
+    assert await bench.claimed_ids() == []
 
 
 @pytest.mark.parametrize("policy", [Policy(dlq_max=0)], ids=["none"])

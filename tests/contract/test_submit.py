@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.support.stores import Bench
@@ -289,6 +291,31 @@ async def finish(bench: Bench, task_id: str, ok: bool = True) -> None:
     (grant,) = await bench.claim()
     assert grant.spec.id == task_id
     assert await bench.end(Succeeded(grant.lease) if ok else Aborted(grant.lease, "boom")) == "done"
+
+
+async def test_thousands_in_one_call_keep_their_order_also_beside_other_calls(bench: Bench) -> None:
+    calls = [[bench.spec(f"{call}.{number:04}") for number in range(1000)] for call in range(3)]
+    await asyncio.gather(*map(bench.store.submit, calls))
+    claimed = [task_id for _ in range(3) for task_id in await bench.claimed_ids(1000)]
+    for call in range(3):
+        mine = [task_id for task_id in claimed if task_id.startswith(f"{call}.")]
+        assert mine == sorted(mine)
+    assert len(claimed) == 3000
+
+
+async def test_a_known_id_among_many_new_ones_is_the_only_one_refused(bench: Bench) -> None:
+    await bench.submit("t7")
+    receipts = await bench.store.submit([bench.spec(f"t{number}") for number in range(250)])
+    assert [receipt.id for receipt in receipts if receipt.verdict != "created"] == ["t7"]
+    assert receipts[7].verdict == "exists"
+    assert len(await bench.claimed_ids(1000)) == 250
+
+
+async def test_the_same_call_once_more_creates_nothing(bench: Bench) -> None:
+    specs = [bench.spec(f"t{number}") for number in range(120)]
+    first, again = await bench.store.submit(specs), await bench.store.submit(specs)
+    assert again == first
+    assert len(await bench.claimed_ids(1000)) == 120
 
 
 async def test_an_orphan_is_refused_and_leaves_nothing(bench: Bench) -> None:

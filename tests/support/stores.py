@@ -88,9 +88,10 @@ class Bench:
         types: tuple[str, ...] = ("job",),
         nonce: str | None = None,
         lease_ttl: int = 30_000,
+        turn: int = 0,
     ) -> Claim:
         nonce = nonce or f"claim-{next(self._numbers)}"
-        return Claim(worker, queues, frozenset(types), limit, lease_ttl, nonce)
+        return Claim(worker, queues, frozenset(types), limit, lease_ttl, nonce, turn)
 
     async def claim(
         self,
@@ -100,8 +101,9 @@ class Bench:
         types: tuple[str, ...] = ("job",),
         nonce: str | None = None,
         lease_ttl: int = 30_000,
+        turn: int = 0,
     ) -> list[Grant]:
-        wish = self.wish(limit, worker, queues, types, nonce, lease_ttl)
+        wish = self.wish(limit, worker, queues, types, nonce, lease_ttl, turn)
         return (await self.store.claim(wish)).grants
 
     async def claimed_ids(self, limit: int = 100, **fields: Any) -> list[str]:

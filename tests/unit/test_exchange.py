@@ -16,7 +16,7 @@ from tickwork.exchange import Exchange
 from tickwork.model import Aborted, Lease, Outcome, Spec, Succeeded
 from tickwork.notes import Notes
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Store, Verdict
-from tickwork.store.hints import Hint, Hints
+from tickwork.store.hints import WORK, Hint, Hints
 
 
 class Call:
@@ -44,10 +44,10 @@ class SlowStore:
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.granted = 0
-        self._hints = Hints()
+        self.hints = Hints()
 
     def hint(self, topic: str) -> Hint:
-        return self._hints.add(topic)
+        return self.hints.add(topic)
 
     async def claim(self, wish: Claim) -> Claimed:
         claimed = (await self.finish([], wish)).claimed
@@ -100,7 +100,7 @@ class Scene:
     def __init__(self, concurrency: int) -> None:
         self.store = SlowStore()
         self.slots = Slots(concurrency)
-        config, store = Config(concurrency=concurrency), cast(Store, self.store)
+        config, store = Config(concurrency=concurrency, scan_interval=60.0), cast(Store, self.store)
         self.exchange = Exchange(self.slots, store, config, Notes(store, lambda run: None))
 
     def end(self, count: int) -> None:
@@ -183,6 +183,49 @@ async def test_a_refused_outcome_is_found_and_set_aside() -> None:
         instead.answer.set_result(0)
         other = await it.store.call(4)
         assert other.ids == ["t2"]
+
+
+async def test_a_claim_that_failed_is_sent_again_though_nothing_runs() -> None:
+    it = Scene(10)
+    running = asyncio.ensure_future(it.exchange.run())
+    first = await it.store.call(0)
+    first.answer.set_result(StoreUnavailable("gone"))
+    again = await it.store.call(1)
+    assert (again.nonce, again.limit) == (first.nonce, 10)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_slots_that_the_second_could_not_fill_are_the_firsts_to_wait_for() -> None:
+    async with scene(10) as it:
+        it.end(1)
+        first = await it.store.call(1)
+        it.end(5)
+        second = await it.store.call(2)
+        first.answer.set_result(1)
+        await wait_until(lambda: not it.exchange._first.busy)
+        second.answer.set_result(2)
+        assert (await it.store.call(3)).limit == 3
+        it.store.calls[3].answer.set_result(0)
+        await wait_until(lambda: it.store.hints.idles(WORK))
+
+
+async def test_what_the_second_brought_back_goes_with_the_next() -> None:
+    async with scene(10) as it:
+        it.slots.stopping = True
+        it.end(10)
+        first, second = await it.store.call(1), await it.store.call(2)
+        first.answer.set_result(0)
+        await wait_until(lambda: not it.exchange._first.busy)
+        second.answer.set_result(StoreUnavailable("gone"))
+        assert (await it.store.call(3)).ids == second.ids
+
+
+async def test_a_turn_has_its_own_number() -> None:
+    async with scene(10) as it:
+        it.end(10)
+        first, second = await it.store.call(1), await it.store.call(2)
+        assert [call.wish.turn for call in (first, second) if call.wish is not None] == [0, 1]
 
 
 async def test_a_store_that_refuses_a_claim_ends_the_worker() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tickwork.codec import BUILTIN
 from tickwork.config import Config
 from tickwork.handlers import Registry
+from tickwork.ids import partition_of
 from tickwork.model import Spec
 from tickwork.submission import SpecMaker, TaskOptions
 
@@ -64,3 +65,17 @@ def test_a_key_comes_from_each_payload() -> None:
     payloads = [{"customer": name, "amount": 1} for name in ("ada", "bob")]
     assert [maker.make("bill", payload, {}, entry).key for payload in payloads] == ["ada", "bob"]
     assert [spec.key for spec in maker.make_many("bill", payloads, {}, entry)] == ["ada", "bob"]
+
+
+def test_a_handler_may_say_what_must_not_be_shared() -> None:
+    order = Order()
+    order.registry.register("work", work, id="only", dedup_key="k")
+    assert [order.make().id for _ in range(2)] == ["only", "only"]
+
+
+def test_an_id_falls_beside_its_dedup_key_every_time() -> None:
+    registry = Registry()
+    entry = registry.register("work", work, dedup_key="k")
+    maker = SpecMaker(registry, Config(partitions=4))
+    made = [maker.make("work", 1, {}, entry) for _ in range(8)] + maker.make_many("work", [1] * 8, {}, entry)
+    assert {partition_of(spec.id, 4) for spec in made} == {partition_of("k", 4)}

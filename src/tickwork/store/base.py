@@ -29,8 +29,8 @@ class Receipt(Struct, frozen=True, gc=False):
 
 
 class Claim(Struct, frozen=True):
-    """A wish for work: at most `limit` tasks of these queues and types, leased for `lease_ttl`. The same nonce sent
-    again gets the same batch, if it is one of the worker's last two."""
+    """A wish for work: at most `limit` tasks of these queues and types, leased for `lease_ttl`. A worker may have one
+    claim a turn under way; the last nonce of a turn sent again gets the same batch."""
 
     worker_id: str
     queues: tuple[str, ...]
@@ -38,6 +38,7 @@ class Claim(Struct, frozen=True):
     limit: int
     lease_ttl: int
     nonce: str
+    turn: int = 0
 
 
 class Grant(Struct, frozen=True, gc=False):

@@ -106,9 +106,8 @@ class Hints:
             if task_id in self._waiting:
                 self.notify(task_id)
 
-    def unannounced(self, topic: str) -> list[Hint]:
-        """Those who wait for it, but whoever raises it has not been told so."""
-        return [hint for hint in self._waiting.get(topic, ()) if not hint.announced]
+    def waiting(self, topic: str) -> tuple[Hint, ...]:
+        return self._waiting.get(topic, ())
 
     def idles(self, topic: str) -> bool:
         return any(hint.idle for hint in self._waiting.get(topic, ()))

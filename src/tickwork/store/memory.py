@@ -119,9 +119,9 @@ class MemoryStore(Operators):
 
     def _claim(self, want: Claim, now: int) -> Claimed:
         self._pulse(now)
-        last = self._last_claims.get(want.worker_id, {})
-        if want.nonce in last:
-            held = (self._tasks.get(task_id) for task_id in last[want.nonce])
+        last = self._last_claims.setdefault(want.worker_id, {}).get(want.turn)
+        if last is not None and last[0] == want.nonce:
+            held = (self._tasks.get(task_id) for task_id in last[1])
             grants = [grant(r) for r in held if r is not None and r.nonce == want.nonce and runs(r)]
             return Claimed(grants, self._next_due_in(now))
         self._promote(now, want.limit + PARK_MAX)
@@ -136,8 +136,7 @@ class MemoryStore(Operators):
             if last_chance(record, self.policy):
                 self._last_chances[want.worker_id] = record.id
         grants = [grant(record) for record in taken]
-        before = list(last.items())[-1:]
-        self._last_claims[want.worker_id] = {**dict(before), want.nonce: [grant.spec.id for grant in grants]}
+        self._last_claims[want.worker_id][want.turn] = (want.nonce, [grant.spec.id for grant in grants])
         return Claimed(grants, 0 if budget.spent else self._next_due_in(now))
 
     def _startable(self, want: Claim, now: int, budget: Budget) -> Iterator[Record]:

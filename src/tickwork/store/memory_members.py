@@ -187,7 +187,7 @@ class Members(Schedules):
     def __init__(self, policy: Policy | None = None, clock: Clock | None = None) -> None:
         super().__init__(policy, clock)
         self._workers: dict[str, Worker] = {}
-        self._last_claims: dict[str, dict[str, list[str]]] = {}  # worker -> nonce -> tasks, of its last two
+        self._last_claims: dict[str, dict[int, tuple[str, list[str]]]] = {}  # worker -> turn -> nonce and tasks
         self._last_chances: dict[str, str] = {}  # worker -> the last task it took that one more loss would set aside
         self._leader: Leader | None = None
         self._pulse_at = self.now()

@@ -16,6 +16,7 @@ WEIGHT = 1_000_000  # bytes of payload in one call
 
 Place = tuple[int, str, Durability]
 Args = tuple[Any, ...]
+Gathered = tuple[Spec, Args, "asyncio.Future[Receipt]"]
 Send = Callable[[str, list[Spec], list[Args], Durability], Awaitable[list[Receipt]]]
 
 
@@ -27,7 +28,7 @@ class Coalescer:
         self._pack = pack
         self._send = send
         self._under_way: Counter[Place] = Counter()
-        self._waiting: dict[Place, list[tuple[Spec, Args, asyncio.Future[Receipt]]]] = {}
+        self._waiting: dict[Place, list[Gathered]] = {}
         self._sending: set[asyncio.Future[None]] = set()
 
     async def submit(self, prefix: str, specs: list[Spec], durability: Durability) -> list[Receipt]:
@@ -45,19 +46,19 @@ class Coalescer:
             self._under_way[place] -= 1
 
     async def _submit_many(self, prefix: str, specs: list[Spec], durability: Durability) -> list[Receipt]:
-        async def send(piece: list[Spec]) -> list[Receipt]:
-            return await self._send(prefix, piece, list(map(self._pack, piece)), durability)
-
-        pieces = pieces_of(specs)
-        if any(spec.depends_on for spec in specs):  # perhaps on one that comes before it
-            return [receipt for piece in pieces for receipt in await send(piece)]
-        answers = await asyncio.gather(*map(send, pieces), return_exceptions=True)
+        """Piece by piece, so that the order is kept; each is packed while the store works on the one before."""
+        for spec in specs:
+            if spec.context:  # all else can be packed: no piece may be sent before one is found that cannot
+                self._pack(spec)
         receipts: list[Receipt] = []
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
-            receipts += answer
-        return receipts
+        sending: asyncio.Future[list[Receipt]] | None = None
+        for piece in pieces_of(specs):
+            packed = list(map(self._pack, piece))
+            if sending is not None:
+                receipts += await sending
+            sending = asyncio.ensure_future(self._send(prefix, piece, packed, durability))
+            await asyncio.sleep(0)  # it is on its way now
+        return receipts + await sending if sending is not None else receipts
 
     def _join(self, spec: Spec, packed: Args, place: Place, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Receipt]:
         queue = self._waiting.get(place)
@@ -80,18 +81,17 @@ class Coalescer:
             sending.add_done_callback(self._sending.discard)
             start = end
 
-    async def _deliver(self, place: Place, queue: list[tuple[Spec, Args, asyncio.Future[Receipt]]]) -> None:
+    async def _deliver(self, place: Place, gathered: list[Gathered]) -> None:
         _, prefix, durability = place
+        specs, packed = [spec for spec, _, _ in gathered], [args for _, args, _ in gathered]
         try:
-            receipts = await self._send(
-                prefix, [spec for spec, _, _ in queue], [args for _, args, _ in queue], durability
-            )
+            receipts = await self._send(prefix, specs, packed, durability)
         except Exception as error:
-            for _, _, waiter in queue:
+            for _, _, waiter in gathered:
                 if not waiter.done():
                     waiter.set_exception(error)
             return
-        for (_, _, waiter), receipt in zip(queue, receipts, strict=True):
+        for (_, _, waiter), receipt in zip(gathered, receipts, strict=True):
             if not waiter.done():  # its caller has given up
                 waiter.set_result(receipt)
 

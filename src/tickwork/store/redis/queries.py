@@ -46,15 +46,16 @@ class Home(NamedTuple):
 class Queries(Core):
     async def get(self, task_id: str) -> Record | None:
         prefix = self._part(task_id)
-        if waiting := self.hints.unannounced(task_id):
-            value = await self.run("watch", prefix, task_id, self._channel)
+        waiting = self.hints.waiting(task_id)
+        record: Record | None = None
+        if not waiting or all(hint.announced for hint in waiting):  # the usual second look: it has ended
+            record = _read(task_id, await self.ask(prefix, "GET", f"{prefix}task:{task_id}"))
+        if waiting and (record is None or not record.status.ended):
+            record = _read(task_id, await self.run("watch", prefix, task_id, self._channel))
             for hint in waiting:
                 hint.announced = True
-        else:
-            value = await self.ask(prefix, "GET", f"{prefix}task:{task_id}")
-        if value is None:
+        if record is None:
             return None
-        record = unpack(task_id, value)
         if record.status is Status.RUNNING:
             record.lease_until = int(float(await self.ask(prefix, "ZSCORE", f"{prefix}leases", task_id) or 0))
         return record
@@ -236,6 +237,10 @@ class Queries(Core):
                 found.append(told)
                 number += len(self.prefixes)
         return found
+
+
+def _read(task_id: str, value: bytes | None) -> Record | None:
+    return None if value is None else unpack(task_id, value)
 
 
 def _read_cursor(query: Query, homes: list[Home]) -> tuple[int, int]:

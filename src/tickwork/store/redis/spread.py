@@ -18,7 +18,7 @@ from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclai
 from tickwork.store.redis.link import LinkLost, pack
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.records import unpack
-from tickwork.store.redis.tasks import Tasks, claimed_of, receipts_of, submit_args, wish_args
+from tickwork.store.redis.tasks import Tasks, claimed_of, receipt_of, submit_args, wish_args
 
 STAY = 8  # batches in one partition, while it has work
 
@@ -28,7 +28,9 @@ class Spread(Tasks, Queries):
         super().__init__(*args, **options)
         self._place = 0  # where the next claim begins
         self._stayed = 0
-        self._began: dict[str, int] = {}  # where the last claims began, by nonce: sent again, they begin there again
+        self._began: dict[
+            tuple[str, int], tuple[str, int]
+        ] = {}  # worker and turn -> nonce of its last claim, and where
 
     # --- in
 
@@ -82,7 +84,8 @@ class Spread(Tasks, Queries):
                 return Receipt(spec.id, "orphan", upstream)
         waiting = [upstream for upstream, answer in answers.items() if answer == b"w"]
         args = submit_args(spec, tuple(waiting))
-        (receipt,) = receipts_of([spec], await self.run_durably(durability, "submit_with", self._part(spec.id), *args))
+        (verdict,) = await self.run_durably(durability, "submit_with", self._part(spec.id), *args)
+        receipt = receipt_of(spec, verdict)
         if receipt.verdict == "created":
             for upstream, answer in (await self._await(spec, waiting)).items():
                 if answer != b"w":
@@ -121,9 +124,7 @@ class Spread(Tasks, Queries):
         count = len(self.layout.parts)
         grants: list[Grant] = []
         waits: list[int] = []
-        if want.nonce not in self._began:
-            self._began = {**dict(list(self._began.items())[-1:]), want.nonce: self._place}
-        start = self._began[want.nonce]
+        start = self._start_of(want)
         for place in ((start + step) % count for step in range(count)):
             if place in seen:
                 continue
@@ -142,6 +143,14 @@ class Spread(Tasks, Queries):
                 break
         return Claimed(grants, min(waits, default=None))
 
+    def _start_of(self, want: Claim, place: int | None = None) -> int:
+        """Where this claim begins, or began: sent again, it begins there again."""
+        nonce, began = self._began.get((want.worker_id, want.turn), ("", 0))
+        if nonce != want.nonce:
+            began = self._place if place is None else place
+            self._began[want.worker_id, want.turn] = want.nonce, began
+        return began
+
     def _go_on(self, place: int, found: bool) -> None:
         self._stayed = self._stayed + 1 if found else 0
         if not found or self._stayed >= STAY:
@@ -155,9 +164,9 @@ class Spread(Tasks, Queries):
         groups: dict[int, list[int]] = {}
         for index, outcome in enumerate(outcomes):
             groups.setdefault(self.layout.part_of(outcome.lease.id), []).append(index)
-        # By the nonce, so that a call that is sent again claims where it did before.
-        nonce = "" if then_claim is None else then_claim.nonce
-        here = sorted(groups)[partition_of(nonce, len(groups))] if groups else -1
+        here = -1
+        if then_claim is not None and groups:
+            here = self._start_of(then_claim, sorted(groups)[partition_of(then_claim.nonce, len(groups))])
         wish = () if then_claim is None else wish_args(then_claim)
         replies = await asyncio.gather(
             *(
@@ -174,7 +183,7 @@ class Spread(Tasks, Queries):
                 self._go_on(place, bool(claimed.grants))
         self._wake_unfinished(outcomes, verdicts)
         if then_claim is not None:
-            claimed = await self._fill_up(claimed, then_claim, (here,))
+            claimed = await self._fill_up(claimed, then_claim, (here,) if here in groups else ())
         ordered = [verdicts[index] for index in range(len(outcomes))]
         return Finished(ordered, None if then_claim is None else claimed)
 

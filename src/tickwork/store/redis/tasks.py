@@ -41,11 +41,9 @@ def submit_args(spec: Spec, waiting: tuple[str, ...] | None = None) -> tuple[Any
         raise StoreError(f"task {spec.id} cannot be stored: {error}") from None
 
 
-def receipts_of(specs: list[Spec], reply: list[bytes] | None) -> list[Receipt]:
-    if reply is None:
-        return [Receipt(spec.id, "created") for spec in specs]
-    texts = [verdict.decode() for verdict in reply]
-    return [Receipt(spec.id, VERDICTS[text[:1]], text[1:]) for spec, text in zip(specs, texts, strict=True)]
+def receipt_of(spec: Spec, verdict: bytes) -> Receipt:
+    text = verdict.decode()
+    return Receipt(spec.id, VERDICTS[text[:1]], text[1:])
 
 
 def status_of(reply: bytes | None) -> Status | None:
@@ -62,11 +60,16 @@ class Tasks(Core):
     async def _submit_part(
         self, prefix: str, specs: list[Spec], packed: list[Args], durability: Durability
     ) -> list[Receipt]:
-        args = list(itertools.chain.from_iterable(packed))
-        reply: list[bytes] | None = None
-        if not all(map(is_plain, specs)) or await self.run_durably(durability, "submit", prefix, *args):
+        left = list(range(len(specs)))
+        receipts = [Receipt(spec.id, "created") for spec in specs]
+        if all(map(is_plain, specs)):
+            left = await self.run_durably(durability, "submit", prefix, *itertools.chain.from_iterable(packed))
+        if left:
+            args = itertools.chain.from_iterable(packed[place] for place in left)
             reply = await self.run_durably(durability, "submit_with", prefix, *args)
-        return receipts_of(specs, reply)
+            for place, verdict in zip(left, reply, strict=True):
+                receipts[place] = receipt_of(specs[place], verdict)
+        return receipts
 
     async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
         found = await self.run("resolve", self._part(task_id), task_id, upstream, int(ok))
@@ -195,7 +198,8 @@ class Tasks(Core):
 
 
 def wish_args(want: Claim) -> tuple[Any, ...]:
-    return want.worker_id, want.nonce, want.lease_ttl, want.limit, len(want.queues), *want.queues, *want.types
+    proof = (want.worker_id, want.turn, want.nonce)
+    return *proof, want.lease_ttl, want.limit, len(want.queues), *want.queues, *want.types
 
 
 def claimed_of(reply: list[Any], want: Claim) -> Claimed:

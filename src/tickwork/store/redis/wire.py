@@ -70,15 +70,17 @@ class Wire:
         # script on half of the data: with one key, the new node would.
         keys = (2, key, f"{key}-")
         command = pack("EVALSHA", script.sha, *keys, *args)
+        answer: Reply = None
         link = self._best.get((key, purpose))
         if link is not None and link.lost is None and link.under_way < CROWDED and not wait and not self._returning:
             try:
-                reply = await link.send(command)
-                if not isinstance(reply, hiredis.ReplyError):
-                    return reply
+                answer = await link.send(command)
             except LinkLost:
-                pass  # it is sent again, as everything may be
-        reply = await self.run(key, command, purpose, wait)
+                self.topology.doubt()
+            else:
+                if not isinstance(answer, hiredis.ReplyError):
+                    return answer
+        reply = await self.run(key, command, purpose, wait, answer)
         first = reply[0] if wait else reply
         if isinstance(first, hiredis.ReplyError) and str(first).startswith("NOSCRIPT"):
             command = pack("EVAL", script.text, *keys, *args)
@@ -98,21 +100,27 @@ class Wire:
         """Several commands about one slot, together; each may be repeated on its own."""
         return list(await asyncio.gather(*(self.call(key, *command) for command in commands)))
 
-    async def run(self, key: str, command: bytes, purpose: str = "ask", wait: tuple[Any, ...] = ()) -> Reply:
+    async def run(
+        self, key: str, command: bytes, purpose: str = "ask", wait: tuple[Any, ...] = (), answer: Reply = None
+    ) -> Reply:
         """Send a command until there is a definite answer, or patience is over. Errors that say something of the
-        command itself come back as a reply."""
+        command itself come back as a reply. `answer` is an error that came already."""
         slot = self.slot(key)
         give_up_at, pause = time.monotonic() + self._patience, PAUSE_MIN
         asked: Address | None = None
+        link: Link | None = None
         while True:
             down = False
             try:
-                link = await self.link(asked or await self.topology.find(slot), purpose)
-                reply = await self._send(link, command, wait, asked is not None)
+                if answer is None:
+                    link = await self.link(asked or await self.topology.find(slot), purpose)
+                    reply = await self._send(link, command, wait, asked is not None)
+                else:
+                    reply, answer = answer, None
                 problem = self._problem(reply[0] if wait else reply)
                 if problem is None:
                     self._answered()
-                    if asked is None:
+                    if asked is None and link is not None:
                         self._best[key, purpose] = link
                     return reply
                 asked = self._redirect(problem, slot)

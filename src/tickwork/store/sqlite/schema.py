@@ -88,7 +88,13 @@ CREATE INDEX @dedup_until ON @dedup (until);
 CREATE TABLE @pauses (
     kind TEXT NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL, PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
-CREATE TABLE @claims (worker_id TEXT PRIMARY KEY, nonces TEXT NOT NULL, last_chance TEXT) WITHOUT ROWID;
+CREATE TABLE @claims (
+    worker_id TEXT,
+    turn INTEGER,
+    nonce TEXT NOT NULL,
+    last_chance TEXT,
+    PRIMARY KEY (worker_id, turn)
+) WITHOUT ROWID;
 CREATE TABLE @schedules (
     id TEXT PRIMARY KEY, next_at INTEGER, active INTEGER NOT NULL, schedule BLOB NOT NULL
 ) WITHOUT ROWID;

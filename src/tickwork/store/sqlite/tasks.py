@@ -107,33 +107,31 @@ class Tasks(Operators):
     def claim(self, want: Claim) -> Claimed:
         now = self.now()
         self.tx.pulse(now)
-        last = self.tx.one("SELECT nonces, last_chance FROM @claims WHERE worker_id = ?", (want.worker_id,))
-        nonces, chance = last or ("", None)
-        if want.nonce in nonces.split():
+        claims = self.tx.all("SELECT turn, nonce, last_chance FROM @claims WHERE worker_id = ?", (want.worker_id,))
+        chances: dict[int, str | None] = {turn: chance for turn, _, chance in claims}
+        if any((turn, nonce) == (want.turn, want.nonce) for turn, nonce, _ in claims):
             held = self.rows.where("status = 'running' AND worker_id = ? AND nonce = ?", (want.worker_id, want.nonce))
             ranks = {queue: rank for rank, queue in enumerate(dict.fromkeys(want.queues))}
             held.sort(key=lambda record: _turn(record, ranks.get(record.spec.queue, 0)))
             return Claimed([grant(record) for record in held], self._next_due_in(now))
         self._promote(now, want.limit + PARK_MAX)
         budget = Budget()
-        records = self._startable(want, now, budget, chance) if want.limit > 0 else []
+        records = self._startable(want, now, budget, set(chances.values())) if want.limit > 0 else []
         grants: list[Grant] = []
         for record in records:
             fact = transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now)
             self._settle(record, now, fact, save=False)
             grants.append(grant(record))
             if last_chance(record, self.tx.policy):
-                chance = record.id
+                chances[want.turn] = record.id
         self.rows.save_started(records)
-        self.tx.run(
-            "INSERT OR REPLACE INTO @claims VALUES (?, ?, ?)",
-            (want.worker_id, f"{want.nonce} {nonces.partition(' ')[0]}", chance),
-        )
+        claim = (want.worker_id, want.turn, want.nonce, chances.get(want.turn))
+        self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?, ?, ?)", claim)
         return Claimed(grants, 0 if budget.spent else self._next_due_in(now))
 
-    def _startable(self, want: Claim, now: int, budget: Budget, chance: str | None) -> list[Record]:
+    def _startable(self, want: Claim, now: int, budget: Budget, chances: set[str | None]) -> list[Record]:
         """Ready tasks in the order in which they are to start; what may not start is moved aside."""
-        limit, busy = want.limit, self._runs_here(chance, want.worker_id)
+        limit, busy = want.limit, any(self._runs_here(chance, want.worker_id) for chance in chances)
         pauses = self.tx.all("SELECT kind, name FROM @pauses")
         types = want.types - {name for kind, name in pauses if kind == "type"}
         paused = {name for kind, name in pauses if kind == "queue"}

@@ -64,12 +64,12 @@ local function park(task)
   tell_task('task.parked', task, task.kind.type)
 end
 
--- A wish is read off the arguments from `at` on: worker, nonce, lease, limit, number of queues, queues, types.
+-- A wish is read off the arguments from `at` on: worker, turn, nonce, lease, limit, number of queues, queues, types.
 local function wish_of(at)
-  local want = { worker = ARGV[at], nonce = ARGV[at + 1], lease_ttl = tonumber(ARGV[at + 2]),
-    limit = math.min(tonumber(ARGV[at + 3]), CLAIM_MAX), queues = {}, types = {} }
-  local types_at = at + 5 + tonumber(ARGV[at + 4])
-  for i = at + 5, types_at - 1 do
+  local want = { worker = ARGV[at], turn = ARGV[at] .. '#' .. ARGV[at + 1], nonce = ARGV[at + 2],
+    lease_ttl = tonumber(ARGV[at + 3]), limit = math.min(tonumber(ARGV[at + 4]), CLAIM_MAX), queues = {}, types = {} }
+  local types_at = at + 6 + tonumber(ARGV[at + 5])
+  for i = at + 6, types_at - 1 do
     want.queues[#want.queues + 1] = ARGV[i]
   end
   for i = types_at, #ARGV do
@@ -90,10 +90,9 @@ local function load_whole(id)
   return read(id, TASK .. id, call('GET', TASK .. id))
 end
 
--- A worker's last two batches are known, since it may have two claims under way: a line each, nonce and ids.
 local function replay(want, batch)
   local answer = { next_due_in() }
-  for id in string.gmatch(batch, '[^ ]+') do
+  for id in string.gmatch(string.sub(batch, #want.nonce + 2), '[^ ]+') do
     local task = load_whole(id)
     if task and task.status == RUNNING and task.nonce == want.nonce then
       answer[#answer + 1] = id
@@ -114,7 +113,7 @@ local function has_last_chance(worker)
   return task and task.status == RUNNING and task.worker == worker
 end
 
-local function start_all(want, taken, batches)
+local function start_all(want, taken)
   local answer, leases, ids = { 0 }, {}, {}
   local lease_until = whole(now + want.lease_ttl)
   for i, task in ipairs(taken) do
@@ -129,8 +128,7 @@ local function start_all(want, taken, batches)
   end
   save_all()
   in_slices('ZADD', KEY .. 'leases', leases)
-  local batch = '\n' .. want.nonce .. ' ' .. table.concat(ids, ' ')
-  call('HSET', KEY .. 'claims', want.worker, batch .. (string.match(batches, '^\n[^\n]*') or ''))
+  call('HSET', KEY .. 'claims', want.turn, want.nonce .. ' ' .. table.concat(ids, ' '))
   return answer
 end
 
@@ -275,14 +273,13 @@ end
 
 local function claim(want)
   pulse()
-  local batches = call('HGET', KEY .. 'claims', want.worker) or ''
-  local _, found = string.find(batches, '\n' .. want.nonce .. ' ', 1, true)
-  if found then
-    return replay(want, string.match(batches, '^[^\n]*', found + 1))
+  local last = call('HGET', KEY .. 'claims', want.turn)
+  if last and string.sub(last, 1, #want.nonce + 1) == want.nonce .. ' ' then
+    return replay(want, last)
   end
   local wait = promote(math.min(want.limit + PARK_MAX, PROMOTE_MAX))
   local search = startable(want)
-  local answer = start_all(want, search.taken, batches)
+  local answer = start_all(want, search.taken)
   answer[1] = search.spent and 0 or wait
   return answer
 end

@@ -61,7 +61,7 @@ local function apply(task, outcome)
     move_on(task, RETRYING, 'task.retrying', now + outcome.number, text)
   elseif kind == 'Z' then
     task.attempt = task.attempt - 1
-    move_on(task, PENDING, 'task.snoozed', text == 'at' and outcome.number or now + outcome.number, '')
+    move_on(task, PENDING, 'task.snoozed', text == 'at' and math.max(outcome.number, 0) or now + outcome.number, '')
   else
     give_back(task)
   end

@@ -67,7 +67,7 @@ local function forget_worker(id)
   call('ZREM', KEY .. 'workers:online', id)
   call('HDEL', KEY .. 'workers:times', id)
   call('HDEL', KEY .. 'workers:nodes', id)
-  call('HDEL', KEY .. 'claims', id)
+  call('HDEL', KEY .. 'claims', id .. '#0', id .. '#1')
   call('HDEL', KEY .. 'chances', id)
   return call('HDEL', KEY .. 'workers', id)
 end

@@ -39,10 +39,10 @@ end
 
 bound_dead()
 
--- Queues come and go: a lane in which nothing waits or runs is made again when it is needed.
+-- Queues come and go: a lane in which nothing waits is made again when it is needed.
 local function forget_lane(lane)
   local stream = KEY .. 'stream:' .. lane
-  if call('EXISTS', stream) == 0 or call('XLEN', stream) == 0 then
+  if call('XLEN', stream) == 0 then
     call('DEL', stream, KEY .. 'wake:' .. string.match(lane, '^%a+:(.*)$'))
     call('SREM', KEY .. 'lanes', lane)
   end

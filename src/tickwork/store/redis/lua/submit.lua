@@ -1,12 +1,12 @@
 -- parts: lanes
 -- Create plain tasks: (none) -> ready or pending. Arguments, for each: id, lengths + label + body, '' or its time (msgpack:
--- when it is due, or its delay). Reply: nothing when all were created, else 1: some ids are known, and `submit_with`, to
--- which the same arguments are sent then, says which. Nearly all tasks come this way, so it has no functions of its own:
--- they would be made anew with every call.
+-- when it is due, or its delay). Reply: the places in the batch (from 0 on) of those that were not created, as there is a
+-- task of that id; `submit_with`, to which they are sent then, says more. Nearly all tasks come this way, so it has no
+-- functions of its own: they would be made anew with every call.
 local WIDTH = 3
 local position = call('INCRBY', KEY .. 'position', (#ARGV - 2) / WIDTH) - (#ARGV - 2) / WIDTH
 local some_awaited = call('EXISTS', KEY .. 'awaited') == 1
-local delayed, all_new = {}, true
+local delayed, known = {}, {}
 
 for at = 3, #ARGV, WIDTH do
   local id, spec, due_at = ARGV[at], ARGV[at + 1], now
@@ -32,9 +32,9 @@ for at = 3, #ARGV, WIDTH do
     woken[kind.queue] = true -- also for a delayed one: somebody has to know when it will be due
     tell('task.submitted', id, kind.name, '', 0, 0, '')
   else
-    all_new = false
+    known[#known + 1] = (at - 3) / WIDTH
   end
 end
 
 in_slices('ZADD', KEY .. 'delayed', delayed)
-return reply(not all_new)
+return reply(known)

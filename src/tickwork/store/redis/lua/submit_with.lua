@@ -1,12 +1,11 @@
 -- parts: lanes records homes waiting
--- Create tasks of which some are not plain: (none) -> ready, pending or blocked. Arguments, for each: id, lengths + label + body, options ('' for
--- none, else msgpack: when it is due, or its delay; for one that is not plain also dedup key and its time, dependencies,
--- whether it has a schedule). Reply: nothing when all were created, else for each '' (created), 'e' (the id is another's), 'd<id>' (that one holds the dedup
--- key) or 'o<id>' (it depends on that one, which is not there).
+-- Create tasks, plain or not: (none) -> ready, pending or blocked. Arguments as for `submit`; of one that is not plain the
+-- options also hold dedup key and its time, dependencies, whether it has a schedule. Reply: for each '' (created), 'e' (the
+-- id is another's), 'd<id>' (that one holds the dedup key) or 'o<id>' (it depends on that one, which is not there).
 local WIDTH = 3
 local NONE = {}
 local count = (#ARGV - 2) / WIDTH
-local position = positions(count) - 1
+local last_position = positions(count) - 1
 local some_awaited = call('EXISTS', KEY .. 'awaited') == 1
 local delayed = {}
 
@@ -98,12 +97,12 @@ local function create_with(task, options)
 end
 
 local function new_task(id, spec, options)
-  position = position + 1
+  last_position = last_position + 1
   local due_at = options.at or now + (options.delay or 0)
   return {
     id = id, key = TASK .. id, head = spec, kind = kind_of(spec, (struct.unpack(LENGTHS, spec))), offset = #spec,
-    status = due_at > now and PENDING or READY, cancel = 0, tell = 0, watched = 0, place = MAIN, seq = position,
-    submitted_at = now, due_at = math.max(due_at, 0), position = position, attempt = 0, losses = 0, fence = 0,
+    status = due_at > now and PENDING or READY, cancel = 0, tell = 0, watched = 0, place = MAIN, seq = last_position,
+    submitted_at = now, due_at = math.max(due_at, 0), position = last_position, attempt = 0, losses = 0, fence = 0,
     started_at = 0, finished_at = 0, nonce = '', worker = '', extras = '',
   }
 end
@@ -144,11 +143,10 @@ local function create(id, spec, said)
   return verdict
 end
 
-local verdicts, all_created = {}, true
+local verdicts = {}
 for i = 1, count do
   local at = 3 + (i - 1) * WIDTH
   verdicts[i] = create(ARGV[at], ARGV[at + 1], ARGV[at + 2])
-  all_created = all_created and verdicts[i] == ''
 end
 in_slices('ZADD', KEY .. 'delayed', delayed)
-return reply(not all_created and verdicts)
+return reply(verdicts)
