@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 4
 
-.PHONY: help demo test lint format types check bench bench-redis cron-full crash-full chaos lock clean
+.PHONY: help demo test lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -39,6 +39,12 @@ bench: $(READY) ## memory, SQLite and Redis against their peers, CPU per task be
 
 bench-redis: $(READY) ## Redis alone; makes an environment for each peer on first use
 	@$(BIN)/python -m benchmarks --redis $(ARGS)
+
+bench-growth: $(READY) ## what a task costs with more queued, more workers, more partitions
+	@$(BIN)/python -m benchmarks.redis.growth $(ARGS)
+
+bench-guard: $(READY) ## has a task come to cost more? ratios within one run; the exit code answers
+	@$(BIN)/python -m benchmarks.redis.guard $(ARGS)
 
 cron-full: $(READY) ## the daylight-saving property over every zone and expression
 	@$(BIN)/python -m tests.unit.cron_zones --full

@@ -27,7 +27,7 @@ from benchmarks.redis.subjects import SUBJECTS
 from benchmarks.report import Figure
 
 CONCURRENCY = 100
-DEPTHS = (1_000, 100_000)
+DEPTHS = (1_000, 100_000, 1_000_000)
 WORKERS = (1, 2, 4)
 PARTITIONS = (1, 4, 16)
 NODES = 3
@@ -263,7 +263,12 @@ def draw(found: list[Line], rounds: int) -> str:
 
 
 @click.command()
-@click.option("--depth", multiple=True, type=click.IntRange(min=100), help="Queue this many; 1000000 takes a minute.")
+@click.option(
+    "--depth",
+    multiple=True,
+    type=click.IntRange(min=100),
+    help="Queue this many, instead of 1,000, 100,000 and 1,000,000.",
+)
 @click.option("--question", multiple=True, type=click.Choice(list(QUESTIONS)), help="Only this; may be repeated.")
 @click.option("--tasks", default=20_000, show_default=True, type=click.IntRange(min=500), help="To drain, a point.")
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(min=1))
@@ -277,7 +282,7 @@ def main(
     json_file: Path | None,
     svg_file: Path | None,
 ) -> None:
-    """Cost a task with 1,000 and 100,000 queued, with 1, 2 and 4 workers, with 1, 4 and 16 partitions on a cluster."""
+    """Cost a task with 1,000 to 1,000,000 queued, with 1, 2 and 4 workers, with 1, 4 and 16 partitions on a cluster."""
     asked = question or tuple(QUESTIONS)
     sizes = {"queued": depth or DEPTHS, "workers": WORKERS, "partitions": PARTITIONS}
     steps = [partial(PLAYS[name], size, tasks) for name in QUESTIONS if name in asked for size in sizes[name]]
