@@ -8,5 +8,6 @@ writes down that it ran in a file that all processes map, which costs well under
 For a drain the worker is started, runs some tasks, is stopped (SIGSTOP) while the queue is filled and goes on: neither
 imports nor connecting are counted. CPU is taken half a second after the last start, so that all results are written.
 
-`growth.py` asks what a task costs as things grow, `costs.py` where it goes, `guard.py` whether it costs more than it did.
+`growth.py` asks what a task costs as things grow, `costs.py` where it goes, `guard.py` whether it has come to cost
+more.
 """

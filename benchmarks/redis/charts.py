@@ -11,7 +11,7 @@ from msgspec import Struct
 WIDTH = 44  # of the longest bar, in characters
 WIDE, LABELS, VALUES = 760, 130, 90  # the image, and what names and numbers take of it
 LINE, BAR, HEAD, GAP = 20, 14, 34, 16
-CUT = 4.0
+CUT = 20.0
 OURS = "tickwork"
 OUR_COLOURS, PEER_COLOURS = ("#0b6e4f", "#7cc6a4"), ("#6b7280", "#c4c9d1")
 STYLE = "text{font:12px system-ui,sans-serif;fill:#1f2937}.t{font-weight:600;font-size:13px}.s{font-size:11px}"
@@ -37,9 +37,9 @@ class Chart(Struct, frozen=True):
 
 
 def limit(chart: Chart) -> float:
-    """The value of a bar of full length. One that is many times as large as all others is cut off, to show those."""
-    *_, second, largest = sorted([0.0, 0.0, *(bar.value for bar in chart.bars)])
-    return second if not chart.log and largest > CUT * second > 0 else largest or 1.0
+    """The value of a bar of full length. Those that are many times as long as the shortest are cut off, to show it."""
+    values = [bar.value for bar in chart.bars if bar.value > 0] or [1.0]
+    return max(values) if chart.log else min(max(values), CUT * min(values))
 
 
 def lengths(chart: Chart, width: float) -> list[list[float]]:

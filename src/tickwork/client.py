@@ -194,7 +194,7 @@ class Client:
         deadline = None if timeout is None else time.monotonic() + timeout
         with store.hint(task_id) as ended:
             while True:
-                record = await store.get(task_id)
+                record = await store.get(task_id, ended)
                 if record is None:
                     raise TaskNotFound(task_id)
                 if record.status.ended:

@@ -372,12 +372,14 @@ async def test_who_waits_for_a_task_is_told_of_every_end(bench: Bench) -> None:
     await bench.submit("it")
     with bench.store.hint("it") as hint:
         await bench.listens(hint)
-        await bench.store.get("it")
+        await bench.store.get("it", hint)
         (grant,) = await bench.claim()
         await bench.end(Aborted(grant.lease, "boom"))
         await bench.store.retry("it")  # before the waiter has looked
         assert await hint.wait(5)
-        await bench.store.get("it")
+        assert await bench.status("it") is Status.READY  # what others see is what is there now
+        await bench.store.get("it", hint)  # this is the end that was told
+        await bench.store.get("it", hint)
         (grant,) = await bench.claim()
         await bench.end(Succeeded(grant.lease))
         assert await hint.wait(5)
@@ -434,7 +436,7 @@ async def test_the_end_of_a_task_wakes_who_waits_for_it(bench: Bench, how: str) 
     await bench.submit("other")
     with bench.store.hint("it") as hint, bench.store.hint("other") as other:
         await bench.listens(hint, other)
-        await bench.store.get("it")  # who waits for a task looks at it first
+        await bench.store.get("it", hint)  # who waits for a task looks at it first
         match how:
             case "success":
                 await bench.end(Succeeded(lease))
@@ -450,13 +452,14 @@ async def test_the_end_of_a_task_wakes_who_waits_for_it(bench: Bench, how: str) 
                 await bench.store.cancel("it", False)
         assert await hint.wait(PATIENCE) is True
         assert await other.wait(0) is False
+        assert await bench.store.get("it", hint) == await bench.store.get("it")
 
 
 async def test_a_retry_is_no_end(bench: Bench) -> None:
     lease = await bench.start("it")
     with bench.store.hint("it") as hint:
         await bench.listens(hint)
-        await bench.store.get("it")
+        await bench.store.get("it", hint)
         await bench.end(Failed(lease, "boom", 1000))
         assert await hint.wait(0) is False
 

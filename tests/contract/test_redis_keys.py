@@ -37,8 +37,8 @@ async def test_every_key_is_one_of_the_table() -> None:
     assert await bench.end(Succeeded(lease)) == "lost"
     await bench.submit("up", schedule_id="nightly")
     await bench.submit("down", depends_on=("up",))
-    with store.hint("down"):
-        await store.get("down")
+    with store.hint("down") as hint:
+        await store.get("down", hint)
     for grant in await bench.claim(10, worker="w2"):
         await bench.end(Failed(grant.lease, "boom", 10) if grant.spec.id == "front" else Aborted(grant.lease, "boom"))
     await store.beat(Worker(id="w2"))

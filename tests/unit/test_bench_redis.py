@@ -223,7 +223,7 @@ def test_bars_are_as_long_as_their_values() -> None:
 
 def test_a_bar_that_would_dwarf_the_others_is_cut_off() -> None:
     chart = Chart("cost", "us", ("a",), [Bar("x", (10.0,)), Bar("y", (20.0,)), Bar("z", (900.0,))])
-    assert lengths(chart, 100) == [[50.0], [100.0], [100.0]]
+    assert lengths(chart, 100) == [[5.0], [10.0], [100.0]]
     assert [line.split()[-2:] for line in chart_lines(chart)][-1] == ["»", "900"]
 
 

@@ -217,7 +217,8 @@ class Store(Protocol):
 
     async def paused(self) -> list[Pause]: ...
 
-    async def get(self, task_id: str) -> Record | None: ...
+    async def get(self, task_id: str, waiter: Hint | None = None) -> Record | None:
+        """`waiter` is raised when the task ends; who looks with it is told, and may be told all there is to know."""
 
     async def page(self, query: Query) -> tuple[list[Record], str | None]:
         """Records, and a cursor when more remain. Looks at no more than `PAGE_MAX` entries a call, so a page may be

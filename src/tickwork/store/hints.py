@@ -28,6 +28,7 @@ class Hint:
         self._waiter: asyncio.Future[None] | None = None
         self.idle = False  # waits, and would take what comes
         self.announced = False  # whoever raises it has been told that somebody waits
+        self.news = b""  # what came with it
 
     def set(self) -> None:
         if self._raised:
@@ -97,17 +98,15 @@ class Hints:
             else:
                 self._waiting.pop(topic, None)
 
-    def notify(self, topic: str) -> None:
+    def notify(self, topic: str, news: bytes = b"") -> None:
         for hint in self._waiting.get(topic, ()):
+            hint.news = news
             hint.set()
 
     def notify_ended(self, ids: Iterable[str]) -> None:
         for task_id in ids:
             if task_id in self._waiting:
                 self.notify(task_id)
-
-    def waiting(self, topic: str) -> tuple[Hint, ...]:
-        return self._waiting.get(topic, ())
 
     def idles(self, topic: str) -> bool:
         return any(hint.idle for hint in self._waiting.get(topic, ()))

@@ -15,7 +15,7 @@ from tickwork import transitions
 from tickwork.events import Fact
 from tickwork.model import DELAYED, ENDS, Record, Status
 from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
-from tickwork.store.hints import CONTROL, WORK
+from tickwork.store.hints import CONTROL, WORK, Hint
 from tickwork.store.memory_homes import Homes
 from tickwork.store.memory_members import atomic
 from tickwork.store.rules import LOST_WORKER_KEPT, matches, read_cursor, unsound
@@ -120,7 +120,7 @@ class Operators(Homes):
         return sorted(self._pauses.values(), key=lambda pause: (pause.kind, pause.name))
 
     @atomic
-    def get(self, task_id: str) -> Record | None:
+    def get(self, task_id: str, waiter: Hint | None = None) -> Record | None:
         record = self._tasks.get(task_id)
         return None if record is None else replace(record)
 

@@ -16,6 +16,7 @@ import hiredis
 from tickwork.errors import StoreError
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
 from tickwork.store.redis.link import Link, LinkLost, connect, pack
+from tickwork.store.redis.records import read_news
 from tickwork.store.redis.wire import Wire
 
 BLOCK = 2.0  # seconds in one blocking read
@@ -131,7 +132,8 @@ class Ear:
         if topic:
             self._hints.notify(topic)
         else:
-            self._hints.notify_ended(message.decode().split("\n"))
+            for task_id, value in read_news(message):
+                self._hints.notify(task_id, value)
 
     # --- wake lists
 

@@ -11,6 +11,7 @@ from tickwork.errors import StoreError
 from tickwork.events import Event
 from tickwork.model import ENDS, Band, Record, Status
 from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
+from tickwork.store.hints import Hint
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import unpack
 from tickwork.store.rules import matches, tells_of
@@ -44,19 +45,18 @@ class Home(NamedTuple):
 
 
 class Queries(Core):
-    async def get(self, task_id: str) -> Record | None:
+    async def get(self, task_id: str, waiter: Hint | None = None) -> Record | None:
+        if waiter is not None and waiter.news:
+            value, waiter.news = waiter.news, b""
+            return unpack(task_id, value)
         prefix = self._part(task_id)
-        waiting = self.hints.waiting(task_id)
         record: Record | None = None
-        if not waiting or all(hint.announced for hint in waiting):  # the usual second look: it has ended
+        if waiter is None or waiter.announced:  # then it has mostly ended
             record = _read(task_id, await self.ask(prefix, "GET", f"{prefix}task:{task_id}"))
-        if waiting and (record is None or not record.status.ended):
+        if waiter is not None and (record is None or not record.status.ended):
             record = _read(task_id, await self.run("watch", prefix, task_id, self._channel))
-            for hint in waiting:
-                hint.announced = True
-        if record is None:
-            return None
-        if record.status is Status.RUNNING:
+            waiter.announced = True
+        if record is not None and record.status is Status.RUNNING:
             record.lease_until = int(float(await self.ask(prefix, "ZSCORE", f"{prefix}leases", task_id) or 0))
         return record
 

@@ -8,6 +8,7 @@ scripts alone; `prelude.lua` has the same formats.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -257,6 +258,16 @@ def unpack_grant(task_id: str, value: bytes, nonce: str) -> Grant:
     submitted_at = int.from_bytes(value[at + _SUBMITTED_AT : at + _SUBMITTED_AT + 6])
     fence = int.from_bytes(value[at + _FENCE_AT : at + _FENCE_AT + 7])
     return Grant(spec, Lease(task_id, fence, nonce), attempt, losses, submitted_at)
+
+
+def read_news(message: bytes) -> Iterator[tuple[str, bytes]]:
+    """Ids and values of ended tasks, as `ends.lua` tells them to those who wait; a value may be left out."""
+    at = 0
+    while at < len(message):
+        task_id, at = _text(message, at)
+        end = at + 4 + int.from_bytes(message[at : at + 4])
+        yield task_id, message[at + 4 : end]
+        at = end
 
 
 _KINDS: dict[type, bytes] = {Succeeded: b"S", Failed: b"F", Aborted: b"A", Snoozed: b"Z", Released: b"R", Stopped: b"T"}

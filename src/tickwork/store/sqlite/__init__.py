@@ -154,7 +154,7 @@ class SqliteStore:
     async def prune(self, limit: int) -> int:
         return await self._write.call(lambda: self._tasks.prune(limit))
 
-    async def get(self, task_id: str) -> Record | None:
+    async def get(self, task_id: str, waiter: Hint | None = None) -> Record | None:
         return await self._read.call(lambda: self._rows.get(task_id))
 
     async def page(self, query: Query) -> tuple[list[Record], str | None]:

@@ -9,21 +9,21 @@ local function free_dedup(task)
   end
 end
 
-local function tell_watchers(task)
+-- A small task is told with its value, so that nobody need come and read it; a large one, or one that is gone, with none.
+local function tell_watchers(task, value)
   local channels = call('HGET', KEY .. 'watchers', task.id)
   call('HDEL', KEY .. 'watchers', task.id)
-  task.watched = 0
   for channel in string.gmatch(channels or '', '[^\n]+') do
-    local ids = ended[channel] or {}
-    ids[#ids + 1] = task.id
-    ended[channel] = ids
+    local news = ended[channel] or {}
+    news[#news + 1] = struct.pack('>Bc0I4c0', #task.id, task.id, #value, value)
+    ended[channel] = news
   end
 end
 
 local function forget(task)
   call('DEL', task.key)
   if task.watched == 1 then
-    tell_watchers(task)
+    tell_watchers(task, '')
   end
 end
 
@@ -64,14 +64,13 @@ end
 
 local function finish_as(task, status, kind, detail, duration)
   task.status, task.finished_at, task.cancel = status, now, 0
-  if task.watched == 1 then
-    tell_watchers(task)
-  end
+  local watched = task.watched == 1
+  task.watched = 0
   enter(task)
-  if status == SUCCESS then -- the way of most; nobody looks for them in the same step
-    save_later(task)
-  else
-    save(task)
+  -- Most succeed, and nobody looks for those in the same step.
+  local value = status == SUCCESS and save_later(task) or save(task)
+  if watched then
+    tell_watchers(task, task.small and value or '')
   end
   tell_task(kind, task, detail, duration)
   settle_end(task)

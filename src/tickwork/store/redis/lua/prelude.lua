@@ -46,7 +46,7 @@ end
 
 local woken = {} -- queues in which there is something to look for
 local hints = {} -- channels on which somebody may listen
-local ended = {} -- channel -> ids of ended tasks that somebody waits for
+local ended = {} -- channel -> what to say of ended tasks that somebody waits for
 
 -- The number of the last fact. Those of several logs are ordered by time: their numbers are hundredths of a
 -- millisecond, times the number of logs, so that each log has numbers of its own.
@@ -82,8 +82,8 @@ local function reply(answer)
   for channel in pairs(hints) do
     call('PUBLISH', CHANNEL .. channel, '')
   end
-  for channel, ids in pairs(ended) do
-    call('PUBLISH', channel, table.concat(ids, '\n'))
+  for channel, news in pairs(ended) do
+    call('PUBLISH', channel, table.concat(news))
   end
   return answer
 end
