@@ -44,11 +44,11 @@ class Bound(Struct, frozen=True):
 
 
 BOUNDS = (
-    Bound("drain.10", 7.0, 24),
-    Bound("drain.100", 3.2, 16),
-    Bound("submit.one", 25, 48),
-    Bound("submit.100", 3.2, 5.5),
-    Bound("submit.bulk", 1.8, 5.5),
+    Bound("drain.10", 5.7, 17.5),
+    Bound("drain.100", 2.8, 9.2),
+    Bound("submit.one", 15, 29),
+    Bound("submit.100", 2.3, 3.3),
+    Bound("submit.bulk", 1.1, 2.7),
 )
 
 

@@ -3,8 +3,8 @@
     free slot? -> claim -> start handlers -> wait(min(scan_interval, next due));  outcomes -> finish + claim in one step
 
 A claim is never ahead of a free slot, so there is no buffer to lose, drain, or starve others with. Two exchanges may be
-under way at a time, each for half of the slots: while the store works on one, the handlers of the other run. With one,
-worker and store would take turns, and each wait for the other half of the time.
+under way at a time with a store that works elsewhere, each for half of the slots: while the store works on one, the
+handlers of the other run. With one, worker and store would take turns, and each wait for the other half of the time.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Exchange:
         self._queues = tuple(config.queues)
         self._outcomes: list[Outcome] = []
         self._first, self._second = Turn(0), Turn(1)
-        self._share = config.concurrency // 2
+        # A store in this process works no faster for two, and likes large batches.
+        self._share = config.concurrency // 2 if store.overlaps else config.concurrency + 1
         self._singly = 0  # so many are to be sent one by one, as one of them was refused
         self._look_at = 0.0
         self._failures = 0

@@ -41,6 +41,8 @@ class Call:
 class SlowStore:
     """Holds every call until the test answers it with the number of tasks to grant."""
 
+    overlaps = True
+
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.granted = 0
@@ -97,8 +99,9 @@ class Slots:
 
 
 class Scene:
-    def __init__(self, concurrency: int) -> None:
+    def __init__(self, concurrency: int, overlaps: bool = True) -> None:
         self.store = SlowStore()
+        self.store.overlaps = overlaps
         self.slots = Slots(concurrency)
         config, store = Config(concurrency=concurrency, scan_interval=60.0), cast(Store, self.store)
         self.exchange = Exchange(self.slots, store, config, Notes(store, lambda run: None))
@@ -234,6 +237,17 @@ async def test_a_store_that_refuses_a_claim_ends_the_worker() -> None:
     (await it.store.call(0)).answer.set_result(StoreError("no"))
     with pytest.raises(StoreError, match="no"):
         await running
+
+
+async def test_a_store_in_this_process_gets_everything_at_once() -> None:
+    it = Scene(10, overlaps=False)
+    running = asyncio.ensure_future(it.exchange.run())
+    (await it.store.call(0)).answer.set_result(10)
+    await wait_until(lambda: len(it.slots.running) == 10)
+    it.end(10)
+    assert len((await it.store.call(1)).ids) == 10
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_a_wake_up_is_kept_while_an_exchange_is_under_way() -> None:

@@ -127,6 +127,9 @@ class Store(Protocol):
     """See the module's text. Methods are grouped as in the design: in, time, dispatch, running, out, outbox,
     operators, schedules, members, locks, log."""
 
+    overlaps: bool
+    """Whether it works on a call while the caller goes on: then a worker has two under way."""
+
     url: str
 
     # --- life of the store object

@@ -23,6 +23,8 @@ from tickwork.store.shelves import Lane
 
 
 class MemoryStore(Operators):
+    overlaps = False
+
     async def open(self) -> None:
         """Nothing to open."""
 

@@ -18,6 +18,8 @@ __all__ = ["PATIENCE", "RedisStore"]
 
 
 class RedisStore(Spread, Members, Audit, Doctor):
+    overlaps = True
+
     def sibling(self) -> RedisStore:
         """One for the heart: its own connections, and no patience, since it must know soon when it is cut off."""
         twin = type(self)(

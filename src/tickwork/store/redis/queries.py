@@ -232,8 +232,8 @@ class Queries(Core):
         for group in _groups(entry[1][3]):
             kind, name, worker, attempt, detail = group[:FACTS_AT]
             task_type, _, queue = name.partition("\n")
-            for subject, duration in zip(group[FACTS_AT::2], group[FACTS_AT + 1 :: 2], strict=True):
-                told = Event(number, at, kind, subject, task_type, queue, worker, attempt, float(duration), detail)
+            for subject, took in zip(group[FACTS_AT::2], group[FACTS_AT + 1 :: 2], strict=True):
+                told = Event(number, at, kind, subject, task_type, queue, worker, attempt, took / 1e6, detail)
                 found.append(told)
                 number += len(self.prefixes)
         return found

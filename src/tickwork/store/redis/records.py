@@ -86,7 +86,7 @@ class Extras(Struct, array_like=True, gc=False):
     code: int = 0
     message: str = ""
     result: msgspec.Raw = msgspec.Raw(b"\xa0")
-    execution_time: float = -1
+    took: float = -1  # microseconds
     last_error: str = ""
     progress: float = -1
     progress_note: str = ""
@@ -244,7 +244,7 @@ def _unpack_run(record: Record, value: bytes, at: int, lease_until: int) -> None
         extras = _extras(value[at + 4 : at + 4 + size])
         record.code, record.message = extras.code, extras.message
         record.result = _unpack_result(extras.result)
-        record.execution_time = None if extras.execution_time < 0 else extras.execution_time
+        record.execution_time = None if extras.took < 0 else extras.took / 1e6
         record.last_error = extras.last_error or None
         record.progress = None if extras.progress < 0 else extras.progress
         record.progress_note = extras.progress_note
@@ -271,33 +271,28 @@ def read_news(message: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 _KINDS: dict[type, bytes] = {Succeeded: b"S", Failed: b"F", Aborted: b"A", Snoozed: b"Z", Released: b"R", Stopped: b"T"}
-_OUTCOME = struct.Struct(">BBc7sddI")  # sizes of id and nonce, kind, fence, number, duration, size of the text
+_OUTCOME = struct.Struct(">BBc7sddI")  # sizes of id and nonce, kind, fence, number, microseconds, size of the text
 _FENCE_MAX = 2**53
 _NONCE_MAX = 255
 
 
 def pack_outcome(outcome: Outcome) -> bytes:
     """One outcome for `finish.lua`: its numbers, then id, nonce and text."""
-    number, duration, text = 0.0, 0.0, b""
+    number, took, text = 0.0, round(getattr(outcome, "duration", 0.0) * 1e6), b""
     match outcome:
         case Succeeded():
-            duration = outcome.duration
-            text = _encode((outcome.code, outcome.message, _pack_result(outcome.result), duration))
+            text = _encode((outcome.code, outcome.message, _pack_result(outcome.result), took))
         case Failed():
-            number, duration, text = outcome.retry_in, outcome.duration, outcome.error.encode()
+            number, text = outcome.retry_in, outcome.error.encode()
         case Aborted():
-            duration, text = outcome.duration, outcome.error.encode()
+            text = outcome.error.encode()
         case Snoozed():
             number, text = (outcome.delay, b"") if outcome.at is None else (outcome.at, b"at")
-        case Stopped():
-            duration = outcome.duration
     lease = outcome.lease
     task_id, nonce = lease.id.encode(), lease.nonce.encode()
     if len(nonce) > _NONCE_MAX or not 0 <= lease.fence < _FENCE_MAX:  # typed in by somebody: no claim has such a one
         nonce, fence = b"", 0
     else:
         fence = lease.fence
-    head = _OUTCOME.pack(
-        len(task_id), len(nonce), _KINDS[type(outcome)], fence.to_bytes(7), number, duration, len(text)
-    )
+    head = _OUTCOME.pack(len(task_id), len(nonce), _KINDS[type(outcome)], fence.to_bytes(7), number, took, len(text))
     return head + task_id + nonce + text

@@ -38,6 +38,8 @@ from tickwork.store.sqlite.thread import SqliteThread
 
 
 class SqliteStore:
+    overlaps = False
+
     def __init__(
         self,
         path: str,

@@ -98,7 +98,7 @@ local function extras_of(task)
   return extras
 end
 
--- `duration` is that of the last run, where the caller knows it.
+-- `duration` is that of the last run in microseconds, where the caller knows it.
 local function tell_task(kind, task, detail, duration)
   if not duration then
     duration = task.extras == '' and 0 or math.max(extras_of(task)[DURATION], 0)
