@@ -16,6 +16,7 @@ import click
 from msgspec import Struct
 from tests.support.redis import RedisServer
 
+from benchmarks.redis.crew import redis_cpu
 from benchmarks.redis.peers.common import FILLER
 from tickwork import Scheduler
 from tickwork.config import Config
@@ -134,17 +135,12 @@ async def a_round(tasks: int) -> tuple[float, float]:
                 done.set()
 
         async with app:
-            redis, cpu = _cpu(server), time.process_time()
+            redis, cpu = redis_cpu(server), time.process_time()
             await app.submit_many("noop", range(tasks))
             await done.wait()
             while (await app.queue_stats()).running_count:
                 await asyncio.sleep(0.01)
-            return (time.process_time() - cpu) / tasks * 1e6, (_cpu(server) - redis) / tasks * 1e6
-
-
-def _cpu(server: RedisServer) -> float:
-    info = server.info("cpu")
-    return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
+            return (time.process_time() - cpu) / tasks * 1e6, (redis_cpu(server) - redis) / tasks * 1e6
 
 
 @click.command()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.redis.costs import on_redis
 from benchmarks.redis.rounds import Plan, play_round
 from benchmarks.redis.scenarios import TITLES
 from benchmarks.redis.subjects import SUBJECTS
@@ -28,3 +30,13 @@ def test_tickwork_plays_its_part(scenario: str, named: list[str], tmp_path: Path
         assert (sample.lost, sample.duplicates) == (0, 0)
         assert sample.cpu > 0
         assert sample.redis_cpu > 0
+
+
+def test_costs_are_counted_by_command() -> None:
+    """A script that comes to call more commands shows here, whatever the machine."""
+    default_binary()
+    spent = {(each.name, each.batch): each for each in asyncio.run(on_redis(500))}
+    assert spent["submit", 50].count < 3
+    assert spent["finish + claim", 50].count < 3
+    assert spent["finish + claim", 1].count < 27
+    assert all(each.commands < each.call for each in spent.values())
