@@ -180,3 +180,14 @@ async def test_a_closed_store_opens_nothing_by_itself() -> None:
     await store.open()
     assert (await store.stats()).workers == 0
     await store.close()
+
+
+async def test_pruning_an_empty_lane_leaves_the_token_of_its_queue(bench: Bench) -> None:
+    await bench.submit("urgent", priority=10)
+    assert await bench.claimed_ids() == ["urgent"]
+    await bench.submit("usual")
+    await bench.store.prune(10)
+    assert shared_server().command("LLEN", f"{ROOT}wake:default") == 1
+    assert await bench.claimed_ids() == ["usual"]
+    await bench.store.prune(10)
+    assert shared_server().command("EXISTS", f"{ROOT}wake:default") == 0

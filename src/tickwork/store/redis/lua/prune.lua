@@ -43,8 +43,13 @@ bound_dead()
 local function forget_lane(lane)
   local stream = KEY .. 'stream:' .. lane
   if call('XLEN', stream) == 0 then
-    call('DEL', stream, KEY .. 'wake:' .. string.match(lane, '^%a+:(.*)$'))
+    call('DEL', stream)
     call('SREM', KEY .. 'lanes', lane)
+    local queue = string.match(lane, '^%a+:(.*)$')
+    local streams = KEY .. 'stream:'
+    if call('EXISTS', streams .. 'high:' .. queue, streams .. 'normal:' .. queue, streams .. 'low:' .. queue) == 0 then
+      call('DEL', KEY .. 'wake:' .. queue)
+    end
   end
 end
 
