@@ -78,16 +78,9 @@ local function wish_of(at)
   return want
 end
 
-local function read(id, key, value)
-  if value then
-    local kind, label, body = struct.unpack(LENGTHS, value)
-    local offset = LABEL_AT - 1 + label + body
-    return task_of(id, key, value, kind_of(value, kind), offset, value, offset + 1)
-  end
-end
-
 local function load_whole(id)
-  return read(id, TASK .. id, call('GET', TASK .. id))
+  local value = call('GET', TASK .. id)
+  return value and read(id, TASK .. id, value)
 end
 
 local function replay(want, batch)
@@ -204,7 +197,7 @@ local function take_main(search, lane)
       keys[i] = TASK .. entry[2][2]
     end
     for i, value in ipairs(call('MGET', unpack(keys))) do
-      local task = read(entries[i][2][2], keys[i], value)
+      local task = value and read(entries[i][2][2], keys[i], value)
       -- An entry is a task's own by its place: one that came twice starts nothing twice.
       if task and task.status == READY and task.place == MAIN and task.position .. '-0' == entries[i][1] then
         take_or_park(search, task)

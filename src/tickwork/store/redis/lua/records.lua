@@ -19,17 +19,24 @@ local function task_of(id, key, head, kind, offset, source, at)
   }
 end
 
+-- Off its whole value.
+local function read(id, key, value)
+  local kind, label, body = struct.unpack(LENGTHS, value)
+  local offset = LABEL_AT - 1 + label + body
+  return task_of(id, key, value, kind_of(value, kind), offset, value, offset + 1)
+end
+
 local function load(id)
   local key = TASK .. id
   local head = call('GETRANGE', key, 0, GLANCE)
   if head == '' then
     return nil
   end
+  if #head <= GLANCE then
+    return read(id, key, head)
+  end
   local kind, label, body = struct.unpack(LENGTHS, head)
   local offset = LABEL_AT - 1 + label + body
-  if #head <= GLANCE then
-    return task_of(id, key, head, kind_of(head, kind), offset, head, offset + 1)
-  end
   if label > GLANCE - LABEL_AT then
     head = call('GETRANGE', key, 0, LABEL_AT + label)
   end
