@@ -8,13 +8,12 @@ import time
 from pathlib import Path
 
 import click
-import msgspec
 
 from benchmarks.redis import scenarios as redis_scenarios
 from benchmarks.redis import subjects as redis_subjects
 from benchmarks.redis.compare import compare, make_plan
 from benchmarks.redis.environments import CACHE
-from benchmarks.report import lines, make_report
+from benchmarks.report import lines, make_report, publish
 from benchmarks.rounds import SUBJECTS, Plan, play_all
 from benchmarks.subject import SCENARIOS
 
@@ -82,13 +81,7 @@ def local(plan: Plan, json_file: Path | None) -> bool:
     """Memory and SQLite: measure and print; whether every task ran exactly once and nothing broke."""
     started, load = time.monotonic(), " ".join(f"{number:.1f}" for number in os.getloadavg())
     report = make_report(plan, play_all(plan), load)
-    print()
-    for line in lines(report):
-        print(line)
-    print(f"{time.monotonic() - started:.0f} s in all.")
-    if json_file is not None:
-        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
-    return not report.problems and not any(row.lost or row.duplicates for row in report.rows)
+    return publish(report, lines(report), started, json_file)
 
 
 def _beside(json_file: Path | None) -> Path | None:

@@ -6,8 +6,12 @@ import os
 import platform
 import sqlite3
 import statistics
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -202,17 +206,68 @@ def _aims(rows: list[Row], ratios: list[Ratio], shared: bool) -> Iterator[Aim]:
 # --- for the terminal
 
 
-def lines(report: Report) -> Iterator[str]:
+class Counted(Protocol):
+    """A row, as far as every report looks at it alike."""
+
+    @property
+    def lost(self) -> int: ...
+    @property
+    def duplicates(self) -> int: ...
+
+
+class Measured(Protocol):
+    """What the reports of all harnesses have in common."""
+
+    @property
+    def machine(self) -> dict[str, str]: ...
+    @property
+    def subjects(self) -> dict[str, str]: ...
+    @property
+    def reference_ms(self) -> Figure: ...
+    @property
+    def core_share(self) -> Figure: ...
+    @property
+    def rows(self) -> Sequence[Counted]: ...
+    @property
+    def problems(self) -> list[str]: ...
+
+
+def head_lines(report: Measured, width: int, advice: str) -> Iterator[str]:
+    """Where it was measured, and whom; `advice` for a machine that others use too."""
     yield ", ".join(f"{key} {value}" for key, value in report.machine.items())
     for name, about in report.subjects.items():
-        yield f"  {name:<21}{about}"
+        yield f"  {name:<{width}}{about}"
     reference, share = report.reference_ms, report.core_share
     yield (
         f"Machine: the reference loop took {reference.median:.1f} ms of CPU ({reference.low:.1f} to "
         f"{reference.high:.1f}) and got {share.median:.0%} of a core ({share.low:.0%} to {share.high:.0%})."
     )
     if _is_shared(share):
-        yield "  Others use this machine: trust CPU time and its ratios, not tasks/s."
+        yield f"  Others use this machine: {advice}."
+
+
+def end_lines(report: Measured) -> Iterator[str]:
+    """What went wrong."""
+    for problem in report.problems:
+        yield f"PROBLEM  {problem}"
+    wrong = sum(row.lost + row.duplicates for row in report.rows)
+    yield ""
+    yield f"{wrong} tasks were lost or ran twice." if wrong else "Every task ran exactly once."
+
+
+def publish(report: Measured, text: Iterator[str], started: float, json_file: Path | None) -> bool:
+    """Print it and write its figures; whether every task ran exactly once and nothing broke."""
+    print()
+    for line in text:
+        print(line)
+    print(f"{time.monotonic() - started:.0f} s in all.")
+    if json_file is not None:
+        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+    return not report.problems and not any(row.lost or row.duplicates for row in report.rows)
+
+
+def lines(report: Report) -> Iterator[str]:
+    yield from head_lines(report, 21, "trust CPU time and its ratios, not tasks/s")
     yield from _table(report.rows)
     yield from _ratio_lines(report.ratios)
     if report.aims:
@@ -221,11 +276,7 @@ def lines(report: Report) -> Iterator[str]:
         for aim in report.aims:
             note = f" ({aim.note})" if aim.note else ""
             yield f"  {'met   ' if aim.met else 'MISSED'} {aim.value:>10,.1f}  {aim.text}{note}"
-    for problem in report.problems:
-        yield f"PROBLEM  {problem}"
-    wrong = sum(row.lost + row.duplicates for row in report.rows)
-    yield ""
-    yield f"{wrong} tasks were lost or ran twice." if wrong else "Every task ran exactly once."
+    yield from end_lines(report)
 
 
 def _table(rows: list[Row]) -> Iterator[str]:

@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 import click
-import msgspec
 
 from benchmarks.redis import svg
 from benchmarks.redis.report import lines, make_report
 from benchmarks.redis.rounds import Plan, play_all
 from benchmarks.redis.scenarios import SCENARIOS
 from benchmarks.redis.subjects import SUBJECTS
+from benchmarks.report import publish
 
 
 def make_plan(only: tuple[str, ...], scenario: tuple[str, ...], rounds: int, size: float, cache: Path) -> Plan | None:
@@ -30,12 +30,6 @@ def compare(plan: Plan, json_file: Path | None, svg_file: Path | None) -> bool:
         raise click.UsageError("the comparison on Redis reads /proc, so it needs Linux")
     started, load = time.monotonic(), " ".join(f"{number:.1f}" for number in os.getloadavg())
     report = make_report(plan, play_all(plan), load)
-    print()
-    for line in lines(report):
-        print(line)
-    print(f"{time.monotonic() - started:.0f} s in all.")
-    if json_file is not None:
-        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
     if svg_file is not None:
         svg.write(report, svg_file)
-    return not report.problems and not any(row.lost or row.duplicates for row in report.rows)
+    return publish(report, lines(report), started, json_file)

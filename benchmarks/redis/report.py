@@ -16,7 +16,7 @@ from benchmarks.redis.charts import OURS, Bar, Chart, chart_lines, number
 from benchmarks.redis.environments import ROOT
 from benchmarks.redis.rounds import Plan, Round
 from benchmarks.redis.scenarios import SCENARIOS, TITLES, Sample
-from benchmarks.report import Figure
+from benchmarks.report import Figure, end_lines, head_lines
 
 
 class Row(Struct, frozen=True):
@@ -158,26 +158,13 @@ def wins(rows: list[Row]) -> Iterator[Win]:
 
 
 def lines(report: Report) -> Iterator[str]:
-    yield ", ".join(f"{key} {value}" for key, value in report.machine.items())
-    for name, about in report.subjects.items():
-        yield f"  {name:<16}{about}"
-    reference, share = report.reference_ms, report.core_share
-    yield (
-        f"Machine: the reference loop took {reference.median:.1f} ms of CPU ({reference.low:.1f} to "
-        f"{reference.high:.1f}) and got {share.median:.0%} of a core ({share.low:.0%} to {share.high:.0%})."
-    )
-    if share.median < 0.9:
-        yield "  Others use this machine: trust CPU time, not tasks/s."
+    yield from head_lines(report, 16, "trust CPU time, not tasks/s")
     yield from _tables(report.rows)
     for chart in charts(report.rows):
         yield from chart_lines(chart)
     if OURS in report.subjects:
         yield from _win_lines(report.wins)
-    for problem in report.problems:
-        yield f"PROBLEM  {problem}"
-    wrong = sum(row.lost + row.duplicates for row in report.rows)
-    yield ""
-    yield f"{wrong} tasks were lost or ran twice." if wrong else "Every task ran exactly once."
+    yield from end_lines(report)
 
 
 def _tables(rows: list[Row]) -> Iterator[str]:
