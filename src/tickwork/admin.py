@@ -26,9 +26,9 @@ from tickwork.model import (
     TaskInfo,
     to_datetime,
 )
+from tickwork.options import ScheduleOptions, TaskOptions, known_only, name, seconds, text
 from tickwork.store.base import Query
 from tickwork.store.hints import EVENTS
-from tickwork.submission import ScheduleOptions, TaskOptions, known_only, name, seconds, text
 
 if TYPE_CHECKING:
     from tickwork.client import Client

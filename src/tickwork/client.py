@@ -42,8 +42,9 @@ from tickwork.model import (
     TaskInfo,
     Worker,
 )
+from tickwork.options import Options, TaskOptions, known_only, name, wanted_durability
 from tickwork.store.base import SUBMIT_MAX, Query, Receipt, Store
-from tickwork.submission import Options, SpecMaker, TaskOptions, known_only, name, wanted_durability
+from tickwork.submission import SpecMaker
 
 CURSOR = re.compile(r"[0-9]+(\.[0-9A-Za-z._:@/-]{1,400})?")
 RESULT_POLL = 1.0  # behind the hint that the task has ended

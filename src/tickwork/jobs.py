@@ -12,8 +12,8 @@ from tickwork.handle import Handle
 from tickwork.handlers import Registry
 from tickwork.ids import new_id
 from tickwork.model import Status
+from tickwork.options import Options
 from tickwork.periodic import Job, Runnable
-from tickwork.submission import Options
 
 ASYNC_JOB = "tickwork:job"
 BLOCKING_JOB = "tickwork:blocking-job"

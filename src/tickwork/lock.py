@@ -13,9 +13,9 @@ from types import TracebackType
 from tickwork.config import Config
 from tickwork.errors import ConfigError, LeaseLost, StoreError, StoreUnavailable, TickworkError
 from tickwork.ids import new_id
+from tickwork.options import name as checked_name
+from tickwork.options import seconds
 from tickwork.store.base import Store
-from tickwork.submission import name as checked_name
-from tickwork.submission import seconds
 
 FIRST_PAUSE = 0.02  # between two tries for a lock that another holds
 LONGEST_PAUSE = 0.5

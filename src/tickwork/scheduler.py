@@ -27,10 +27,10 @@ from tickwork.jobs import Jobs
 from tickwork.lock import Lock
 from tickwork.model import Page, QueueStats, SchedulerStatus, Status, Task, TaskInfo, Worker
 from tickwork.node import Node, new_node_id
+from tickwork.options import Options, ScheduleOptions
 from tickwork.periodic import PeriodicTask, Runnable
 from tickwork.store.base import Store
 from tickwork.store.opening import make_store
-from tickwork.submission import Options, ScheduleOptions
 from tickwork.sync import Sync
 from tickwork.task import TaskFunction, TaskMaker, task_maker
 from tickwork.views import queue_stats

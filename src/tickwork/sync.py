@@ -13,7 +13,7 @@ from tickwork.handle import Handle
 from tickwork.handlers import MISSING
 from tickwork.lock import Lock
 from tickwork.model import TaskInfo
-from tickwork.submission import Options
+from tickwork.options import Options
 
 if TYPE_CHECKING:
     from tickwork.scheduler import Scheduler

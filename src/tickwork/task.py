@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol
 from tickwork.context import TaskContext
 from tickwork.handle import Handle
 from tickwork.handlers import Entry, Registry, RunIn
-from tickwork.submission import Options, TaskOptions, known_only
+from tickwork.options import Options, TaskOptions, known_only
 
 if TYPE_CHECKING:
     from tickwork.client import Client

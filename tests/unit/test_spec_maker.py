@@ -7,7 +7,8 @@ from tickwork.config import Config
 from tickwork.handlers import Registry
 from tickwork.ids import partition_of
 from tickwork.model import Spec
-from tickwork.submission import SpecMaker, TaskOptions
+from tickwork.options import TaskOptions
+from tickwork.submission import SpecMaker
 
 
 class Order:
