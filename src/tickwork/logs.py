@@ -77,16 +77,23 @@ def _escaped(char: str) -> str:
     return json.dumps(char)[1:-1]
 
 
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
 class KeyValueFormatter(logging.Formatter):
     """Lines for people."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created).strftime("%H:%M:%S.%f")[:-3]
-        message = "".join(char if char.isprintable() else " " for char in record.getMessage())
-        line = f"{moment} {record.levelname:<7} {message}"
+        line = f"{moment} {record.levelname:<7} {_printable(record.getMessage())}"
         if record.name == "tickwork.task":
             line += "".join(f" {key}={quoted(getattr(record, key, ''))}" for key in ("task_type", "task_id", "attempt"))
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        if not record.exc_info:
+            return line
+        # Indented, no line of an error's text can pass for one of the log.
+        traceback = self.formatException(record.exc_info).splitlines()
+        return "\n".join([line, *(f"    {_printable(part.expandtabs(4))}" for part in traceback)])
 
 
 class JSONFormatter(logging.Formatter):

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -371,6 +372,23 @@ def test_a_message_cannot_forge_a_line() -> None:
     machines = JSONFormatter().format(record)
     assert len(machines.splitlines()) == 1
     assert json.loads(machines)["event"] == nasty
+
+
+def test_a_traceback_cannot_forge_a_line() -> None:
+    try:
+        raise ValueError("first\n12:00:00.000 INFO    Task completed\x1b[2J\u2028third\tend")
+    except ValueError:
+        record = record_of("it failed")
+        record.exc_info = sys.exc_info()
+    head, *traceback = KeyValueFormatter().format(record).splitlines()
+    assert "it failed" in head
+    assert traceback[0] == "    Traceback (most recent call last):"
+    assert all(line.startswith("    ") and line.isprintable() for line in traceback)
+    assert [line.strip() for line in traceback[-3:]] == [
+        "ValueError: first",
+        "12:00:00.000 INFO    Task completed [2J",
+        "third   end",
+    ]
 
 
 def test_a_line_with_a_lone_surrogate_is_still_written() -> None:
