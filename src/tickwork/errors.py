@@ -29,10 +29,11 @@ A handler may raise these to say how its attempt ended; they are not errors:
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 LONGEST_WAIT = 100 * 365 * 86_400
+TOO_LATE = datetime(3000, 1, 1, tzinfo=UTC)  # whoever means "never" must not get a date that no calendar can show
 
 
 class TickworkError(Exception):
@@ -170,7 +171,10 @@ class Snooze(_Verdict):
     """Run again at `until` (an aware datetime) or after `until` seconds; the attempt is given back."""
 
     def __init__(self, until: datetime | float | timedelta) -> None:
-        if isinstance(until, datetime) and until.tzinfo is None:
-            raise ValueError("Snooze(until) needs an aware datetime, such as datetime.now(UTC) + ...")
+        if isinstance(until, datetime):
+            if until.utcoffset() is None:
+                raise ValueError("Snooze(until) needs an aware datetime, such as datetime.now(UTC) + ...")
+            if until >= TOO_LATE:
+                raise ValueError(f"Snooze(until) must be before the year {TOO_LATE.year}, not {until}")
         super().__init__(f"snoozed until {until}")
         self.until: datetime | float = until if isinstance(until, datetime) else _wait("Snooze(until)", until)

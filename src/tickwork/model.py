@@ -482,9 +482,14 @@ class Task(Struct, frozen=True, kw_only=True):
     durability: Durability | None = None
 
 
-def to_datetime(at: int) -> datetime:
-    return datetime.fromtimestamp(at / 1000, UTC)
-
-
 def to_millis(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
+
+
+# A day within the calendar's ends, so that such a time can still be shown in any zone.
+_FIRST, _LAST = to_millis(datetime(1, 1, 2, tzinfo=UTC)), to_millis(datetime(9999, 12, 30, tzinfo=UTC))
+
+
+def to_datetime(at: int) -> datetime:
+    """Times before and after the calendar become the first and the last that can be shown."""
+    return datetime.fromtimestamp(min(max(at, _FIRST), _LAST) / 1000, UTC)

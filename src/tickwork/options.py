@@ -14,11 +14,10 @@ from tickwork.backoff import Backoff
 from tickwork.codec import JSON, Serializer, encode
 from tickwork.config_values import nearest
 from tickwork.context import storable
-from tickwork.errors import ConfigError
+from tickwork.errors import LONGEST_WAIT, TOO_LATE, ConfigError
 from tickwork.ids import is_name
 from tickwork.model import DURABILITIES, Durability, to_millis
 
-MAX_DELAY = 100 * 365 * 86_400
 EXECUTORS = ("local",)
 DEPENDENCIES_MAX = 1000
 
@@ -118,7 +117,7 @@ def seconds(what: str, value: Any) -> float:
     number = value.total_seconds() if isinstance(value, timedelta) else value
     if not isinstance(number, int | float) or isinstance(number, bool) or not math.isfinite(number):
         raise ConfigError(f"{what} must be a number of seconds or a timedelta, not {value!r}")
-    if not 0 <= number <= MAX_DELAY:
+    if not 0 <= number <= LONGEST_WAIT:
         raise ConfigError(f"{what} must not be negative, nor longer than a century: {value!r}")
     return float(number)
 
@@ -131,15 +130,17 @@ def moment(options: Mapping[str, Any]) -> tuple[int | None, int]:
     if "delay" in options:
         return None, round(seconds("delay", options["delay"]) * 1000)
     if "schedule_at" in options:
-        return to_millis(aware("schedule_at", options["schedule_at"])), 0
+        return max(to_millis(aware("schedule_at", options["schedule_at"])), 0), 0  # the past, however far, means now
     return None, 0
 
 
 def aware(what: str, value: Any) -> datetime:
     if not isinstance(value, datetime):
         raise ConfigError(f"{what} must be a datetime, not {value!r}")
-    if value.tzinfo is None:
+    if value.utcoffset() is None:
         raise ConfigError(f"{what} must know its zone, such as datetime(2030, 1, 1, tzinfo=UTC), not {value!r}")
+    if value >= TOO_LATE:
+        raise ConfigError(f"{what} must be before the year {TOO_LATE.year}, not {value!r}")
     return value
 
 

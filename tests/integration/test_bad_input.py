@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,16 @@ def app(make: Make, url: str) -> Scheduler:
 SOON = datetime(2100, 1, 1, tzinfo=UTC)
 NAIVE = datetime(2100, 1, 1)
 
+
+class Placeless(tzinfo):
+    """A zone that knows no offset: what has it is as naive as what has none."""
+
+    def utcoffset(self, moment: datetime | None) -> None:
+        return None
+
+    dst = tzname = utcoffset
+
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"priority": 0}, r"priority must be a whole number from 1 \(low\) to 10 \(high\), not 0"),
     ({"priority": 11}, r"from 1 \(low\) to 10 \(high\), not 11"),
@@ -61,6 +71,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"schedule_at": NAIVE}, r"schedule_at must know its zone, such as datetime\(2030, 1, 1, tzinfo=UTC\)"),
     ({"schedule_at": "2030-01-01"}, "schedule_at must be a datetime, not '2030-01-01'"),
     ({"schedule_at": 1893456000}, "schedule_at must be a datetime"),
+    ({"schedule_at": datetime.max.replace(tzinfo=UTC)}, "schedule_at must be before the year 3000, not datetime"),
+    ({"schedule_at": datetime(3000, 1, 1, tzinfo=UTC)}, "schedule_at must be before the year 3000"),
+    ({"schedule_at": datetime(2100, 1, 1, tzinfo=Placeless())}, "schedule_at must know its zone"),
     ({"delay": 1, "schedule_at": SOON}, "give only one of delay and schedule_at"),
     ({"delay": 1, "cron": "@daily"}, "delay cannot be given together with cron"),
     ({"schedule_at": SOON, "cron": "@daily"}, "schedule_at cannot be given together with cron"),

@@ -230,6 +230,7 @@ async def test_snooze_gives_the_attempt_back(make: Make, url: str, clock: Manual
         lambda: Snooze(float("inf")),
         lambda: Snooze(1e18),
         lambda: Snooze(datetime(2100, 1, 1)),
+        lambda: Snooze(datetime.max.replace(tzinfo=UTC)),
         lambda: Snooze("later"),  # type: ignore[arg-type]
     ],
 )

@@ -30,7 +30,9 @@ from tickwork import (
     TaskNotFound,
     duties,
 )
+from tickwork.cli import output
 from tickwork.events import Bus
+from tickwork.model import Spec
 from tickwork.testing import ManualClock, drain, wait_for
 
 MIDNIGHT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -124,6 +126,35 @@ async def test_times_are_kept_to_the_millisecond(make: Make, url: str, clock: Ma
     assert [await status_of(app, h.id) for h in (by_delay, past, now)] == ["pending", "ready", "ready"]
     stats = await app.queue_stats()
     assert (stats.delayed_count, stats.normal_count) == (3, 2)
+
+
+async def test_a_time_before_all_clocks_means_now(make: Make, url: str) -> None:
+    app = make(url)
+
+    @app.task
+    async def work() -> int:
+        return 1
+
+    zone = timezone(timedelta(hours=14))
+    async with app:
+        handle = await app.submit("work", schedule_at=datetime.min.replace(tzinfo=zone))
+        assert await handle.result(10) == 1
+        assert (await handle.info()).scheduled_at == datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("at", [253_402_300_800_000, -62_135_683_200_000, 2**53 - 1])
+async def test_a_stored_time_out_of_the_calendar_is_shown_all_the_same(make: Make, url: str, at: int) -> None:
+    app = make(url)
+
+    @app.task
+    async def work() -> None: ...
+
+    store = await store_of(app)
+    await store.submit([Spec(id="far", type="work", nonce="n", at=at)])
+    assert [info.id for info in await app.list_tasks()] == ["far"]
+    assert (await app.get_task("far")).scheduled_at.year in ((9999,) if at > 0 else (1, 1970))
+    assert await app.explain("far")
+    output.moment((await app.get_task("far")).scheduled_at)
 
 
 async def test_due_tasks_start_in_the_order_of_their_times(make: Make, url: str, clock: ManualClock) -> None:
