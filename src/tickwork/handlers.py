@@ -18,6 +18,7 @@ from tickwork.codec import BUILTIN, JSON, PayloadType, Serializer
 from tickwork.context import TaskContext
 from tickwork.errors import ConfigError, HandlerNotFound, PayloadError
 from tickwork.ids import is_name
+from tickwork.options import of_handler
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -182,19 +183,20 @@ class Registry:
         self,
         type: str,
         handler: Handler[Any] | Callable[..., Any],
-        serializer: Serializer | None = None,
+        serializer: Serializer | str | None = None,
         *,
         run_in: RunIn | None = None,
         **options: Any,
     ) -> Entry:
-        """Add a handler: a function, or an object with `handle(ctx, payload)`."""
+        """Add a handler: a function, or an object with `handle(ctx, payload)`. Options are those of `app.task`."""
         if not is_name(type):
             raise ConfigError(f"task type {type!r} must be 1 to 128 letters, digits or ._:@-")
         if type in self._entries:
             raise ConfigError(f"a handler for type {type!r} is registered already; unregister it first")
         if not callable(handler) and not callable(getattr(handler, "handle", None)):
             raise ConfigError(f"the handler for {type!r} must be callable or have a method handle(ctx, payload)")
-        entry = Entry(type, handler, run_in=run_in, serializer=serializer, options=options)
+        serializer = None if serializer is None else self.chosen(serializer)
+        entry = Entry(type, handler, run_in=run_in, serializer=serializer, options=of_handler(options))
         if serializer is not None:
             self.add_serializer(serializer)
         self._entries[type] = entry
@@ -246,6 +248,15 @@ class Registry:
             known = ", ".join(sorted(self._serializers))
             raise PayloadError(f"serializer {name!r} is not known here (known: {known})")
         return found
+
+    def chosen(self, serializer: Serializer | str) -> Serializer:
+        """What a program sets up: a serializer, or the name of one that is known."""
+        if not isinstance(serializer, str):
+            return serializer
+        try:
+            return self.serializer(serializer)
+        except PayloadError as error:
+            raise ConfigError(str(error)) from None
 
     @property
     def default_serializer(self) -> Serializer:

@@ -14,7 +14,7 @@ from tickwork.backoff import Backoff
 from tickwork.codec import JSON, Serializer, encode
 from tickwork.config_values import nearest
 from tickwork.context import storable
-from tickwork.errors import LONGEST_WAIT, TOO_LATE, ConfigError
+from tickwork.errors import LONGEST_WAIT, TOO_LATE, ConfigError, PayloadError
 from tickwork.ids import is_name
 from tickwork.model import DURABILITIES, Durability, to_millis
 
@@ -82,12 +82,11 @@ def known_only(given: Mapping[str, Any], options: type) -> None:
         raise ConfigError(f"unknown option {wrong!r}{nearest(wrong, known) or '; known are ' + ', '.join(known)}")
 
 
-def check(given: Mapping[str, Any]) -> None:
-    """Refuse options where they are said, rather than with the first submission."""
-    known_only(given, Options)
-    for option, value in given.items():
-        if value is not None and option in READERS:
-            READERS[option](value)
+def of_handler(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What may be said of every task of a type, read: refused where it is said, not with the first submission."""
+    known_only(given, TaskOptions)
+    readers: dict[str, Callable[[Any], Any]] = {**READERS, "key": partial(text, "key", longest=512)}
+    return {name: readers[name](value) for name, value in given.items() if value is not None}
 
 
 def name(what: str, value: Any) -> str:
@@ -157,7 +156,10 @@ def tags(value: Any) -> dict[str, str]:
 def context(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(f"context must be a mapping, not {value!r}")
-    plain = msgspec.json.decode(encode(JSON, dict(value)))
+    try:
+        plain = msgspec.json.decode(encode(JSON, dict(value)))
+    except PayloadError as error:
+        raise ConfigError(f"context must be plain values: {error}") from None
     assert isinstance(plain, dict)
     return plain
 
@@ -166,6 +168,10 @@ def executor(value: Any) -> str:
     if value not in EXECUTORS:
         raise ConfigError(f"unknown executor {value!r}; known are {', '.join(EXECUTORS)}")
     return str(value)
+
+
+def target(value: Any) -> str:
+    raise ConfigError("target has no effect in this version; a worker is chosen by queues and by the types it knows")
 
 
 def dependencies(value: Any) -> tuple[str, ...]:
@@ -202,6 +208,6 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "tags": tags,
     "context": context,
     "executor": executor,
-    "target": partial(name, "target"),
+    "target": target,
     "depends_on": dependencies,
 }

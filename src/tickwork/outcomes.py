@@ -43,14 +43,24 @@ def _of_error(error: BaseException, grant: Grant, default: Backoff, duration: fl
             return failed(grant, describe(error), default, duration)
 
 
+def never_started(error: Exception, grant: Grant) -> Outcome:
+    """What is stored of the task, or said of its handler, cannot be used: another try would find the same."""
+    text = storable(f"the task could not be started: {type(error).__name__}: {error}")
+    return Aborted(grant.lease, text[:ERROR_MAX])
+
+
 def failed(grant: Grant, text: str, default: Backoff, duration: float, after: float | None = None) -> Outcome:
-    """A retry if there is one left, else the end."""
+    """A retry if there is one left, else the end. Never raises: without an outcome it would run for ever."""
     text = storable(text)[:ERROR_MAX]
-    if grant.attempt > (grant.spec.max_retry or 0):
-        return Aborted(grant.lease, text, duration)
-    if after is None:
-        after = delay(grant.spec.retry or default, grant.attempt - 1, random)
-    return Failed(grant.lease, text, round(after * 1000), duration)
+    try:
+        if grant.attempt > (grant.spec.max_retry or 0):
+            return Aborted(grant.lease, text, duration)
+        if after is None:
+            after = delay(grant.spec.retry or default, grant.attempt - 1, random)
+        return Failed(grant.lease, text, round(after * 1000), duration)
+    except Exception as error:  # a record may hold a number of retries or a strategy that cannot be used
+        why = f"no retry could be planned: {type(error).__name__}: {error}"
+        return Aborted(grant.lease, f"{text[: ERROR_MAX // 2]}\n\n{storable(why)[: ERROR_MAX // 4]}", duration)
 
 
 def describe(error: BaseException) -> str:

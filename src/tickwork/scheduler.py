@@ -18,7 +18,6 @@ from tickwork.client import Client
 from tickwork.clock import Clock
 from tickwork.config import Config, Loaded, load, mask_url
 from tickwork.context import TaskContext
-from tickwork.cron import Cron
 from tickwork.errors import ConfigError, TickworkError
 from tickwork.events import Bus
 from tickwork.handle import Handle
@@ -79,7 +78,7 @@ class Scheduler:
         self._stopped: asyncio.Event | None = None
         self.exhausted = False  # it stopped by itself: too many handlers are stuck, or its worker failed
         self.node_loop: asyncio.AbstractEventLoop | None = None
-        self._periodic: dict[str, tuple[str, str | None, ScheduleOptions]] = {}
+        self._periodic: dict[str, tuple[str, ScheduleOptions]] = {}
         self._jobs = Jobs(self._client, self.registry)
         self.task: TaskMaker = task_maker(self._client)
         self.sync = Sync(self)
@@ -115,8 +114,7 @@ class Scheduler:
 
     def set_serializer(self, serializer: Any) -> None:
         """The default for payloads: a serializer, or the name of one that is known."""
-        named = self.registry.serializer(serializer) if isinstance(serializer, str) else serializer
-        self.registry.set_serializer(named)
+        self.registry.set_serializer(self.registry.chosen(serializer))
 
     def periodic(
         self, cron: str, *, id: str | None = None, run_in: RunIn | None = None, **options: Unpack[ScheduleOptions]
@@ -155,9 +153,9 @@ class Scheduler:
             raise
 
     def _add_periodic(self, name: str, cron: str, options: ScheduleOptions) -> None:
-        zone = options.get("timezone") or self.config.timezone
-        Cron(cron, zone)  # refused here, where the mistake is
-        self._periodic[name] = (cron, zone, {"max_retry": 0, **options})
+        given: ScheduleOptions = {"max_retry": 0, **options}
+        self._client.schedules.build(name, name, None, cron, given)  # refused here, where the mistake is
+        self._periodic[name] = (cron, given)
         logs.log(self._logger, logging.INFO, "Task registered", name=name, spec=cron)
 
     def list_registered(self) -> list[str]:
@@ -195,7 +193,7 @@ class Scheduler:
                  store=mask_url(self.url))  # fmt: skip
 
     async def _write_periodic(self) -> None:
-        for name, (cron, _, options) in self._periodic.items():
+        for name, (cron, options) in self._periodic.items():
             await self._client.schedules.put(name, name, cron=cron, if_changed=True, **options)
 
     async def shutdown(self, timeout: float | None = None) -> None:

@@ -28,7 +28,7 @@ class SpecMaker:
         self._patterns: dict[Entry, Spec] = {}  # what all plain tasks of a handler have in common
         registry.on_change(self._patterns.clear)
 
-    def make(self, type: str, payload: Any, given: TaskOptions, entry: Entry | None) -> Spec:
+    def make(self, type: str, payload: Any, given: Options | TaskOptions, entry: Entry | None) -> Spec:
         pattern = None if given or entry is None else self._patterns.get(entry)
         if pattern is not None:
             return self._like(pattern, payload, self._serializer(None, entry), entry)
@@ -138,5 +138,5 @@ def completed(spec: Spec, entry: Entry, config: Config) -> Spec:
         spec,
         retry=retry,
         max_retry=max_retry_of(retry, config) if max_retry is None else max_retry,
-        timeout=config.timeout if timeout is None else seconds("timeout", timeout),
+        timeout=config.timeout if timeout is None else timeout,
     )

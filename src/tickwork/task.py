@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol
 from tickwork.context import TaskContext
 from tickwork.handle import Handle
 from tickwork.handlers import Entry, Registry, RunIn
-from tickwork.options import Options, TaskOptions, known_only
+from tickwork.options import Options, TaskOptions, of_handler
 
 if TYPE_CHECKING:
     from tickwork.client import Client
@@ -101,14 +101,12 @@ def task_maker(client: Client) -> TaskMaker:
     """The decorator of one scheduler."""
 
     def make(what: Any = None, /, *, run_in: RunIn | None = None, **options: Any) -> Any:
-        known_only(options, TaskOptions)
+        serializer = options.pop("serializer", None)
+        serializer = None if serializer is None else client.registry.chosen(serializer)
+        given = of_handler(options)
 
         def decorate(function: Callable[..., Any]) -> TaskFunction[..., Any]:
             name = what if isinstance(what, str) else function.__name__
-            given = dict(options)  # the decorator may be used for several functions
-            serializer = given.pop("serializer", None)
-            if isinstance(serializer, str):
-                serializer = client.registry.serializer(serializer)
             entry = client.registry.register(name, function, serializer, run_in=run_in, **given)
             return TaskFunction(client, entry)
 

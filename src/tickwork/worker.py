@@ -140,7 +140,10 @@ class Worker:
                 self._exchange.add(Released(grant.lease))
             return
         for grant in grants:
-            self._start(grant)
+            try:
+                self._start(grant)
+            except Exception as error:  # whatever is wrong with one task must not end the worker
+                self._cannot_start(grant, error)
         if self._bus.wants(Fact.TASK_CLAIMED):
             for grant in grants:
                 self._tell(Fact.TASK_CLAIMED, grant)
@@ -170,6 +173,13 @@ class Worker:
         run.task = self._loop.create_task(self._execute(run, entry))
         if timeout:
             self._deadlines.add(run, run.started + timeout, len(self.running))
+
+    def _cannot_start(self, grant: Grant, error: Exception) -> None:
+        _log.error("task %s (%s) could not be started", grant.spec.id, grant.spec.type, exc_info=error)
+        outcome = outcomes.never_started(error, grant)
+        self._exchange.add(outcome)
+        if self._bus.wants(Fact.TASK_DIED):
+            self._tell(Fact.TASK_DIED, grant, outcome)
 
     async def _execute(self, run: Run, entry: Entry) -> None:
         try:

@@ -120,7 +120,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"context": {"a": float("nan")}}, "nan cannot be written as JSON"),
     ({"depends_on": "one"}, "depends_on must be a list of tasks or task ids, not 'one'"),
     ({"depends_on": [5]}, "a dependency must be 1 to 128"),
-    ({"target": 5}, "target must be 1 to 128"),
+    ({"target": "w1"}, "target has no effect in this version; a worker is chosen by queues"),
     ({"executor": "magic"}, "unknown executor 'magic'; known are local"),
     ({"serializer": "morse"}, r"serializer 'morse' is not known here \(known: json, msgpack, protobuf\)"),
     ({"priorty": 5}, r"unknown option 'priorty'; did you mean 'priority'\?"),
@@ -144,14 +144,10 @@ async def test_an_option_that_makes_no_sense(make: Make, options: dict[str, Any]
 async def test_the_same_for_every_way_to_submit(app: Scheduler) -> None:
     """One check, whichever way a submission comes."""
 
-    @app.task(priority=11)
-    async def late() -> None: ...
-
     for call in (
         app.submit("work", 1, priority=11),
         app.submit_many("work", [1], priority=11),
         app.schedules.put("s", "work", 1, cron="@daily", priority=11),
-        late.submit(),
     ):
         with pytest.raises(ConfigError, match="priority must be a whole number"):
             await call
@@ -165,6 +161,58 @@ async def test_the_same_for_every_way_to_submit(app: Scheduler) -> None:
 
         @app.task(max_rety=3)  # type: ignore[call-overload, untyped-decorator]
         async def misspelt() -> None: ...
+
+
+OF_HANDLERS: list[tuple[dict[str, Any], str]] = [
+    ({"timeout": "30s"}, "timeout must be a number of seconds or a timedelta, not '30s'"),
+    ({"max_retry": "3"}, "max_retry must be a whole number from 0 on, not '3'"),
+    ({"max_retry": -1}, "max_retry must be a whole number from 0 on, not -1"),
+    ({"retry": 5}, "retry must be one of the retry strategies, not 5"),
+    ({"priority": 99}, r"from 1 \(low\) to 10 \(high\), not 99"),
+    ({"queue": "a b"}, "queue must be 1 to 128"),
+    ({"tags": [1]}, "tags must be a mapping of names to texts"),
+    ({"context": {"a": 1j}}, "cannot encode"),
+    ({"key": 5}, "key must be a text of 1 to 512 characters"),
+    ({"executor": "magic"}, "unknown executor 'magic'"),
+    ({"target": "w1"}, "target has no effect in this version"),
+    ({"serializer": "morse"}, r"serializer 'morse' is not known here \(known: json, msgpack, protobuf\)"),
+    ({"max_retires": 3}, r"unknown option 'max_retires'; did you mean 'max_retry'\?"),
+    ({"id": "x"}, "unknown option 'id'"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), OF_HANDLERS, ids=[str(options)[:50] for options, _ in OF_HANDLERS])
+def test_an_option_of_a_handler_is_refused_where_it_is_said(options: dict[str, Any], message: str) -> None:
+    app = Scheduler("memory://")
+
+    async def work(n: int) -> None: ...
+
+    with pytest.raises(ConfigError, match=message):
+        app.task(**options)(work)
+    with pytest.raises(ConfigError, match=message):
+        app.registry.register("work", work, **options)
+    assert app.registry.list() == []
+
+
+OF_PERIODICS: list[tuple[dict[str, Any], str]] = [
+    ({"overlp": "skip"}, r"unknown option 'overlp'; did you mean 'overlap'\?"),
+    ({"overlap": "nope"}, "overlap must be one of skip, queue, allow, not 'nope'"),
+    ({"misfire": "later"}, "misfire must be one of latest, skip, all, not 'later'"),
+    ({"misfire_cap": 0}, "misfire_cap must be a whole number from 1 on, not 0"),
+    ({"timeout": "30s"}, "timeout must be a number of seconds"),
+    ({"id": "a" * 101}, "a schedule's id must be at most 100 characters"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), OF_PERIODICS, ids=[str(options)[:50] for options, _ in OF_PERIODICS])
+def test_an_option_of_a_periodic_function_is_refused_where_it_is_said(options: dict[str, Any], message: str) -> None:
+    app = Scheduler("memory://")
+    with pytest.raises(ConfigError, match=message):
+
+        @app.periodic("@daily", **options)
+        async def work() -> None: ...
+
+    assert (app.registry.list(), app.list_registered()) == ([], [])
 
 
 async def test_what_belongs_to_one_submission_is_no_option_of_a_type(make: Make) -> None:

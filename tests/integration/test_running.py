@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from tests.integration import child_handlers
-from tests.integration.apps import FAST, Gate, Make, eventually, facts, status_of
+from tests.integration.apps import FAST, Gate, Make, eventually, facts, status_of, store_of
 from tickwork import NotCancellable, Scheduler, Status, TaskCancelled, TaskContext, TaskFailed
 from tickwork.host import process_started
+from tickwork.model import Spec
 from tickwork.testing import wait_for
 from tickwork.worker import Worker
 
@@ -454,6 +455,29 @@ async def test_the_error_names_the_handlers_own_line(app: Scheduler) -> None:
     assert "test_running.py" in error
     assert "in broken" in error
     assert "worker.py" not in error, "frames of Tickwork itself are of no use to the reader"
+
+
+# --- tasks that cannot be started
+
+
+async def test_a_task_that_cannot_be_prepared_ends_and_the_worker_goes_on(
+    make: Make, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = make(url)
+
+    @app.task
+    async def work(ctx: TaskContext) -> int:
+        return ctx.attempt
+
+    store = await store_of(app)
+    await store.submit([Spec(id="odd", type="work", nonce="n", timeout=1e12, max_retry=5)])
+    async with app:
+        info = await wait_for(app, "odd", "dead")
+        assert (info.attempt, (info.last_error or "").partition(":")[0]) == (1, "the task could not be started")
+        assert await facts(app, "odd") == ["task.submitted", "task.claimed", "task.died"]
+        assert await (await work.submit()).result(10) == 1
+        assert not app.exhausted
+    assert "task odd (work) could not be started" in caplog.text
 
 
 # --- the heart

@@ -7,7 +7,7 @@ from tickwork.config import Config
 from tickwork.handlers import Registry
 from tickwork.ids import partition_of
 from tickwork.model import Spec
-from tickwork.options import TaskOptions
+from tickwork.options import Options
 from tickwork.submission import SpecMaker
 
 
@@ -16,7 +16,7 @@ class Order:
         self.registry = Registry()
         self.maker = SpecMaker(self.registry, Config())
 
-    def make(self, payload: int = 1, given: TaskOptions | None = None) -> Spec:
+    def make(self, payload: int = 1, given: Options | None = None) -> Spec:
         return self.maker.make("work", payload, given or {}, self.registry.get("work"))
 
 
@@ -68,15 +68,15 @@ def test_a_key_comes_from_each_payload() -> None:
     assert [spec.key for spec in maker.make_many("bill", payloads, {}, entry)] == ["ada", "bob"]
 
 
-def test_a_handler_may_say_what_must_not_be_shared() -> None:
+def test_what_is_said_of_one_task_is_not_shared() -> None:
     order = Order()
-    order.registry.register("work", work, id="only", dedup_key="k")
-    assert [order.make().id for _ in range(2)] == ["only", "only"]
+    order.registry.register("work", work)
+    assert [order.make(given={"id": name}).id for name in ("one", "two")] == ["one", "two"]
 
 
 def test_an_id_falls_beside_its_dedup_key_every_time() -> None:
     registry = Registry()
-    entry = registry.register("work", work, dedup_key="k")
+    entry = registry.register("work", work)
     maker = SpecMaker(registry, Config(partitions=4))
-    made = [maker.make("work", 1, {}, entry) for _ in range(8)] + maker.make_many("work", [1] * 8, {}, entry)
+    made = [maker.make("work", 1, {"dedup_key": "k"}, entry) for _ in range(8)]
     assert {partition_of(spec.id, 4) for spec in made} == {partition_of("k", 4)}
