@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 4
 
-.PHONY: help demo test lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos lock clean
+.PHONY: help demo test coverage lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -22,6 +22,10 @@ demo: $(READY) ## a small live application: Ctrl-C and run it again, nothing is 
 
 test: $(READY) ## the whole test suite
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+coverage: $(READY) ## which lines the unit tests run; ARGS="tests/contract" for others
+	@$(BIN)/python -m coverage run -m pytest $(or $(ARGS),tests/unit)
+	@$(BIN)/python -m coverage report
 
 lint: $(READY) ## ruff, and the format check
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

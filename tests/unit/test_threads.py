@@ -14,6 +14,7 @@ import pytest
 import uvloop
 
 from tests.support.waiting import wait_until
+from tickwork.executors import threads
 from tickwork.executors.threads import ThreadPool, ThreadStop
 
 LIMIT = 4
@@ -240,6 +241,41 @@ async def test_work_cancelled_before_its_turn_never_runs(pool: ThreadPool) -> No
     assert ran == ["second"]
 
 
+async def test_work_that_ends_when_it_is_asked_to_is_not_struck(pool: ThreadPool) -> None:
+    gate, ended = Gate(), list[str]()
+
+    def work() -> None:
+        try:
+            gate.work()
+            ended.append("by itself")
+        except ThreadStop:
+            ended.append("struck")
+
+    task: asyncio.Task[object] = asyncio.create_task(pool.run(work, stop=gate.exit.release))
+    await wait_until(gate.entered.is_set)
+    await cancelled(task)
+    await wait_until(lambda: pool.leaked == 0, what="the work has ended")
+    assert ended == ["by itself"]
+
+
+async def test_work_that_goes_on_though_it_was_asked_to_stop_is_struck(
+    pool: ThreadPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "STOP_GRACE", 0.05)
+    started, asked = threading.Event(), threading.Event()
+
+    def spin() -> None:
+        started.set()
+        while True:
+            asked.is_set()
+
+    task: asyncio.Task[object] = asyncio.create_task(pool.run(spin, stop=asked.set))
+    await wait_until(started.is_set)
+    await cancelled(task)
+    assert asked.is_set()
+    await wait_until(lambda: pool.leaked == 0, what="the loop was struck")
+
+
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 
 
@@ -378,3 +414,45 @@ asyncio.run(main())
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stdout, done.stderr) == (0, "timed out\n", "")
+
+
+@pytest.mark.parametrize("how", ["blocked", "obeys", "swallows"])
+def test_code_can_be_traced_after_a_timeout(how: str) -> None:
+    """An exception that is pending for some thread makes CPython 3.11 run a traced call for ever."""
+    script = f"""
+import asyncio, sys, threading, time
+from tickwork.executors.threads import ThreadPool
+
+def blocked():
+    time.sleep(600)
+
+def obeys():
+    while True:
+        time.monotonic()
+
+def swallows():
+    try:
+        obeys()
+    except BaseException:
+        pass
+
+def called():
+    return "traced"
+
+async def main():
+    pool = ThreadPool(1, "late")
+    try:
+        async with asyncio.timeout(0.05):
+            await pool.run({how})
+    except TimeoutError:
+        pass
+    expected = 1 if {how} is blocked else 0
+    while pool.leaked != expected or any(each.name == "tickwork-stop" for each in threading.enumerate()):
+        await asyncio.sleep(0.005)
+    sys.settrace(lambda *event: None)
+    print(called())
+
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "traced\n", "")

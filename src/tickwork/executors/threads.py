@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import sys
 import threading
 import time
 from collections import deque
@@ -15,9 +16,17 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
+STOP_GRACE = 1.0  # for work that can be asked to stop, before its thread is struck
+# Until 3.12 all threads of the interpreter share one flag that says: an exception is pending for some thread.
+SHARED_FLAG = sys.version_info < (3, 13)
+
 
 class ThreadStop(BaseException):
     """Raised inside abandoned work; not an Exception, so `except Exception` in a handler lets it through."""
+
+
+_THREAD_STOP = ctypes.py_object(ThreadStop)
+_set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 
 @dataclass(slots=True, eq=False)
@@ -28,8 +37,10 @@ class _Work:
     thread: _Thread | None = None
     value: Any = None
     error: BaseException | None = None
-    # Never released: whoever acquires it, the thread or the canceller, has decided how the work ends.
+    # Neither is ever released. Whoever acquires the first, the thread or the canceller, has decided how the work ends;
+    # whoever acquires the second has decided whether its thread is struck.
     settled: threading.Lock = field(default_factory=threading.Lock)
+    ending: threading.Lock = field(default_factory=threading.Lock)
     struck: bool = False  # the canceller has injected its exception
 
     def end(self, error: BaseException | None) -> None:
@@ -55,18 +66,55 @@ class _Thread(threading.Thread):
                 except BaseException as error:
                     work.error = error
                 if not work.settled.acquire(blocking=False):
-                    while not work.struck:  # were it to end first, the blow could hit a new thread of its id
-                        time.sleep(0.001)
-                    return self.strike(None)
+                    return _await_blow(work)
                 self._deliver(work)
                 del work  # or an idle thread would keep its last result alive
         except (ThreadStop, RuntimeError):  # RuntimeError: the loop is closed, nobody waits for the outcome
             return None
 
-    def strike(self, exception: type[BaseException] | None) -> None:
-        """Raise it in this thread at its next line of Python; None takes back what has not struck yet."""
-        target = None if exception is None else ctypes.py_object(exception)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident or 0), target)
+
+def _await_blow(work: _Work) -> None:
+    """Its thread must not end with an exception still on its way, which could hit a new thread of the same id."""
+    if work.ending.acquire(blocking=False):  # nobody strikes any more
+        return
+    while not work.struck:
+        time.sleep(0.001)
+    for _ in range(3):  # a pending exception is raised by the first of these; none comes if the work met it already
+        time.sleep(0)
+
+
+def _end_thread(work: _Work) -> None:
+    """Raise ThreadStop in its thread at the next line of Python. That cannot be taken back: an exception of NULL would
+    leave the interpreter's flag up, with nobody to lower it."""
+    assert work.thread is not None
+    if not work.ending.acquire(blocking=False):  # it has ended
+        return
+    target = ctypes.c_ulong(work.thread.ident or 0)
+    if SHARED_FLAG:
+        try:
+            threading.Thread(target=_strike_both, args=(target, work), name="tickwork-stop", daemon=True).start()
+            return
+        except RuntimeError:  # the system has no more threads to give
+            pass
+    _set_exception(target, _THREAD_STOP)
+    work.struck = True
+
+
+def _strike_both(target: ctypes.c_ulong, work: _Work) -> None:
+    """Strike that thread, then this one. The shared flag stays up while the other is blocked in C: every call in every
+    thread costs more then, and on 3.11 a traced call (debugger, coverage) does not return. Whoever meets an exception
+    lowers the flag, and the blocked thread raises it again when it goes on. No function of Python may be called between
+    the two blows, as that call could be a traced one; and this is not the main thread, whose signal handlers would be
+    struck too."""
+    own = ctypes.c_ulong(threading.get_ident())
+    try:
+        _set_exception(target, _THREAD_STOP)
+        work.struck = True
+        _set_exception(own, _THREAD_STOP)
+        while True:
+            time.sleep(0)
+    except ThreadStop:
+        return
 
 
 class ThreadPool:
@@ -87,8 +135,11 @@ class ThreadPool:
         """How many abandoned threads run right now; one that obeys its stop is gone within milliseconds."""
         return sum(thread.is_alive() for thread in self._abandoned)  # asked from other threads too: changes nothing
 
-    async def run(self, fn: Callable[[], T], *, context: Context | None = None) -> T:
-        """`fn()` in a thread, in `context` or a copy of the caller's; cancelling this abandons the thread."""
+    async def run(
+        self, fn: Callable[[], T], *, context: Context | None = None, stop: Callable[[], None] | None = None
+    ) -> T:
+        """`fn()` in a thread, in `context` or a copy of the caller's; cancelling this abandons the thread. `stop` asks
+        work that waits in C to end by itself, and is called from the loop."""
         loop = asyncio.get_running_loop()
         self._loop = self._loop or loop
         if self._closed or self._loop is not loop:
@@ -106,8 +157,11 @@ class ThreadPool:
             if work.thread is not None and work.settled.acquire(blocking=False):  # the wait was cut short
                 self._threads.discard(work.thread)
                 self._abandoned = [thread for thread in (*self._abandoned, work.thread) if thread.is_alive()]
-                work.thread.strike(ThreadStop)
-                work.struck = True
+                if stop is None:
+                    _end_thread(work)
+                else:
+                    stop()
+                    loop.call_later(STOP_GRACE, _end_thread, work)
                 self._dispatch()
             del work  # an error's traceback holds this frame, and the frame would hold the error
 
