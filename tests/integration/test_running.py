@@ -234,6 +234,29 @@ async def test_a_timeout_ends_a_thread_that_runs_python(make: Make, url: str) ->
         await eventually(lambda: not threads[0].is_alive(), what="the thread was stopped")
 
 
+async def test_a_timeout_ends_a_coroutine_in_a_thread(make: Make, url: str) -> None:
+    """Its loop waits for sockets, where no exception from outside reaches it."""
+    app = make(url, concurrency=2, renew_interval=0.05)
+    tidied: list[str] = []
+
+    @app.task(run_in="thread", timeout=0.1, max_retry=0)
+    async def waits() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.01)  # what it has open is closed in its own loop
+            tidied.append("tidied up")
+            raise
+
+    async with app:
+        for handle in [await waits.submit() for _ in range(2)]:
+            with pytest.raises(TaskFailed, match=r"timed out after 0\.1 s"):
+                await handle.result(10)
+        await eventually(lambda: len(tidied) == 2, what="both were told")
+        await eventually(lambda: _none_leaked(app), what="both threads have ended")
+        assert not app.exhausted
+
+
 async def test_a_timeout_kills_a_busy_process(make: Make, url: str, tmp_path: Path) -> None:
     app = make(url)
     processes(app, "spin", "hold")
@@ -299,6 +322,26 @@ async def test_forced_cancel_of_a_thread(app: Scheduler) -> None:
         await handle.cancel(force=True)
         with pytest.raises(TaskCancelled):
             await handle.result(10)
+
+
+async def test_forced_cancel_of_a_coroutine_in_a_thread(app: Scheduler) -> None:
+    seen: list[str] = []
+
+    @app.task(run_in="thread")
+    async def waits() -> None:
+        seen.append("started")
+        try:
+            await asyncio.sleep(60)
+        finally:
+            seen.append("cancelled")
+
+    async with app:
+        handle = await waits.submit()
+        await eventually(lambda: seen)
+        await handle.cancel(force=True)
+        with pytest.raises(TaskCancelled):
+            await handle.result(10)
+        await eventually(lambda: seen == ["started", "cancelled"], what="its coroutine was cancelled")
 
 
 async def test_forced_cancel_of_a_process(app: Scheduler, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,8 +50,11 @@ class LocalExecutor:
         call = entry.bind(_decode(entry, self._registry, spec.serializer, spec.payload), context)
         if entry.run_in == "loop":
             value = await call()
+        elif entry.is_async:
+            own_loop = _OwnLoop(call)
+            value = await self._threads.run(own_loop.run, stop=own_loop.stop)
         else:
-            value = await self._threads.run(_complete(call) if entry.is_async else call)
+            value = await self._threads.run(call)
         return encode_result(value)
 
     async def _run_in_process(self, entry: Entry, grant: Grant, context: TaskContext | None) -> bytes | None:
@@ -106,9 +110,32 @@ def encode_result(value: Any) -> bytes | None:
         raise Abort(f"the handler ended, but its return value cannot be stored: {error}") from None
 
 
-def _complete(call: Callable[[], Any]) -> Callable[[], Any]:
-    """An async handler that was asked to run in a thread gets an event loop of its own there."""
-    return lambda: asyncio.run(call())
+class _OwnLoop:
+    """An async handler that was asked to run in a thread, or in a process: it gets an event loop of its own there."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+        self._stopped = False
+
+    def run(self) -> Any:
+        return asyncio.run(self._main())
+
+    async def _main(self) -> Any:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        self._running = loop, task  # before the look at `_stopped`: `stop` does it the other way round
+        if self._stopped:
+            raise asyncio.CancelledError
+        return await self._call()
+
+    def stop(self) -> None:
+        """Cancel it, from another thread: a loop that waits for its sockets would not notice an exception."""
+        self._stopped = True
+        if self._running is not None:
+            loop, task = self._running
+            with suppress(RuntimeError):  # the loop is closed: it has ended
+                loop.call_soon_threadsafe(task.cancel)
 
 
 class _ChildCall(Struct, frozen=True, array_like=True):
@@ -152,7 +179,7 @@ def invoke_in_child(target: object, body: bytes, note: Callable[[bytes], None]) 
         # A function that no decorator has wrapped does not know its scheduler's own serializers here.
         payload = _decode(entry, registry or Registry(), call.serializer, call.payload)
         bound = entry.bind(payload, context)
-        reply = _ChildReply(encode_result(_complete(bound)() if entry.is_async else bound()))
+        reply = _ChildReply(encode_result(_OwnLoop(bound).run() if entry.is_async else bound()))
     except UnfitPayload as error:
         reply = _ChildReply(verdict="payload", text=str(error))
     except Retry as error:
