@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import traceback
 from datetime import datetime
 
 from tickwork.backoff import Backoff, delay
@@ -13,8 +12,7 @@ from tickwork.executors.local import UnfitPayload
 from tickwork.executors.process import ChildDied, ChildError
 from tickwork.model import Aborted, Failed, Outcome, Snoozed, to_millis
 from tickwork.store.base import Grant
-
-ERROR_MAX = 8000
+from tickwork.tracebacks import ERROR_MAX, describe, explained
 
 
 def of_error(error: BaseException, grant: Grant, default: Backoff, duration: float) -> Outcome:
@@ -33,12 +31,16 @@ def _of_error(error: BaseException, grant: Grant, default: Backoff, duration: fl
                 return Snoozed(lease, at=to_millis(until))
             return Snoozed(lease, delay=round(until * 1000))
         case Abort(reason=reason):
-            return Aborted(lease, storable(str(reason))[:ERROR_MAX], duration)
+            return Aborted(lease, storable(explained(error, str(reason)))[:ERROR_MAX], duration)
         case UnfitPayload():
             text = storable(f"the payload does not fit the handler: {error}")
             return Aborted(lease, text[:ERROR_MAX], duration)
         case Retry(after=after):
-            return failed(grant, str(error), default, duration, after)
+            return failed(grant, explained(error, str(error)), default, duration, after)
+        case ChildError():
+            return failed(grant, error.traceback, default, duration)
+        case ChildDied():
+            return failed(grant, str(error), default, duration)
         case _:
             return failed(grant, describe(error), default, duration)
 
@@ -61,19 +63,3 @@ def failed(grant: Grant, text: str, default: Backoff, duration: float, after: fl
     except Exception as error:  # a record may hold a number of retries or a strategy that cannot be used
         why = f"no retry could be planned: {type(error).__name__}: {error}"
         return Aborted(grant.lease, f"{text[: ERROR_MAX // 2]}\n\n{storable(why)[: ERROR_MAX // 4]}", duration)
-
-
-def describe(error: BaseException) -> str:
-    """The first line says what went wrong; the traceback follows, without Tickwork's own frames."""
-    if isinstance(error, ChildDied):
-        return str(error)
-    if isinstance(error, ChildError):
-        return f"{error.type_name}: {error.text}\n\n{error.traceback}"
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "/tickwork/" not in frame.filename.replace("\\", "/")] or frames
-    try:
-        text = str(error)
-    except Exception:  # an exception whose __str__ raises must not cost the task its story
-        text = "(its text cannot be shown)"
-    head = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return f"{head}\n\n{''.join(traceback.format_list(own))}" if own else head

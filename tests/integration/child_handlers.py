@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -49,6 +50,29 @@ def hold(path: str) -> int:
     while Path(path).exists():
         time.sleep(0.005)
     return os.getpid()
+
+
+class Broken(Exception):
+    """An error with a name of its own."""
+
+
+def load(how: str) -> None:
+    """Fails as a layer of an application does, with a reason below."""
+    try:
+        json.loads("{}")["the missing key"]
+    except KeyError as error:
+        match how:
+            case "abort":
+                raise Abort("cannot be loaded") from error
+            case "retry":
+                raise Retry(0.01, "cannot be loaded now") from error
+        broken = Broken("could not load")
+        broken.add_note("while loading orders")
+        raise broken from error
+
+
+async def load_async(how: str) -> None:
+    load(how)
 
 
 def announce(path: str) -> None:

@@ -500,6 +500,45 @@ async def test_the_error_names_the_handlers_own_line(app: Scheduler) -> None:
     assert "worker.py" not in error, "frames of Tickwork itself are of no use to the reader"
 
 
+@pytest.mark.parametrize("how", ["raise", "abort", "retry"])
+async def test_the_error_tells_the_same_story_wherever_the_handler_ran(app: Scheduler, how: str) -> None:
+    places = ("loop", "thread", "process", "async in a process")
+    for place in places:
+        function = child_handlers.load if place in ("thread", "process") else child_handlers.load_async
+        run_in: Any = "process" if "process" in place else place
+        app.registry.register(place.replace(" ", "-"), function, run_in=run_in, max_retry=0)
+    stories = {}
+    async with app:
+        for place in places:
+            handle = await app.submit(place.replace(" ", "-"), how)
+            await wait_for(app, handle.id, "dead")
+            stories[place] = (await handle.info()).last_error or ""
+    for place, text in stories.items():
+        assert "KeyError: 'the missing key'" in text, place
+        for own in ("worker.py", "local.py", "child.py", "runners.py"):
+            assert own not in text, place
+    assert stories["loop"].splitlines()[0] == {
+        "raise": "Broken: could not load", "abort": "cannot be loaded", "retry": "cannot be loaded now"
+    }[how]  # fmt: skip
+    assert stories["loop"] == stories["async in a process"]
+    assert stories["thread"] == stories["process"]
+    assert ("while loading orders" in stories["process"]) == (how == "raise")
+
+
+async def test_the_real_reason_of_a_task_group_is_told(app: Scheduler) -> None:
+    @app.task(max_retry=0)
+    async def fan_out() -> None:
+        async def part() -> None:
+            raise ValueError("the real reason")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(part())
+
+    async with app:
+        with pytest.raises(TaskFailed, match="the real reason"):
+            await (await fan_out.submit()).result(10)
+
+
 # --- tasks that cannot be started
 
 

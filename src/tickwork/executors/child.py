@@ -14,12 +14,14 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
 from msgspec import Struct, msgpack
+
+from tickwork.context import storable
+from tickwork.tracebacks import describe
 
 Invoke: TypeAlias = Callable[[object, bytes, Callable[[bytes], None]], bytes]
 
@@ -43,7 +45,7 @@ class Done(Struct, frozen=True, array_like=True, tag=True):
 class Failed(Struct, frozen=True, array_like=True, tag=True):
     type_name: str
     text: str
-    traceback: str
+    traceback: str  # the whole story, as it is stored
     verdict: bytes | None
 
 
@@ -124,11 +126,8 @@ def _failed(error: BaseException) -> Failed:
         text = str(error)
     except Exception as broken:
         text = f"(its str() raised {type(broken).__name__})"
-    trace = "".join(traceback.format_exception(error))
     verdict = getattr(error, "verdict", None)
-    # Lone surrogates, which file names may hold, cannot be encoded as they are.
-    text, trace = (part.encode("utf-8", "backslashreplace").decode() for part in (text, trace))
-    return Failed(type_name, text, trace, verdict if isinstance(verdict, bytes) else None)
+    return Failed(type_name, storable(text), describe(error), verdict if isinstance(verdict, bytes) else None)
 
 
 def _end_with_parent() -> None:

@@ -18,6 +18,7 @@ from tickwork.executors.process import ProcessPool
 from tickwork.executors.threads import ThreadPool
 from tickwork.handlers import Entry, Registry
 from tickwork.store.base import Grant
+from tickwork.tracebacks import explained
 
 
 class UnfitPayload(PayloadError):
@@ -183,9 +184,9 @@ def invoke_in_child(target: object, body: bytes, note: Callable[[bytes], None]) 
     except UnfitPayload as error:
         reply = _ChildReply(verdict="payload", text=str(error))
     except Retry as error:
-        reply = _ChildReply(verdict="retry", text=str(error), seconds=error.after)
+        reply = _ChildReply(verdict="retry", text=explained(error, str(error)), seconds=error.after)
     except Abort as error:
-        reply = _ChildReply(verdict="abort", text=error.reason)
+        reply = _ChildReply(verdict="abort", text=explained(error, str(error.reason)))
     except Snooze as error:
         moment = error.until
         if isinstance(moment, datetime):
