@@ -7,7 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
+
+import msgspec
 
 LINE_MAX = 2000
 
@@ -17,6 +20,11 @@ _logger = logging.getLogger("tickwork.task")
 def storable(text: str) -> str:
     """File names may hold bytes that are no text, which Python shows as lone surrogates; no store can take those."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def copied(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values as they are, in containers of their own."""
+    return dict(msgspec.to_builtins(values)) if values else {}
 
 
 class Notes:
@@ -87,12 +95,22 @@ class TaskContext:
         self.attempt = attempt
         self.fence = fence
         self._nonce = nonce
-        self.tags = tags
-        self.context = context
+        self._shared_tags = tags
+        self._shared_context = context
         self.deadline = datetime.now(UTC) + timedelta(seconds=timeout) if timeout else None
         self._ends_at = time.monotonic() + timeout if timeout else None
         self._stopped = False
         self._notes = Notes(wake)
+
+    @cached_property
+    def tags(self) -> Mapping[str, str]:
+        """As submitted; a copy, as what the task was given may be shared with others of its type."""
+        return dict(self._shared_tags)
+
+    @cached_property
+    def context(self) -> Mapping[str, Any]:
+        """As submitted; a copy, as `tags` is."""
+        return copied(self._shared_context)
 
     @property
     def logger(self) -> TaskLogger:

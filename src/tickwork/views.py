@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tickwork.codec import JSON
+from tickwork.context import copied
 from tickwork.handlers import Registry
 from tickwork.model import (
     Band,
@@ -41,8 +42,8 @@ def task_info(record: Record, registry: Registry) -> TaskInfo:
         last_error=record.last_error,
         execution_time=record.execution_time,
         result=_result(record),
-        tags=spec.tags,
-        context=spec.context,
+        tags=dict(spec.tags),
+        context=copied(spec.context),
         progress=record.progress,
         progress_note=record.progress_note,
         log=tuple(record.log),

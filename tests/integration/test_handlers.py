@@ -846,6 +846,41 @@ async def test_what_the_context_tells(app: Scheduler) -> None:
     assert (info.attempt, info.retry_count) == (2, 1)
 
 
+async def test_what_a_handler_writes_into_its_context_stays_there(app: Scheduler) -> None:
+    found: list[Any] = []
+
+    @app.task(tags={"team": "a"}, context={"seen": []})
+    async def work(customer: str, ctx: TaskContext) -> None:
+        context: Any = ctx.context
+        tags: Any = ctx.tags
+        found.append((dict(tags), context["seen"][:]))
+        context["seen"].append(customer)
+        context["customer"] = customer
+        tags["customer"] = customer
+        assert ctx.context["customer"] == ctx.tags["customer"] == customer, "for its own run it is a scratch pad"
+
+    async with app:
+        for customer in ("ada", "bob"):
+            handle = await work.submit(customer)
+            await handle.result(10)
+            info = await handle.info()
+            assert (info.tags, info.context) == ({"team": "a"}, {"seen": []})
+    assert found == [({"team": "a"}, [])] * 2
+
+
+async def test_what_a_caller_writes_into_a_record_stays_there(app: Scheduler) -> None:
+    @app.task(tags={"team": "a"}, context={"seen": []})
+    async def work(n: int) -> None: ...
+
+    handle = await work.submit(1)
+    info = await handle.info()
+    info.tags["customer"] = "ada"
+    info.context["seen"].append("ada")
+    for task_id in (handle.id, (await work.submit(2)).id):
+        again = await app.get_task(task_id)
+        assert (again.tags, again.context) == ({"team": "a"}, {"seen": []})
+
+
 async def test_no_timeout_is_no_deadline(app: Scheduler) -> None:
     @app.task(timeout=0)
     async def free(ctx: TaskContext) -> list[bool]:
