@@ -124,6 +124,14 @@ async def test_fences_only_grow_whatever_became_of_the_lock(bench: Bench) -> Non
     assert fences[0] > 0
 
 
+async def test_a_fence_is_no_smaller_than_the_time(bench: Bench) -> None:
+    """So those of a store that has forgotten its last moments are greater than any that it gave before."""
+    for _ in range(3):
+        assert await take(bench, "it", "a") >= bench.clock.now() * 1000
+        await bench.store.unlock("it", "a")
+        bench.clock.advance(0.001)
+
+
 async def test_a_lock_for_no_time_is_free_at_once(bench: Bench) -> None:
     first = await take(bench, "it", "a", 0)
     assert await bench.store.locked("it") is None

@@ -281,6 +281,28 @@ async def test_everything_survives_a_restart(opened: Opener, clock: ManualClock)
     assert await second.end(Succeeded(lease)) == "done"
 
 
+async def test_a_file_that_is_put_back_from_a_copy_repeats_no_fence(
+    opened: Opener, path: Path, clock: ManualClock
+) -> None:
+    async def fences(count: int) -> list[int]:
+        store = sqlite_of(await opened())
+        found = []
+        for _ in range(count):
+            found.append(await store.lock("it", "a", 1000))
+            await store.unlock("it", "a")
+        await store.close()
+        assert None not in found
+        return [fence for fence in found if fence is not None]
+
+    before = await fences(2)
+    copy = path.read_bytes()
+    lost = await fences(5)
+    path.write_bytes(copy)
+    clock.advance(1)
+    after = await fences(2)
+    assert [*before, *lost, *after] == sorted({*before, *lost, *after})
+
+
 async def test_a_restart_after_a_long_time_gives_leases_their_grace(opened: Opener, clock: ManualClock) -> None:
     first = await opened()
     await first.start("it")

@@ -284,7 +284,8 @@ class Store(Protocol):
     # --- locks
     async def lock(self, name: str, owner: str, ttl: int) -> int | None:
         """Take a lock that is free or has run out, or renew one's own. Answers its fence: greater for every new holding
-        of that name, also after an unlock, and the same while it is renewed. None: another has the lock."""
+        of that name, also after an unlock, and the same while it is renewed. It is no smaller than the time in
+        microseconds, so that it grows even over a failover that has forgotten the last ones. None: another has it."""
 
     async def extend_lock(self, name: str, owner: str, ttl: int) -> bool:
         """Renew what is one's own and has not run out."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tickwork.clock import Clock
 from tickwork.model import Policy
 from tickwork.store.memory_members import Core, atomic
-from tickwork.store.rules import LOCK_KEPT
+from tickwork.store.rules import LOCK_KEPT, next_fence
 
 
 class _Hold(NamedTuple):
@@ -31,7 +31,7 @@ class Locks(Core):
         now = self.now()
         hold = self._hold(name, now)
         if hold is None:
-            self._lock_fence += 1
+            self._lock_fence = next_fence(self._lock_fence, now)
             hold = _Hold(owner, self._lock_fence, 0)
         elif hold.owner != owner:
             return None

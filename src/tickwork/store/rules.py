@@ -143,6 +143,12 @@ def advance_facts(step: Advance) -> list[tuple[Fact, str]]:
     return facts
 
 
+def next_fence(last: int, now: int) -> int:
+    """Greater than the last one, and no smaller than the time in microseconds: a store that has forgotten its last
+    moments (after a failover, or put back from a copy) gives none a second time."""
+    return max(last + 1, now * 1000)
+
+
 def pulse(pulse_at: int, held: int, now: int, policy: Policy) -> tuple[int, int]:
     """When the store was last in touch, and until when nobody's lease counts as expired.
 

@@ -68,7 +68,7 @@ NAMESPACE_KEYS = (
     Key("schedules", "Hash", "the schedules (msgpack)", "schedules"),
     Key("schedules:next", "ZSet", "active schedules by their next tick", "schedules"),
     Key("lock:<name>", "String", "a lock: fence, until when, owner", "its TTL"),
-    Key("fences", "String", "counts lock holders", "1"),
+    Key("fences", "String", "the last fence of a lock", "1"),
 )
 KEYS = TASK_KEYS + NAMESPACE_KEYS
 CHANNELS = ("control", "outbox", "schedules", "events", "ended:<process>")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickwork.store.rules import LOCK_KEPT
+from tickwork.store.rules import LOCK_KEPT, next_fence
 from tickwork.store.sqlite.session import Connection, Writer
 
 
@@ -22,13 +22,14 @@ class Locks:
         held = self.tx.one("SELECT owner, fence FROM @locks WHERE name = ? AND until > ?", (name, now))
         if held is not None and held[0] != owner:
             return None
-        fence: int = self._next_fence() if held is None else held[1]
+        fence: int = self._new_fence(now) if held is None else held[1]
         self.tx.run("INSERT OR REPLACE INTO @locks VALUES (?, ?, ?, ?)", (name, owner, fence, now + ttl))
         return fence
 
-    def _next_fence(self) -> int:
+    def _new_fence(self, now: int) -> int:
         """One count for all names, so that a lock that was given back leaves nothing behind."""
-        fence: int = self.tx.one("UPDATE @state SET lock_fence = lock_fence + 1 RETURNING lock_fence")[0]
+        fence = next_fence(self.tx.one("SELECT lock_fence FROM @state")[0], now)
+        self.tx.run("UPDATE @state SET lock_fence = ?", (fence,))
         return fence
 
     def extend(self, name: str, owner: str, ttl: int) -> bool:

@@ -21,7 +21,9 @@ if holder ~= owner then
   if holder or act == 'extend' then
     return reply(0)
   end
-  fence = whole(call('INCR', KEY .. 'fences'))
+  -- By the time, as those of tasks, so that a server which has forgotten the last ones gives greater ones all the same.
+  fence = whole(math.max(tonumber(call('GET', KEY .. 'fences') or 0) + 1, now * 1000))
+  call('SET', KEY .. 'fences', fence)
 end
 call('SET', key, fence .. ' ' .. whole(now + tonumber(ARGV[6])) .. ' ' .. owner, 'PX',
   whole(tonumber(ARGV[6]) + SLACK))
