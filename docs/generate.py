@@ -54,7 +54,7 @@ OPERATIONS = {
     Op.EXPIRE: "its worker is gone: the attempt is given back, `losses` goes up, at `max_losses` it is set aside",
     Op.CANCEL: "`cancel(id)`",
     Op.FORCE_CANCEL: "`cancel(id, force=True)`: a running task is told to stop",
-    Op.RETRY: "`retry(id)` on a task that has ended; its counters start again",
+    Op.RETRY: "`retry(id)` on a task that has ended; its counters start again, its dependencies count again",
     Op.DELETE: "`delete(id)`",
     Op.PRUNE: "its retention is over",
 }

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork import duties
 from tickwork.cron_zone import find_zone
-from tickwork.errors import ConfigError, ScheduleNotFound, StoreUnavailable, TaskExists, TaskNotFound
+from tickwork.errors import ConfigError, NotRetryable, ScheduleNotFound, StoreUnavailable, TaskExists, TaskNotFound
 from tickwork.events import Event, Fact
 from tickwork.ids import new_tail
 from tickwork.model import (
@@ -21,6 +22,7 @@ from tickwork.model import (
     Misfire,
     Overlap,
     Page,
+    Record,
     Schedule,
     Status,
     TaskInfo,
@@ -54,31 +56,46 @@ class DeadLetters:
             raise TaskNotFound(task_id)
         return info
 
-    async def retry(self, task_id: str) -> None:
-        if await (await self._client.open_store()).retry(task_id, Status.DEAD) is not Status.DEAD:
-            raise TaskNotFound(task_id)
+    async def retry(self, task_id: str, *, cascade: bool = False) -> Sequence[str]:
+        """Run it again with fresh counters; `cascade` brings back the tasks that were cancelled with it, whose ids are
+        the answer."""
+        return await self._client.retry_ended(await self._client.record(task_id), Status.DEAD, cascade=cascade)
 
     async def remove(self, task_id: str) -> None:
         if await (await self._client.open_store()).delete(task_id, Status.DEAD) is not Status.DEAD:
             raise TaskNotFound(task_id)
 
-    async def retry_all(self) -> int:
-        return await self._each("retry")
+    async def retry_all(self, *, cascade: bool = False) -> int:
+        """Run every task again that is dead now. One that depends on another that cannot run again stays dead."""
+        done, refused = 0, []
+        async for record in self._dead():
+            try:
+                await self._client.retry_ended(record, Status.DEAD, cascade=cascade)
+                done += 1
+            except TaskNotFound:  # somebody was faster
+                continue
+            except NotRetryable:  # perhaps it can once the dead task on which it depends was sent to run
+                refused.append(record)
+        for record in reversed(refused):  # the oldest first, as a task on which another depends died before that one
+            with contextlib.suppress(TaskNotFound, NotRetryable):
+                await self._client.retry_ended(record, Status.DEAD, cascade=cascade)
+                done += 1
+        return done
 
     async def clear(self) -> int:
-        return await self._each("delete")
+        store = await self._client.open_store()
+        found = [await store.delete(record.id, Status.DEAD) async for record in self._dead()]
+        return found.count(Status.DEAD)
 
-    async def _each(self, action: Literal["retry", "delete"]) -> int:
-        """Do it to every task that is dead now; those that die meanwhile are left alone."""
-        store, done, cursor = await self._client.open_store(), 0, None
+    async def _dead(self) -> AsyncIterator[Record]:
+        """Every task that is dead now; those that die meanwhile are left alone."""
+        store, cursor = await self._client.open_store(), None
         while True:
             records, cursor = await store.page(Query(Status.DEAD, limit=500, cursor=cursor))
             for record in records:
-                act = store.retry if action == "retry" else store.delete
-                found = await act(record.id, Status.DEAD)
-                done += found is Status.DEAD
+                yield record
             if cursor is None:
-                return done
+                return
 
 
 class ScheduleInfo(Struct, frozen=True, kw_only=True):

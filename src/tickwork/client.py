@@ -10,12 +10,14 @@ from typing import Any
 from tickwork import views
 from tickwork.admin import DeadLetters, Events, Queues, ScheduleInfo, Schedules
 from tickwork.config import Config
+from tickwork.dependants import cancelled_with, waiting_for
 from tickwork.errors import (
     ConfigError,
     DuplicateTask,
     HandlerNotFound,
     LeaseLost,
     NotCancellable,
+    NotRetryable,
     ResultTimeout,
     StoreError,
     TaskCancelled,
@@ -45,6 +47,7 @@ from tickwork.model import (
 from tickwork.options import Options, TaskOptions, known_only, name, wanted_durability
 from tickwork.store.base import SUBMIT_MAX, Query, Receipt, Store
 from tickwork.submission import SpecMaker
+from tickwork.transitions import waits_again
 
 CURSOR = re.compile(r"[0-9]+(\.[0-9A-Za-z._:@/-]{1,400})?")
 RESULT_POLL = 1.0  # behind the hint that the task has ended
@@ -233,13 +236,56 @@ class Client:
         if found.ended and found is not Status.CANCELLED:
             raise NotCancellable(f"task {task_id} has ended already ({found})")
 
-    async def retry(self, task_id: str) -> None:
-        """Run an ended task again with fresh counters, or a delayed one now."""
+    async def retry(self, task_id: str, *, cascade: bool = False) -> list[str]:
+        """Run an ended task again with fresh counters, or a delayed one now.
+
+        One that depends on others waits again for those that have not ended. `cascade` also brings back the tasks that
+        were cancelled because this one did not succeed; their ids are the answer.
+        """
         store = await self.open_store()
         record = await self.record(task_id)
-        found = await (store.retry(task_id) if record.status.ended else store.run_now(task_id))
+        if record.status.ended:
+            return await self.retry_ended(record, cascade=cascade)
+        found = await store.run_now(task_id)
         if found in (Status.READY, Status.RUNNING, Status.BLOCKED):
-            raise TickworkError(f"task {task_id} is {found}: only ended or delayed tasks can be retried")
+            raise NotRetryable(f"task {task_id} is {found}: only ended or delayed tasks can be retried")
+        return []
+
+    async def retry_ended(self, record: Record, only: Status | None = None, *, cascade: bool = False) -> list[str]:
+        store = await self.open_store()
+        if only not in (None, record.status):
+            raise TaskNotFound(record.id)
+        await self._check_upstreams(store, record)
+        followers = await cancelled_with(store, record) if cascade else []
+        found = await store.retry(record.id, only)
+        if found is None or only not in (None, found):
+            raise TaskNotFound(record.id)
+        for follower in followers:
+            await store.retry(follower.id, Status.CANCELLED)
+        return [follower.id for follower in followers]
+
+    async def _check_upstreams(self, store: Store, record: Record) -> None:
+        """A store leaves alone what cannot run; here is who says why."""
+        upstreams = {upstream_id: await store.get(upstream_id) for upstream_id in record.spec.depends_on}
+        _, never = waits_again(record, upstreams.get)
+        if not never:
+            return
+        upstream = upstreams[never]
+        if upstream is None:
+            raise NotRetryable(
+                f"task {record.id} depends on task {never}, which is gone, and never ran: submit it anew"
+            )
+        raise NotRetryable(
+            f"task {record.id} depends on task {never}, which is {upstream.status}: retry that one with cascade=True "
+            "(--cascade on the command line), which brings this one back too"
+        )
+
+    async def dependants(self, task_id: str) -> list[TaskInfo]:
+        """The tasks that depend on this one: those that wait for it, and those that were cancelled with it."""
+        store, record = await self.open_store(), await self.record(task_id)
+        waiting = [await store.get(each) for each in await waiting_for(store, task_id)]
+        found = [each for each in waiting if each is not None] + await cancelled_with(store, record)
+        return [views.task_info(each, self.registry) for each in found]
 
     async def delete(self, task_id: str) -> None:
         """Remove an ended task and all that is known of it."""

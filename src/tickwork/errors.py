@@ -10,6 +10,7 @@
     ├── TaskNotFound            no such task, or its retention is over
     ├── ScheduleNotFound        no such schedule
     ├── NotCancellable          the task has ended, or runs and `force` was not given
+    ├── NotRetryable            the task has not ended, or depends on one that cannot let it run
     ├── RateLimited             try again after `retry_after` seconds
     ├── LeaseLost               the caller no longer holds the task, or the lock
     ├── StoreError              the store refused; trying again will not help
@@ -91,6 +92,10 @@ class ScheduleNotFound(TickworkError, LookupError):
 
 class NotCancellable(TickworkError):
     """The task has ended, or is running and `force=True` was not given."""
+
+
+class NotRetryable(TickworkError):
+    """The task has not ended yet, or depends on a task that ended badly or is gone."""
 
 
 class RateLimited(TickworkError):

@@ -137,7 +137,7 @@ def _rules() -> tuple[Rule, ...]:
         Rule(s.RUNNING, o.EXPIRE, (s.READY, s.DEAD, s.FAILED, s.CANCELLED)),
         Rule(s.RUNNING, o.FORCE_CANCEL, (s.RUNNING,)),
         *(Rule(source, op, (s.CANCELLED,)) for source in waiting for op in (o.CANCEL, o.FORCE_CANCEL)),
-        *(Rule(source, o.RETRY, (s.READY,)) for source in ends),
+        *(Rule(source, o.RETRY, (s.READY, s.BLOCKED, s.PENDING)) for source in ends),
         *(Rule(source, op, (None,)) for source in ends for op in (o.DELETE, o.PRUNE)),
     )
 

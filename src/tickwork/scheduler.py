@@ -368,9 +368,17 @@ class Scheduler:
         """Cancel a waiting task; with `force` also ask a running one to stop."""
         await self._client.cancel(task_id, force)
 
-    async def retry(self, task_id: str) -> None:
-        """Run an ended task again with fresh counters, or a delayed one now."""
-        await self._client.retry(task_id)
+    async def retry(self, task_id: str, *, cascade: bool = False) -> list[str]:
+        """Run an ended task again with fresh counters, or a delayed one now.
+
+        One that depends on others waits again for those that have not ended. `cascade` also brings back the tasks that
+        were cancelled because this one did not succeed; their ids are the answer.
+        """
+        return await self._client.retry(task_id, cascade=cascade)
+
+    async def dependants(self, task_id: str) -> list[TaskInfo]:
+        """The tasks that depend on this one: those that wait for it, and those that were cancelled with it."""
+        return await self._client.dependants(task_id)
 
     async def delete(self, task_id: str) -> None:
         """Remove an ended task."""

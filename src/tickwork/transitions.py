@@ -6,6 +6,8 @@ Each function returns the fact to append to the log. None of them looks at a clo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tickwork.events import Fact
 from tickwork.model import (
     Aborted,
@@ -38,11 +40,38 @@ def resolve(record: Record, upstream: str, ok: bool, now: int) -> Fact:
     """A dependency has ended. The caller has checked that the record waits for it."""
     record.waiting = [other for other in record.waiting if other != upstream]
     if not ok and record.spec.run_after == "success":
-        return cancel(record, now, f"task {upstream}, on which it depends, did not succeed")
+        return cancel(record, now, because_of(upstream))
     if not record.waiting:
         record.status = _pending_or_ready(record, now)
         record.place = Place.MAIN
     return Fact.TASK_RESOLVED
+
+
+def met(upstream: Record, spec: Spec) -> bool:
+    """Whether a task on which another depends has ended as that one needs it."""
+    return upstream.status is Status.SUCCESS or (spec.run_after == "end" and upstream.status.ended)
+
+
+def waits_again(record: Record, look: Callable[[str], Record | None]) -> tuple[list[str], str]:
+    """The tasks that a retried one has to wait for, and one that will never let it run, if there is such a one.
+    That one has ended badly, or is gone; but what is gone was met if the task has run since."""
+    spec = record.spec
+    waiting: list[str] = []
+    for upstream_id in dict.fromkeys(spec.depends_on):
+        upstream = look(upstream_id)
+        if upstream is None:
+            if record.started_at is None and spec.run_after == "success":
+                return [], upstream_id
+        elif not met(upstream, spec):
+            if upstream.status.ended:
+                return [], upstream_id
+            waiting.append(upstream_id)
+    return waiting, ""
+
+
+def because_of(upstream: str) -> str:
+    """Why a task was cancelled with another one: its message, by which it is found again."""
+    return f"task {upstream}, on which it depends, did not succeed"
 
 
 def promote(record: Record) -> Fact:
@@ -128,8 +157,10 @@ def ask_cancel(record: Record, reason: str) -> Fact:
     return Fact.TASK_CANCEL_ASKED
 
 
-def retry(record: Record) -> Fact:
-    """From an end, by hand: all counters start again, but the fence only grows."""
+def retry(record: Record, waiting: list[str], now: int) -> Fact:
+    """From an end, by hand: all counters start again, but the fence only grows. `waiting` names the tasks on which it
+    depends and that have not ended. One that depends on others and never ran keeps its time."""
+    before_its_time = bool(record.spec.depends_on) and record.started_at is None and record.due_at > now
     record.attempt = record.losses = 0
     record.fence += 1
     record.nonce = ""
@@ -137,6 +168,12 @@ def retry(record: Record) -> Fact:
     record.code, record.message, record.result = 0, "", None
     record.started_at = record.finished_at = record.execution_time = None
     record.progress, record.progress_note = None, ""
+    if waiting:
+        record.waiting, record.status = waiting, Status.BLOCKED
+        return Fact.TASK_RETRIED
+    if before_its_time:
+        record.status = Status.PENDING
+        return Fact.TASK_RETRIED
     return _to_front(record, Fact.TASK_RETRIED)
 
 

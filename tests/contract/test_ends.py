@@ -263,13 +263,6 @@ async def test_retry_of_a_cancelled_task_forgets_the_cancel(bench: Bench) -> Non
     assert await bench.status("it") is Status.RETRYING
 
 
-async def test_retry_of_a_cancelled_dependant_runs_it_without_its_upstream(bench: Bench) -> None:
-    await bench.bring(Status.BLOCKED)
-    await bench.store.cancel("it", False)
-    await bench.store.retry("it")
-    assert await bench.claimed_ids() == ["it"]
-
-
 async def test_retry_sent_twice_retries_once(bench: Bench) -> None:
     await bench.bring(Status.DEAD)
     assert await bench.store.retry("it") is Status.DEAD

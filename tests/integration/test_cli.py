@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from tickwork import Fact, Scheduler, Status, TaskInfo, TickworkError
 from tickwork.cli import commands
+from tickwork.testing import drain
 
 SHOP = """
 import asyncio
@@ -396,6 +397,41 @@ def test_dead_letters_are_shown_run_again_and_thrown_away() -> None:
     assert data("dlq", "clear", "--yes", "--type", "other") == {"count": 0, "done": "deleted"}
     assert data("dlq", "clear", "--yes")["count"] == 4
     assert good("dlq", "list") == "no dead letters\n"
+
+
+async def _die_with_dependants() -> None:
+    app = Scheduler("sqlite:///tickwork.db", scan_interval=0.05)
+
+    @app.task(max_retry=0)
+    async def boom() -> None:
+        raise ValueError("no")
+
+    @app.task
+    async def add() -> None: ...
+
+    paid = await boom.options(id="charge-7").submit()
+    await add.options(id="ship-7", depends_on=[paid]).submit()
+    await add.options(id="mail-7", depends_on=["ship-7"]).submit()
+    async with app:
+        await drain(app)
+
+
+def test_a_retried_task_brings_its_dependants_back() -> None:
+    asyncio.run(_die_with_dependants())
+    assert re.search("dependants +ship-7 \\(cancelled\\), mail-7 \\(cancelled\\)", good("task", "charge-7"))
+    refused = run("retry", "ship-7")
+    assert (refused.exit_code, "depends on task charge-7, which is dead" in refused.stderr) == (1, True)
+    told = good("retry", "charge-7", "--cascade")
+    assert told == "charge-7  sent to run\nship-7  brought back\nmail-7  brought back\n"
+    assert [status_of(task_id) for task_id in ("charge-7", "ship-7", "mail-7")] == ["ready", "blocked", "blocked"]
+    assert data("task", "charge-7")["dependants"] == [{"id": "ship-7", "status": "blocked"}]
+
+
+def test_a_retry_says_which_dependants_it_leaves_cancelled() -> None:
+    asyncio.run(_die_with_dependants())
+    alone = run("dlq", "retry", "charge-7")
+    assert "2 dependants cancelled before. Use --cascade" in alone.stderr
+    assert [status_of(task_id) for task_id in ("charge-7", "ship-7")] == ["ready", "cancelled"]
 
 
 def test_tables_fit_the_terminal_and_colours_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.integration.apps import Child, Gate, Make, eventually, facts, status_of
-from tickwork import FixedDelay, Handle, Scheduler, Status, TaskCancelled, TaskNotFound
+from tickwork import FixedDelay, Handle, NotRetryable, Scheduler, Status, TaskCancelled, TaskNotFound
 from tickwork.testing import ManualClock, drain, wait_for
 
 
@@ -98,6 +98,103 @@ async def test_a_cancelled_task_cancels_what_follows(app: Scheduler, order: list
         with pytest.raises(TaskCancelled):
             await child.result(10)
     assert order == []
+
+
+async def shipped_without_payment(app: Scheduler) -> tuple[Handle[None], Handle[str], Handle[str], list[str]]:
+    """A payment that fails once, and what was cancelled with it."""
+    ran: list[str] = []
+
+    @app.task(max_retry=0)
+    async def charge() -> None:
+        ran.append("charge")
+        if ran == ["charge"]:
+            raise ValueError("card declined")
+
+    @app.task
+    async def send(what: str) -> str:
+        ran.append(what)
+        return what
+
+    paid = await charge.submit()
+    ship = await app.submit("send", "goods", id="ship-7", depends_on=[paid])
+    mail = await app.submit("send", "mail", id="mail-7", depends_on=[paid, ship])
+    await drain(app)
+    assert (await mail.info()).status is Status.CANCELLED
+    return paid, ship, mail, ran
+
+
+async def test_a_retry_never_runs_a_task_without_what_it_depends_on(app: Scheduler) -> None:
+    async with app:
+        paid, ship, _, ran = await shipped_without_payment(app)
+        with pytest.raises(NotRetryable, match=f"ship-7 depends on task {paid.id}, which is dead: retry that one"):
+            await app.retry(ship.id)
+        await app.queues.pause("default")
+        await app.retry(paid.id)
+        await app.retry(ship.id)
+        assert (await ship.info()).waiting_for == (paid.id,)
+        await app.queues.resume("default")
+        assert await ship.result(10) == "goods"
+        assert ran == ["charge", "charge", "goods"]
+
+
+async def test_a_retry_with_cascade_brings_back_all_that_was_cancelled_with_it(app: Scheduler) -> None:
+    async with app:
+        paid, ship, mail, ran = await shipped_without_payment(app)
+        late = await app.submit("send", "late", depends_on=[paid], delay=3600)
+        await drain(app)
+        followers = {ship.id, mail.id, late.id}
+        assert {task.id for task in await app.dependants(paid.id)} == followers
+        assert set(await app.retry(paid.id, cascade=True)) == followers
+        assert await mail.result(10) == "mail"
+        assert ran == ["charge", "charge", "goods", "mail"]
+
+
+async def test_a_cascade_leaves_alone_what_was_cancelled_by_hand(app: Scheduler, order: list[str]) -> None:
+    bad = await app.submit("bad", "bad")
+    child = await app.submit("step", "child", depends_on=[bad])
+    assert [task.id for task in await app.dependants(bad.id)] == [child.id]
+    await child.cancel()
+    async with app:
+        await drain(app)
+        assert await app.retry(bad.id, cascade=True) == []
+        assert (await child.info()).status is Status.CANCELLED
+
+
+async def test_dead_letters_come_back_with_their_dependants(app: Scheduler) -> None:
+    async with app:
+        _, ship, mail, _ = await shipped_without_payment(app)
+        with pytest.raises(TaskNotFound):
+            await app.dlq.retry(ship.id)
+        assert await app.dlq.retry_all(cascade=True) == 1
+        assert await mail.result(10) == "mail"
+
+
+async def test_all_dead_letters_come_back_though_one_depends_on_another(app: Scheduler) -> None:
+    gate, fails = Gate(), set[str]()
+
+    @app.task(max_retry=0)
+    async def step(name: str) -> str:
+        if name == "second" and fails:
+            await gate.pass_through()
+        if name in fails:
+            raise ValueError("no")
+        return name
+
+    async with app:
+        first = await app.submit("step", "first")
+        second = await app.submit("step", "second", depends_on=[first])
+        await drain(app)
+        fails |= {"first", "second"}
+        await app.retry(second.id)
+        await wait_for(app, second.id, "running")
+        await app.retry(first.id)
+        await wait_for(app, first.id, "dead")
+        gate.open()
+        await drain(app)
+        assert [task.id for task in await app.dlq.list()] == [second.id, first.id]
+        fails.clear()
+        assert await app.dlq.retry_all() == 2
+        assert await second.result(10) == "second"
 
 
 async def test_dependencies_that_have_ended_already(app: Scheduler, order: list[str]) -> None:

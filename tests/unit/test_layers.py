@@ -19,7 +19,7 @@ PURE = {
 }  # fmt: skip
 WORKING = {
     "worker", "heart", "leader", "duties", "node", "client", "admin", "submission", "handlers", "handle", "task",
-    "outcomes", "views", "jobs", "run", "notes", "exchange", "deadlines",
+    "outcomes", "views", "dependants", "jobs", "run", "notes", "exchange", "deadlines",
     "lock", "periodic", "logs", "host", "executors",
 }  # fmt: skip
 TOP = {"scheduler", "sync", "testing", "cli", ""}

@@ -76,7 +76,8 @@ def test_every_public_error_is_exported() -> None:
     [
         ("PayloadError", "TickworkError"), ("ConfigError", "TickworkError"), ("DuplicateTask", "TickworkError"),
         ("TaskExists", "TickworkError"), ("TaskNotFound", "TickworkError"), ("HandlerNotFound", "TickworkError"),
-        ("NotCancellable", "TickworkError"), ("RateLimited", "TickworkError"), ("LeaseLost", "TickworkError"),
+        ("NotCancellable", "TickworkError"), ("NotRetryable", "TickworkError"),
+        ("RateLimited", "TickworkError"), ("LeaseLost", "TickworkError"),
         ("StoreError", "TickworkError"), ("StoreUnavailable", "StoreError"), ("StoreFull", "StoreUnavailable"),
         ("ResultError", "TickworkError"),
         ("TaskFailed", "ResultError"), ("TaskCancelled", "ResultError"), ("ResultTimeout", "ResultError"),

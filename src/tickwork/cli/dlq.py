@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tickwork.cli import output
-from tickwork.cli.options import cursor_option, global_options, limit_option
+from tickwork.cli.options import cascade_option, cursor_option, global_options, limit_option
 from tickwork.cli.output import Column
 from tickwork.cli.session import ask
-from tickwork.cli.tasks import first_line, task_command
-from tickwork.errors import TickworkError
+from tickwork.cli.tasks import first_line, task_command, wants_cascade
+from tickwork.errors import NotRetryable, TaskNotFound
 from tickwork.model import Status, TaskInfo, to_millis
 
 if TYPE_CHECKING:
@@ -86,11 +86,14 @@ def show_command(ctx: click.Context, task_id: str) -> None:
 
 @dlq_command.command("retry")
 @click.argument("task_id", metavar="ID")
+@cascade_option
 @global_options
-def retry_command(task_id: str) -> None:
+def retry_command(task_id: str, cascade: bool | None) -> None:
     """Run a dead letter again, with fresh counters."""
-    ask(lambda client: client.dlq.retry(task_id))
-    output.done(f"{task_id}  sent to run", id=task_id, done="sent to run")
+    with_followers = wants_cascade([task_id], cascade)
+    followers = ask(lambda client: client.dlq.retry(task_id, cascade=with_followers))
+    count = f", {output.many(len(followers), 'dependant')} brought back" if followers else ""
+    output.done(f"{task_id}  sent to run{count}", id=task_id, done="sent to run", brought_back=followers)
 
 
 @dlq_command.command("remove")
@@ -105,10 +108,17 @@ def remove_command(task_id: str) -> None:
 @dlq_command.command("retry-all")
 @_type_option
 @_yes_option
+@cascade_option
 @global_options
-def retry_all_command(type_: str | None, yes: bool) -> None:
+def retry_all_command(type_: str | None, yes: bool, cascade: bool | None) -> None:
     """Run all dead letters again."""
-    _do_to_all(type_, yes, "run again", "sent to run", lambda client: client.dlq.retry)
+    _do_to_all(
+        type_,
+        yes,
+        "run again",
+        "sent to run",
+        lambda client: lambda task_id: client.dlq.retry(task_id, cascade=bool(cascade)),
+    )
 
 
 @dlq_command.command("clear")
@@ -125,7 +135,7 @@ def _do_to_all(
     yes: bool,
     verb: str,
     word: str,
-    action_of: Callable[[Client], Callable[[str], Awaitable[None]]],
+    action_of: Callable[[Client], Callable[[str], Awaitable[Any]]],
 ) -> None:
     """Find them first, so that what dies meanwhile, perhaps of being run again, is left alone."""
     ids = ask(lambda client: _all_ids(client, type_))
@@ -147,11 +157,11 @@ def _do_to_all(
     output.done(f"{output.many(count, 'dead letter')}{kind} {word}", count=count, done=word)
 
 
-def _succeeded(answer: BaseException | None) -> bool:
-    """Somebody else may have been faster; anything else is an error."""
-    if answer is not None and not (isinstance(answer, TickworkError) and isinstance(answer, LookupError)):
+def _succeeded(answer: object) -> bool:
+    """Somebody else may have been faster, or a task depends on one that cannot run again; anything else is an error."""
+    if isinstance(answer, BaseException) and not isinstance(answer, TaskNotFound | NotRetryable):
         raise answer
-    return answer is None
+    return not isinstance(answer, BaseException)
 
 
 async def _all_ids(client: Client, type_: str | None) -> list[str]:
@@ -161,4 +171,4 @@ async def _all_ids(client: Client, type_: str | None) -> list[str]:
         page = await client.list_tasks(Status.DEAD, type=type_, limit=1000, cursor=cursor)
         ids += [task.id for task in page]
         if (cursor := page.cursor) is None:
-            return ids
+            return ids[::-1]  # the oldest first: a task on which another depends died before that one

@@ -122,6 +122,11 @@ limit_option = click.option(
 cursor_option = click.option("--cursor", metavar="CURSOR", help="Go on where an earlier page ended.")
 
 
+cascade_option = click.option(
+    "--cascade/--no-cascade", default=None, help="Also bring back the tasks that were cancelled with it."
+)
+
+
 def task_options(function: F) -> F:
     """What may be said of one task, and of every task of a schedule."""
     for option in reversed(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tickwork.cli import output
-from tickwork.cli.options import cursor_option, global_options, limit_option, tag_option
+from tickwork.cli.options import cascade_option, cursor_option, global_options, limit_option, tag_option
 from tickwork.cli.output import Column
 from tickwork.cli.session import ask
+from tickwork.dependants import cancelled_with
 from tickwork.errors import StoreError, TickworkError
 from tickwork.events import Event, Fact
 from tickwork.model import DELAYED, Status, TaskInfo, to_datetime, to_millis
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from tickwork.model import Page
 
 STORY_MAX = 1000
+SHOWN_MAX = 10  # names of dependants in a list for people
 COLUMNS = (
     Column("ID"),
     Column("TYPE", least=10),
@@ -113,18 +116,21 @@ def first_line(text: str | None) -> str:
 def task_command(task_id: str) -> None:
     """Show everything known about a task, and why it is not running."""
 
-    async def look(client: Client) -> tuple[TaskInfo, str, list[Event]]:
+    async def look(client: Client) -> tuple[TaskInfo, str, list[Event], list[TaskInfo]]:
         info = await client.get_task(task_id)
-        return info, await client.explain(task_id), await client.events.read(0, STORY_MAX, task_id=task_id)
+        story = await client.events.read(0, STORY_MAX, task_id=task_id)
+        return info, await client.explain(task_id), story, await client.dependants(task_id)
 
-    info, explanation, story = ask(look)
+    info, explanation, story, dependants = ask(look)
     if output.as_json():
         import msgspec
 
         events = [event_document(event) for event in story]
-        output.show_json({**msgspec.structs.asdict(info), "explanation": explanation, "events": events})
+        waiting = [{"id": each.id, "status": each.status} for each in dependants]
+        document = {**msgspec.structs.asdict(info), "explanation": explanation, "dependants": waiting, "events": events}
+        output.show_json(document)
         return
-    _show_facts(info, explanation)
+    _show_facts(info, explanation, dependants)
     if story:
         output.show_heading("What happened")
         _tell_story(story)
@@ -138,7 +144,7 @@ def task_command(task_id: str) -> None:
             click.echo(f"  {line}")
 
 
-def _show_facts(info: TaskInfo, explanation: str) -> None:
+def _show_facts(info: TaskInfo, explanation: str, dependants: list[TaskInfo]) -> None:
     result = info.result
     progress = None if info.progress is None else f"{info.progress:.0%} {info.progress_note}".rstrip()
     output.show_facts(
@@ -161,6 +167,7 @@ def _show_facts(info: TaskInfo, explanation: str) -> None:
             ("worker", info.worker_id),
             ("schedule", info.schedule_id),
             ("depends on", ", ".join(info.depends_on)),
+            ("dependants", _some(f"{each.id} ({each.status})" for each in dependants)),
             ("key", info.key),
             ("tags", ", ".join(f"{name}={text}" for name, text in info.tags.items())),
             ("context", output.json_text(info.context, one_line=True) if info.context else None),
@@ -168,6 +175,13 @@ def _show_facts(info: TaskInfo, explanation: str) -> None:
         ],
         {"status": output.status_color(info.status), "": "cyan"},
     )
+
+
+def _some(items: Iterable[str]) -> str:
+    """The first few of a list that may be long."""
+    texts = list(items)
+    more = f" and {len(texts) - SHOWN_MAX} more" if len(texts) > SHOWN_MAX else ""
+    return ", ".join(texts[:SHOWN_MAX]) + more
 
 
 def _tell_story(story: list[Event]) -> None:
@@ -203,10 +217,39 @@ def cancel_command(task_ids: tuple[str, ...], force: bool) -> None:
 
 @click.command("retry")
 @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
+@cascade_option
 @global_options
-def retry_command(task_ids: tuple[str, ...]) -> None:
-    """Run ended tasks again, or delayed ones now."""
-    _each(task_ids, lambda client, task_id: client.retry(task_id), "sent to run")
+def retry_command(task_ids: tuple[str, ...], cascade: bool | None) -> None:
+    """Run ended tasks again, or delayed ones now.
+
+    One that depends on others waits again for those that have not ended.
+    """
+    with_followers = wants_cascade(task_ids, cascade)
+    _each(task_ids, lambda client, task_id: client.retry(task_id, cascade=with_followers), "sent to run")
+
+
+def wants_cascade(task_ids: Sequence[str], said: bool | None) -> bool:
+    """Whether the tasks that were cancelled with these are to come back too; asked where somebody can answer."""
+    if said is not None:
+        return said
+
+    async def count(client: Client) -> int:
+        store, found = await client.open_store(), set[str]()
+        for task_id in task_ids:
+            record = await store.get(task_id)
+            found |= {follower.id for follower in await cancelled_with(store, record)} if record is not None else set()
+        return len(found)
+
+    followers = ask(count)
+    if not followers:
+        return False
+    if output.as_json() or not sys.stdin.isatty():
+        left = (
+            f"Not brought back: {output.many(followers, 'dependant')} cancelled before. Use --cascade to do that too."
+        )
+        click.echo(left, err=True)
+        return False
+    return click.confirm(f"Also bring back {output.many(followers, 'dependant')} cancelled before?", err=True)
 
 
 @click.command("delete")
@@ -217,15 +260,16 @@ def delete_command(task_ids: tuple[str, ...]) -> None:
     _each(task_ids, lambda client, task_id: client.delete(task_id), "deleted")
 
 
-def _each(task_ids: tuple[str, ...], act: Callable[[Client, str], Awaitable[None]], word: str) -> None:
+def _each(task_ids: tuple[str, ...], act: Callable[[Client, str], Awaitable[Any]], word: str) -> None:
     """Do it to every task named; what one refuses does not hold up the others."""
 
     async def go(client: Client) -> list[dict[str, Any]]:
         answers: list[dict[str, Any]] = []
         for task_id in task_ids:
             try:
-                await act(client, task_id)
+                followers = await act(client, task_id) or ()
                 answers.append({"id": task_id, "done": word, "error": None})
+                answers += [{"id": each, "done": "brought back", "error": None} for each in followers]
             except StoreError:
                 raise
             except TickworkError as error:
@@ -239,6 +283,6 @@ def _each(task_ids: tuple[str, ...], act: Callable[[Client, str], Awaitable[None
         if answer["error"]:
             click.echo(click.style("error: ", fg="red", bold=True) + output.clean(answer["error"]), err=True)
         elif not output.as_json():
-            click.echo(f"{output.clean(answer['id'])}  {word}")
+            click.echo(f"{output.clean(answer['id'])}  {answer['done']}")
     if any(answer["error"] for answer in answers):
         click.get_current_context().exit(1)

@@ -194,6 +194,9 @@ class Store(Protocol):
     async def unsettle(self, ids: list[str]) -> None:
         """They have been told."""
 
+    async def dependants(self, task_id: str, limit: int) -> list[str]:
+        """The tasks that wait for this one now, sorted."""
+
     # --- operators
     async def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
         """The status found: a waiting task is cancelled, a running one flagged when `force`, else left. None: no such
@@ -203,7 +206,10 @@ class Store(Protocol):
         """Make a delayed task ready; answers the status found."""
 
     async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
-        """From any end (or `only` this one) back to ready, counters reset; answers the status found."""
+        """From any end (or `only` this one) back to ready, counters reset; answers the status found.
+        A task that depends on others is blocked again until those that have not ended have; one that depends on a task
+        that ended badly, or that is gone before it ever ran, is left as it is. A dependant that never ran keeps its
+        time."""
 
     async def delete(self, task_id: str, only: Status | None = None) -> Status | None:
         """Remove an ended task (`only` if this is its status); answers the status found."""

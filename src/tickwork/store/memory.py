@@ -18,7 +18,7 @@ from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Se
 from tickwork.store.hints import WORK
 from tickwork.store.memory_members import atomic
 from tickwork.store.memory_operators import Operators
-from tickwork.store.rules import PARK_MAX, Budget, detail_of, grant, last_chance, met, runs
+from tickwork.store.rules import PARK_MAX, Budget, detail_of, grant, last_chance, runs
 from tickwork.store.shelves import Lane
 
 
@@ -59,7 +59,7 @@ class MemoryStore(Operators):
             record = self._tasks.get(upstream)
             if record is None:
                 return Receipt(spec.id, "orphan", upstream)
-            if not met(record, spec):
+            if not transitions.met(record, spec):
                 waiting.append(upstream)
         self._create(spec, now, waiting)
         return Receipt(spec.id, "created")
@@ -263,6 +263,10 @@ class MemoryStore(Operators):
             Settled(task_id, status, self._waiting_for(task_id), schedule_id)
             for task_id, (status, schedule_id) in islice(self._outbox.items(), limit)
         ]
+
+    @atomic
+    def dependants(self, task_id: str, limit: int) -> list[str]:
+        return list(self._waiting_for(task_id)[:limit])
 
     @atomic
     def unsettle(self, ids: list[str]) -> None:

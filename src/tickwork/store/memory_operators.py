@@ -54,10 +54,16 @@ class Operators(Homes):
         if record is None:
             return None
         found = record.status
-        if found.ended and only in (None, found):
+        if not found.ended or only not in (None, found):
+            return found
+        waiting, never = transitions.waits_again(record, self._tasks.get)
+        if not never:
             self._leave(record)
             self._outbox.pop(task_id, None)
-            self._settle(record, self.now(), transitions.retry(record))
+            for upstream in waiting:
+                self._dependants.setdefault(upstream, []).append(task_id)
+            now = self.now()
+            self._settle(record, now, transitions.retry(record, waiting, now))
             self.hints.notify(WORK)
         return found
 

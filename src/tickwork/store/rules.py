@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tickwork.errors import StoreError
 from tickwork.events import Fact
-from tickwork.model import DELAYED, ENDS, Leader, Policy, Record, Schedule, Spec, Status, Worker
+from tickwork.model import DELAYED, ENDS, Leader, Policy, Record, Schedule, Status, Worker
 from tickwork.store.base import Advance, Grant, Query
 
 PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
@@ -51,10 +51,6 @@ def grant(record: Record) -> Grant:
 
 def detail_of(record: Record, fact: Fact) -> str:
     return record.last_error or "" if fact in (Fact.TASK_RETRYING, Fact.TASK_DIED, Fact.TASK_FAILED) else ""
-
-
-def met(upstream: Record, spec: Spec) -> bool:
-    return upstream.status is Status.SUCCESS or (spec.run_after == "end" and upstream.status.ended)
 
 
 def matches(record: Record, query: Query) -> bool:

@@ -159,6 +159,11 @@ class Queries(Core):
         workers = await self.ask(self.layout.root, "ZCARD", f"{self.layout.root}workers:online")
         return Stats(statuses, ready, parked, workers, dropped)
 
+    async def dependants(self, task_id: str, limit: int) -> list[str]:
+        part = self._part(task_id)
+        found = await self.ask(part, "ZRANGE", f"{part}dependants:{task_id}", 0, limit - 1)
+        return sorted(dependant.decode() for dependant in found)
+
     async def paused(self) -> list[Pause]:
         part = self.layout.parts[0]
         reply = await self.ask(part, "HGETALL", f"{part}pauses")

@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import partition_of
-from tickwork.model import Durability, Outcome, Spec, Status
+from tickwork.model import Durability, Outcome, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Verdict
 from tickwork.store.redis.link import LinkLost, pack
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.records import unpack
 from tickwork.store.redis.tasks import Tasks, claimed_of, receipt_of, submit_args, wish_args
+from tickwork.transitions import waits_again
 
 STAY = 8  # batches in one partition, while it has work
 
@@ -213,8 +214,27 @@ class Spread(Tasks, Queries):
         return found
 
     async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
-        found = await super().retry(task_id, only)
+        record = await self.get(task_id)  # scripts do not see on what it depends
+        if record is None:
+            return None
+        if self.alone or not record.spec.depends_on:
+            found = await self._retry(task_id, only, dict.fromkeys(record.spec.depends_on))
+        else:
+            found = await self._retry_dependent(record, only)
         await self._wake_for(task_id)
+        return found
+
+    async def _retry_dependent(self, record: Record, only: Status | None) -> Status | None:
+        """Noted with each upstream, retried, and noted again, as in a submit."""
+        upstreams = {each: await self.get(each) for each in record.spec.depends_on}
+        waiting, never = waits_again(record, upstreams.get)
+        if never or not record.status.ended:
+            return record.status
+        await self._await(record.spec, waiting)
+        found = await self._retry(record.id, only, waiting, looked=True)
+        for upstream, answer in (await self._await(record.spec, waiting)).items():
+            if answer != b"w":
+                await self.resolve(record.id, upstream, answer == b"s")
         return found
 
     async def _wake_for(self, task_id: str) -> None:

@@ -159,8 +159,11 @@ class Tasks(Core):
     async def run_now(self, task_id: str) -> Status | None:
         return status_of(await self.run("run_now", self._part(task_id), task_id))
 
-    async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
-        return status_of(await self.run("retry", self._part(task_id), task_id, CODES[only] if only else ""))
+    async def _retry(
+        self, task_id: str, only: Status | None, upstreams: Iterable[str], looked: bool = False
+    ) -> Status | None:
+        only_from = CODES[only] if only else ""
+        return status_of(await self.run("retry", self._part(task_id), task_id, only_from, int(looked), *upstreams))
 
     async def delete(self, task_id: str, only: Status | None = None) -> Status | None:
         return status_of(await self.run("delete", self._part(task_id), task_id, CODES[only] if only else ""))

@@ -138,6 +138,9 @@ class SqliteStore:
     async def settled(self, limit: int) -> list[Settled]:
         return await self._write.call(lambda: self._tasks.settled(limit))
 
+    async def dependants(self, task_id: str, limit: int) -> list[str]:
+        return await self._read.call(lambda: queries.dependants(self._reader, task_id, limit))
+
     async def unsettle(self, ids: list[str]) -> None:
         return await self._write.call(lambda: self._tasks.unsettle(ids))
 

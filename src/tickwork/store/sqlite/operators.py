@@ -41,10 +41,16 @@ class Operators(Homes):
         if record is None:
             return None
         found = record.status
-        if found.ended and only in (None, found):
+        if not found.ended or only not in (None, found):
+            return found
+        waiting, never = transitions.waits_again(record, self.rows.get)
+        if not never:
             self.tx.state.ends -= 1
             self.tx.run("DELETE FROM @outbox WHERE id = ?", (task_id,))
-            self._settle(record, self.now(), transitions.retry(record))
+            if waiting:
+                self.tx.add_waits(task_id, waiting)
+            now = self.now()
+            self._settle(record, now, transitions.retry(record, waiting, now))
             self.tx.notify(WORK)
         return found
 

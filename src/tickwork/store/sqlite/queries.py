@@ -48,6 +48,11 @@ def page(rows: Rows, query: Query) -> tuple[list[Record], str | None]:
     return found, keys[-1] if len(looked) == limit else None
 
 
+def dependants(connection: Connection, task_id: str, limit: int) -> list[str]:
+    statement = "SELECT dependant FROM @waits WHERE upstream = ? ORDER BY dependant LIMIT ?"
+    return [dependant for (dependant,) in connection.all(statement, (task_id, limit))]
+
+
 def stats(connection: Connection) -> Stats:
     statuses = dict.fromkeys(Status, 0)
     for condition in (IN_DELAYED, "status = 'running'", "status = 'blocked'", IN_ENDS):

@@ -9,7 +9,7 @@ from tickwork.events import Fact
 from tickwork.model import ENDS, Band, Lease, Outcome, Place, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.hints import WORK
-from tickwork.store.rules import PARK_MAX, Budget, detail_of, grant, last_chance, met
+from tickwork.store.rules import PARK_MAX, Budget, detail_of, grant, last_chance
 from tickwork.store.sqlite.members import lose_workers
 from tickwork.store.sqlite.operators import Operators
 from tickwork.store.sqlite.schema import IN_DELAYED
@@ -44,7 +44,7 @@ class Tasks(Operators):
             record = self.rows.get(upstream)
             if record is None:
                 return Receipt(spec.id, "orphan", upstream)
-            if not met(record, spec):
+            if not transitions.met(record, spec):
                 waiting.append(upstream)
                 if record.status in ENDS:  # it ended badly: the outbox tells, as it would have then
                     ended.append(record)

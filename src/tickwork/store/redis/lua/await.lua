@@ -8,12 +8,5 @@ end
 if task.status == SUCCESS or (ARGV[5] == '1' and ENDS[task.status]) then
   return reply('s')
 end
-await(task.id, ARGV[4], now)
-if task.tell == 0 then
-  task.tell = 1
-  save(task)
-end
-if ENDS[task.status] then
-  to_outbox(task, label_of(task.head).schedule)
-end
+await_end(task, ARGV[4], now)
 return reply('w')

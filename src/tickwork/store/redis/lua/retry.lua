@@ -1,26 +1,56 @@
 -- flags: allow-oom
--- parts: lanes records homes
--- Once more, by hand: any end -> ready (front), counters reset; the fence only grows. Arguments: id, the only status
--- from which ('' for any end). Reply: the status found, or nothing.
+-- parts: lanes records homes waiting
+-- Once more, by hand: any end -> ready (front), blocked or pending, counters reset; the fence only grows. Arguments: id,
+-- the only status from which ('' for any end), 1 if the caller has looked at its dependencies (in several partitions) and
+-- names only those that it has to wait for, then the ids on which it depends. Reply: the status found, or nothing. One
+-- that depends on a task that ended badly, or that is gone before it ever ran, is left as it is.
+local LOOKED, DEPENDS = ARGV[5] == '1', ARGV[5] == '1' or #ARGV > 5
 local task = load(ARGV[3])
 if not task then
   return reply(false)
 end
 local found = task.status
-if ENDS[found] and (ARGV[4] == '' or ARGV[4] == found) then
-  leave(task)
-  call('ZREM', KEY .. 'outbox', task.id)
-  call('HDEL', KEY .. 'outbox:status', task.id)
-  task.attempt, task.losses, task.fence, task.nonce, task.cancel = 0, 0, task.fence + 1, '', 0
-  task.started_at, task.finished_at = 0, 0
-  local extras = extras_of(task)
-  extras[CODE], extras[MESSAGE], extras[RESULT], extras[DURATION] = 0, '', '', -1
-  extras[PROGRESS], extras[NOTE] = -1, ''
-  task.extras = cmsgpack.pack(extras)
-  task.status, task.place = READY, FRONT
-  enter(task)
-  -- Written anew, since a state that shrinks in place would keep the room of an old result.
-  call('SET', task.key, call('GETRANGE', task.key, 0, task.offset - 1) .. packed(task))
-  tell_task('task.retried', task, '')
+if not ENDS[found] or (ARGV[4] ~= '' and ARGV[4] ~= found) then
+  return reply(found)
 end
+
+local after_end, waiting = label_of(task.head).after_end, {}
+for i = 6, #ARGV do
+  local upstream = not LOOKED and load(ARGV[i])
+  if LOOKED then
+    waiting[#waiting + 1] = ARGV[i]
+  elseif not upstream then
+    if task.started_at == 0 and not after_end then
+      return reply(found)
+    end
+  elseif upstream.status ~= SUCCESS and not (after_end and ENDS[upstream.status]) then
+    if ENDS[upstream.status] then
+      return reply(found)
+    end
+    waiting[#waiting + 1] = upstream
+  end
+end
+
+leave(task)
+call('ZREM', KEY .. 'outbox', task.id)
+call('HDEL', KEY .. 'outbox:status', task.id)
+local names = {}
+for i, upstream in ipairs(waiting) do
+  names[i] = LOOKED and upstream or upstream.id
+  if not LOOKED then
+    await_end(upstream, task.id)
+  end
+end
+local before_its_time = DEPENDS and task.started_at == 0 and task.due_at > now
+task.attempt, task.losses, task.fence, task.nonce, task.cancel = 0, 0, task.fence + 1, '', 0
+task.started_at, task.finished_at = 0, 0
+local extras = extras_of(task)
+extras[CODE], extras[MESSAGE], extras[RESULT], extras[DURATION] = 0, '', '', -1
+extras[PROGRESS], extras[NOTE], extras[WAITING] = -1, '', names
+task.extras = cmsgpack.pack(extras)
+task.status, task.place = #names > 0 and BLOCKED or before_its_time and PENDING or READY, FRONT
+enter(task)
+-- Written anew, since a state that shrinks in place would keep the room of an old result.
+call('SET', task.key, call('GETRANGE', task.key, 0, task.offset - 1) .. packed(task))
+tell_task('task.retried', task, '')
 return reply(found)

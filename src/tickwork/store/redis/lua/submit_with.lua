@@ -57,17 +57,6 @@ local function create_with(task, options)
     task.extras = cmsgpack.pack(extras)
   end
 
-  local function note_with(upstream)
-    await(upstream.id, task.id)
-    if upstream.tell == 0 then
-      upstream.tell = 1
-      save(upstream)
-    end
-    if ENDS[upstream.status] then -- it ended badly: the outbox tells, as it would have then
-      to_outbox(upstream, label_of(upstream.head).schedule)
-    end
-  end
-
   local other = holder()
   if other then
     return 'd' .. other
@@ -81,7 +70,7 @@ local function create_with(task, options)
     names = {}
     for i, upstream in ipairs(waiting) do
       names[i] = upstream.id
-      note_with(upstream)
+      await_end(upstream, task.id)
     end
   end
   if #names > 0 then

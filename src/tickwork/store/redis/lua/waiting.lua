@@ -10,6 +10,18 @@ local function await(upstream, task_id, since)
   call('SADD', KEY .. 'awaited', upstream)
 end
 
+-- The same for a task that was loaded: it is told to put its end into the outbox.
+local function await_end(upstream, task_id, since)
+  await(upstream.id, task_id, since)
+  if upstream.tell == 0 then
+    upstream.tell = 1
+    save(upstream)
+  end
+  if ENDS[upstream.status] then -- it ended badly: the outbox tells, as it would have then
+    to_outbox(upstream, label_of(upstream.head).schedule)
+  end
+end
+
 local function unawait(upstream, task_id)
   call('ZREM', KEY .. 'dependants:' .. upstream, task_id)
   if call('EXISTS', KEY .. 'dependants:' .. upstream) == 0 then
