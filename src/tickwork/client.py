@@ -9,6 +9,7 @@ from typing import Any
 
 from tickwork import views
 from tickwork.admin import DeadLetters, Events, Queues, ScheduleInfo, Schedules
+from tickwork.codec import JSON
 from tickwork.config import Config
 from tickwork.dependants import cancelled_with, waiting_for
 from tickwork.errors import (
@@ -18,6 +19,8 @@ from tickwork.errors import (
     LeaseLost,
     NotCancellable,
     NotRetryable,
+    PayloadError,
+    ResultError,
     ResultTimeout,
     StoreError,
     TaskCancelled,
@@ -27,7 +30,7 @@ from tickwork.errors import (
     TickworkError,
 )
 from tickwork.handle import Handle, ScheduleHandle
-from tickwork.handlers import MISSING, Entry, Registry
+from tickwork.handlers import ANYTHING, MISSING, Entry, Registry
 from tickwork.ids import new_id
 from tickwork.model import (
     Aborted,
@@ -213,16 +216,23 @@ class Client:
     def _value(self, record: Record) -> Any:
         info = views.task_info(record, self.registry)
         if record.status is Status.SUCCESS:
-            entry = self.registry.find(record.spec.type)
-            if entry is not None and record.result is not None:
-                return entry.decode_result(record.result)
-            return None if info.result is None else info.result.data
+            return self._result_of(record, info)
         if record.status is Status.CANCELLED:
             raise TaskCancelled(
                 f"task {record.id} was cancelled" + (f": {record.message}" if record.message else ""), info
             )
         first_line = (record.last_error or "unknown error").partition("\n")[0]
         raise TaskFailed(f"task {record.id} failed for good ({record.status}): {first_line}", info)
+
+    def _result_of(self, record: Record, info: TaskInfo) -> Any:
+        if record.result is None:
+            return None
+        entry = self.registry.find(record.spec.type)
+        try:
+            return ANYTHING.decode(JSON, record.result) if entry is None else entry.decode_result(record.result)
+        except PayloadError as error:
+            text = f"task {record.id} has ended, but its stored result cannot be read: {error}"
+            raise ResultError(text, info) from None
 
     # --- steering
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from tickwork.depth import DEPTH_MAX, TOO_DEEP, is_deep_json, is_deep_msgpack
 from tickwork.errors import ConfigError, PayloadError
 
 
@@ -48,7 +49,7 @@ def _decode_hook(kind: type, value: Any) -> Any:
 
 
 class JSONSerializer:
-    """The default. Refuses NaN and infinities, which JSON cannot carry."""
+    """The default. Refuses NaN and infinities, which JSON cannot carry, and what is nested too deep."""
 
     name = "json"
 
@@ -58,6 +59,8 @@ class JSONSerializer:
 
     def encode(self, value: Any) -> bytes:
         data = self._encode(value)
+        if is_deep_json(data):
+            raise PayloadError(TOO_DEEP)
         if b"null" in data:  # msgspec writes NaN as null; only then is a closer look needed
             for path, number in _floats(value):
                 if not math.isfinite(number):
@@ -65,6 +68,8 @@ class JSONSerializer:
         return data
 
     def decode(self, data: bytes, type: Any = Any) -> Any:
+        if is_deep_json(data):
+            raise PayloadError(TOO_DEEP)
         decode = self._decoders.get(type)
         if decode is None:
             decode = self._decoders[type] = msgspec.json.Decoder(type, dec_hook=_decode_hook).decode
@@ -81,9 +86,14 @@ class MsgPackSerializer:
         self._decoders: dict[Any, Callable[[bytes], Any]] = {}
 
     def encode(self, value: Any) -> bytes:
-        return self._encode(value)
+        data = self._encode(value)
+        if is_deep_msgpack(data):
+            raise PayloadError(TOO_DEEP)
+        return data
 
     def decode(self, data: bytes, type: Any = Any) -> Any:
+        if is_deep_msgpack(data):
+            raise PayloadError(TOO_DEEP)
         decode = self._decoders.get(type)
         if decode is None:
             decode = self._decoders[type] = msgspec.msgpack.Decoder(type, dec_hook=_decode_hook).decode
@@ -120,7 +130,7 @@ BUILTIN: dict[str, Serializer] = {s.name: s for s in (JSON, MsgPackSerializer(),
 def _floats(value: Any, path: str = "$", depth: int = 0) -> Iterator[tuple[str, float]]:
     if isinstance(value, float):
         yield path, value
-    elif depth > 64 or isinstance(value, str | bytes | int | None):
+    elif depth > DEPTH_MAX or isinstance(value, str | bytes | int | None):
         return
     elif isinstance(value, dict):
         for key, item in value.items():
@@ -173,11 +183,19 @@ class PayloadType:
 
 def encode(serializer: Serializer, value: Any) -> bytes:
     try:
-        return serializer.encode(value)
+        data = serializer.encode(value)
     except PayloadError:
         raise
+    except RecursionError:
+        raise PayloadError(TOO_DEEP) from None
     except Exception as error:  # a serializer of the user's own may raise anything
         raise PayloadError(f"the {serializer.name} serializer cannot encode this value: {error}") from None
+    if type(data) is not bytes:
+        raise PayloadError(
+            f"encode() of the {serializer.name} serializer returned {type(data).__name__}; return bytes, of a text "
+            "those of its .encode()"
+        )
+    return data
 
 
 def _is_protobuf(declared: Any) -> bool:

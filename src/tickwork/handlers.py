@@ -23,6 +23,7 @@ from tickwork.options import of_handler
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 RunIn = Literal["loop", "thread", "process"]
+ANYTHING = PayloadType(Any, "")
 MISSING: Any = object()  # no payload was given, which is not the same as None
 
 
@@ -145,13 +146,14 @@ class Entry:
         return lambda: function(**kwargs)
 
     def decode_result(self, data: bytes) -> Any:
-        """As the declared return type where the value fits it, else plain: the task has succeeded all the same."""
+        """As the declared return type where the value fits it, else plain: the task has succeeded all the same. Raises
+        `PayloadError` for what is no JSON at all."""
         if self._result is not None:
             try:
                 return self._result.decode(JSON, data)
             except PayloadError:
                 pass
-        return JSON.decode(data)
+        return ANYTHING.decode(JSON, data)
 
 
 def _annotated(function: Any) -> Any:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from tickwork.codec import JSON
 from tickwork.context import copied
+from tickwork.errors import PayloadError
 from tickwork.handlers import Registry
 from tickwork.model import (
     Band,
@@ -65,8 +68,17 @@ def _payload(record: Record, registry: Registry) -> Any:
 def _result(record: Record) -> TaskResult | None:
     if not record.status.ended:
         return None
-    data = None if record.result is None else JSON.decode(record.result)
-    return TaskResult(record.code, record.message, data)
+    return TaskResult(record.code, record.message, _plain(record.result))
+
+
+def _plain(result: bytes | None) -> Any:
+    """As `_payload`: what cannot be read is shown as it is."""
+    if result is None:
+        return None
+    try:
+        return JSON.decode(result)
+    except (PayloadError, msgspec.DecodeError, ValueError):
+        return result
 
 
 def queue_stats(stats: Stats) -> QueueStats:

@@ -27,12 +27,14 @@ from tickwork import (
     MsgPackSerializer,
     PayloadError,
     ProtobufSerializer,
+    ResultError,
     Scheduler,
     Status,
     TaskContext,
     TaskFailed,
 )
-from tickwork.model import Spec
+from tickwork.model import Spec, Succeeded
+from tickwork.store.base import Claim
 from tickwork.testing import ManualClock, drain, wait_for
 
 
@@ -676,6 +678,62 @@ def test_a_serializer_must_be_one(tmp_path: Path) -> None:
         app.registry.set_serializer(Impostor())
 
 
+@pytest.mark.parametrize("returned", ['{"x": 1}', bytearray(b"1"), None])
+async def test_a_serializer_that_returns_no_bytes(app: Scheduler, returned: Any) -> None:
+    class Forgetful(Reversed):
+        name = "forgetful"
+
+        def encode(self, value: Any) -> bytes:
+            return returned  # type: ignore[no-any-return]
+
+    @app.task
+    async def odd(payload: Any) -> None: ...
+
+    kind = type(returned).__name__
+    with pytest.raises(PayloadError, match=rf"encode\(\) of the forgetful serializer returned {kind}; return bytes"):
+        await app.submit("odd", 1, serializer=Forgetful())
+    assert (await app.list_tasks()).items == []
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("serializer", ["json", "msgpack"])
+async def test_values_may_be_64_levels_deep_and_no_more(app: Scheduler, serializer: str) -> None:
+    @app.task(max_retry=0)
+    async def echo(payload: Any, ctx: TaskContext) -> Any:
+        return payload
+
+    async with app:
+        allowed = await app.submit("echo", nested(64), serializer=serializer, context={"deep": nested(63)})
+        assert await allowed.result(10) == nested(64)
+        assert (await allowed.info()).context == {"deep": nested(63)}
+        for depth in (65, 900, 5000):
+            with pytest.raises(PayloadError, match="it is nested more than 64 levels deep"):
+                await app.submit("echo", nested(depth), serializer=serializer)
+            with pytest.raises(ConfigError, match="it is nested more than 64 levels deep"):
+                await app.submit("echo", 1, context={"deep": nested(depth - 1)})
+    assert len((await app.list_tasks()).items) == 1
+
+
+@pytest.mark.parametrize(("serializer", "payload"), [("json", b"[" * 3000), ("msgpack", b"\x91" * 3000 + b"\x01")])
+async def test_a_payload_that_another_client_nested_too_deep(app: Scheduler, serializer: str, payload: bytes) -> None:
+    @app.task(max_retry=0)
+    async def echo(payload: Any) -> Any: ...
+
+    store = await store_of(app)
+    async with app:
+        await store.submit([Spec(id="deep", type="echo", nonce="n", payload=payload, serializer=serializer)])
+        info = await wait_for(app, "deep", "dead")
+        assert info.last_error == "the payload does not fit the handler: it is nested more than 64 levels deep"
+        assert info.payload == payload
+        assert app.exhausted is False
+
+
 async def proto_struct(payload: ProtoStruct) -> Any:
     assert isinstance(payload, ProtoStruct)
     return payload["name"]
@@ -735,7 +793,11 @@ async def test_return_values_come_back_typed(app: Scheduler) -> None:
         assert (ended.result.code, ended.result.message, ended.result.data) == (0, "", None)
 
 
-@pytest.mark.parametrize("value", [object(), float("nan"), [float("inf")], {"a": {1, object}}, "\ud800"])
+@pytest.mark.parametrize(
+    "value",
+    [object(), float("nan"), [float("inf")], {"a": {1, object}}, "\ud800", nested(65), nested(990)],
+    ids=["object", "nan", "inf", "set", "surrogate", "deep", "very deep"],
+)
 async def test_a_return_value_that_cannot_be_kept(app: Scheduler, value: Any) -> None:
     ran: list[int] = []
 
@@ -749,6 +811,30 @@ async def test_a_return_value_that_cannot_be_kept(app: Scheduler, value: Any) ->
         with pytest.raises(TaskFailed, match="the handler ended, but its return value cannot be stored"):
             await handle.result(10)
         assert ran == [1], "work that was done must not be done again"
+
+
+@pytest.mark.parametrize("result", [b"[" * 3000, b"{", b"\xff"], ids=["deep", "cut", "no text"])
+async def test_a_stored_result_that_cannot_be_read(make: Make, url: str, result: bytes) -> None:
+    client = make(url)
+    store = await store_of(client)
+    await store.submit([Spec(id="it", type="echo", nonce="n")])
+    (grant,) = (await store.claim(Claim("w", ("default",), frozenset({"echo"}), 1, 30_000, "c"))).grants
+    await store.finish([Succeeded(grant.lease, result)])
+    info = await client.get_task("it")
+    assert info.result is not None
+    assert info.result.data == result
+    assert [task.id for task in await client.list_tasks()] == ["it"]
+    with pytest.raises(ResultError, match="task it has ended, but its stored result cannot be read: "):
+        await client.handle("it").result(5)
+    knowing = make(url)
+
+    @knowing.task
+    async def echo() -> list[int]:
+        return []
+
+    if url != "memory://":
+        with pytest.raises(ResultError, match="its stored result cannot be read"):
+            await knowing.handle("it").result(5)
 
 
 async def test_a_return_value_of_another_type_than_declared(app: Scheduler) -> None:

@@ -15,7 +15,7 @@ SRC = Path(tickwork.__file__).parent
 
 PURE = {
     "errors", "ids", "clock", "backoff", "cron", "cron_parse", "cron_words", "cron_zone", "codec", "events", "model",
-    "tracebacks", "transitions", "context", "config", "config_names", "config_values", "yaml", "options",
+    "tracebacks", "transitions", "context", "config", "config_names", "config_values", "depth", "yaml", "options",
 }  # fmt: skip
 WORKING = {
     "worker", "heart", "leader", "duties", "node", "client", "admin", "submission", "handlers", "handle", "task",
