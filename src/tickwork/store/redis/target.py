@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 from typing import Any, Literal, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 from tickwork.config import mask_url
 from tickwork.errors import ConfigError
@@ -13,6 +13,10 @@ from tickwork.store.redis.link import Access, Address
 
 SCHEMES = ("redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
 SENTINEL_PORT, PORT = 26379, 6379
+# Not `urlsplit`: it takes a list of hosts for one, and some releases refuse an IPv6 address in it.
+_URL = re.compile(
+    r"(?P<scheme>[^:/?#]*)://(?P<place>[^/?#]*)(?P<path>[^?#]*)(\?(?P<query>[^#]*))?(?P<rest>#?)", re.DOTALL
+)
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:,\[\]]*)(:(?P<port>[^:]*))?")
 OPTIONS = (
     "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "insecure_skip_verify", "sentinel_username", "sentinel_password",
@@ -31,25 +35,23 @@ class Target(NamedTuple):
 
 
 def parse(url: str) -> Target:
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        raise ConfigError(f"store URL {mask_url(url)!r}: {error}") from None
-    if parts.scheme not in SCHEMES:
+    parts = _URL.match(url)
+    if parts is None or parts["scheme"] not in SCHEMES:
         raise ConfigError(f"store URL {mask_url(url)!r}: a Redis URL begins with one of {', '.join(SCHEMES)}")
-    if parts.fragment or "@" in parts.path + parts.query:  # pieces of it would be shown as something else
+    query = parts["query"] or ""
+    if parts["rest"] or "@" in parts["path"] + query:  # pieces of it would be shown as something else
         raise ConfigError(f"store URL {mask_url(url)!r}: special characters of a password must be percent-encoded")
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    options = dict(parse_qsl(query, keep_blank_values=True))
     if unknown := sorted(set(options) - set(OPTIONS)):
         raise ConfigError(f"store URL {mask_url(url)!r}: unknown option {unknown[0]!r}; known are {', '.join(OPTIONS)}")
-    kind: Any = parts.scheme.partition("+")[2] or "standalone"
-    login, _, hosts = parts.netloc.rpartition("@")
+    kind: Any = parts["scheme"].partition("+")[2] or "standalone"
+    login, _, hosts = parts["place"].rpartition("@")
     username, _, password = login.partition(":")
-    tls = _tls(options) if parts.scheme.startswith("rediss") else None
+    tls = _tls(options) if parts["scheme"].startswith("rediss") else None
     if "," in hosts and not all(hosts.split(",")):
         raise ConfigError(f"store URL {mask_url(url)!r}: one of its hosts is empty")
     addresses = tuple(_address(host, SENTINEL_PORT if kind == "sentinel" else PORT, url) for host in hosts.split(","))
-    path = [unquote(piece) for piece in parts.path.split("/") if piece]
+    path = [unquote(piece) for piece in parts["path"].split("/") if piece]
     service = ""
     if kind == "sentinel":
         if not path:
