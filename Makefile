@@ -2,23 +2,35 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 WORKERS ?= 4
 
-.PHONY: help demo test coverage lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos lock clean
+.PHONY: help demo test coverage floors on-floors lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
-$(READY): requirements/dev.txt pyproject.toml
-	@echo "Setting up $(VENV) (once, under a minute) ..."
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+# The product and what it needs to run.
+$(INSTALLED): requirements/build.txt requirements/runtime.txt pyproject.toml
+	@echo "Setting up $(VENV) (once, some seconds) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$(PYTHON) is not Python 3.11 or newer: install one, or name it: make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "$(PYTHON) cannot make an environment: on Debian and Ubuntu, apt install python3-venv"; exit 1; }
+	@$(PIP) --require-hashes -r requirements/build.txt -r requirements/runtime.txt
+	@$(PIP) --no-build-isolation --no-deps --editable .
+	@touch $(INSTALLED)
+
+# And what its development needs.
+$(READY): $(INSTALLED) requirements/dev.txt
+	@echo "Adding tests and linters to $(VENV) (once, under a minute) ..."
+	@$(PIP) --require-hashes -r requirements/dev.txt
 	@touch $(READY)
 
-demo: $(READY) ## a small live application: Ctrl-C and run it again, nothing is lost
-	@$(BIN)/tickwork demo
+demo: $(INSTALLED) ## a small live application: Ctrl-C and run it again, nothing is lost
+	@$(BIN)/tickwork demo $(ARGS)
 
 test: $(READY) ## the whole test suite
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
@@ -26,6 +38,14 @@ test: $(READY) ## the whole test suite
 coverage: $(READY) ## which lines the unit tests run; ARGS="tests/contract" for others
 	@$(BIN)/python -m coverage run -m pytest $(or $(ARGS),tests/unit)
 	@$(BIN)/python -m coverage report
+
+floors: ## what depends on libraries most, with the oldest releases that pyproject.toml allows
+	@$(MAKE) --no-print-directory on-floors VENV=.venv-floors
+
+on-floors: $(READY)
+	@$(PIP) --require-hashes --no-deps -r requirements/floors.txt
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/unit tests/docs/test_snippets.py \
+	  tests/integration/test_handlers.py tests/integration/test_cli.py tests/topology/test_refusals.py $(ARGS)
 
 lint: $(READY) ## ruff, and the format check
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -63,4 +83,4 @@ lock: $(READY) ## recompile the hashed requirements
 	@$(BIN)/python -m requirements.lock
 
 clean: ## remove the environment and caches
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	@rm -rf $(VENV) .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -1,0 +1,96 @@
+"""What a checkout is set up from: the locked requirements, the Makefile, and the ways to call the command."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tickwork import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+DIRECT = [*PROJECT["dependencies"], *(line for extra in PROJECT["optional-dependencies"].values() for line in extra)]
+
+
+def pins(name: str) -> dict[str, str]:
+    """Package and version; every entry has hashes."""
+    text = (ROOT / "requirements" / name).read_text()
+    found = dict(re.findall(r"^([a-z0-9-]+)==([^ ]+)", text, re.MULTILINE))
+    for entry in re.split(r"^(?=[a-z])", text, flags=re.MULTILINE):
+        assert not entry.strip() or "--hash=sha256:" in entry, entry
+    assert "://" not in text
+    return found
+
+
+def floors() -> dict[str, str]:
+    """The oldest release of each direct dependency that pyproject.toml allows."""
+    found = (re.match(r"([a-z-]+)>=([0-9.]+)", line) for line in DIRECT)
+    return {line[1]: line[2] for line in found if line is not None}
+
+
+def test_every_lock_has_the_versions_that_the_tests_run_with() -> None:
+    tested = pins("dev.txt")
+    for name in ("build.txt", "runtime.txt", "runtime-all.txt"):
+        assert pins(name).items() <= tested.items()
+    assert pins("runtime.txt").items() <= pins("runtime-all.txt").items()
+
+
+def test_the_runtime_locks_are_whole() -> None:
+    needed = {line.partition(">")[0] for line in PROJECT["dependencies"]}
+    assert needed <= set(pins("runtime.txt"))
+    assert set(floors()) <= set(pins("runtime-all.txt"))
+
+
+def test_every_dependency_has_a_floor_and_it_is_the_one_that_is_tested() -> None:
+    assert set(floors()) == {re.split("[><;]", line)[0] for line in DIRECT if not line.startswith("tickwork[")}
+    tested = pins("floors.txt")
+    for name, floor in floors().items():
+        assert release(tested[name]) == release(floor), name
+
+
+def release(version: str) -> list[int]:
+    numbers = [int(part) for part in version.split(".")]
+    return numbers + [0] * (3 - len(numbers))
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> list[str]:
+    if shutil.which("make") is None:
+        pytest.skip("no make here")
+    return ["make", "-C", str(ROOT), "demo", f"VENV={tmp_path / 'venv'}"]
+
+
+def fake_python(folder: Path, on_version: int, on_venv: int) -> Path:
+    path = folder / "python"
+    path.write_text(f'#!/bin/sh\n[ "$1" = -c ] && exit {on_version}\nexit {on_venv}\n')
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("on_version", "on_venv", "words"), [(1, 0, "is not Python 3.11 or newer"), (0, 1, "apt install python3-venv")]
+)
+def test_a_python_that_will_not_do_is_told_with_the_remedy(
+    on_version: int, on_venv: int, words: str, make: list[str], tmp_path: Path
+) -> None:
+    command = [*make, f"PYTHON={fake_python(tmp_path, on_version, on_venv)}"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode != 0
+    assert words in ran.stdout
+
+
+def test_the_module_is_the_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tickwork"]
+    shown = subprocess.run([*command, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert shown.stdout == f"tickwork {__version__}\n"
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TICKWORK_")}
+    wrong = subprocess.run([*command, "tasks"], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stdout) == (3, "")
+    assert wrong.stderr.startswith("error: there is no SQLite file tickwork.db")
