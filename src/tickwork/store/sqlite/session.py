@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -21,6 +22,8 @@ from tickwork.store.sqlite.schema import prepare, qualify
 from tickwork.store.sqlite.thread import Session
 
 OLDEST_SQLITE = (3, 35, 0)  # RETURNING
+OPEN_PATIENCE = 5.0  # seconds to wait for others who open a new file at the same moment
+OPEN_PAUSE = 0.02
 # A topic's number goes up with every commit that others should hear of. Commits that mean nothing to them (an idle
 # claim, a beat) leave it alone, or idle processes would wake each other for ever.
 HEARD = {WORK: "heard_work", CONTROL: "heard_control", OUTBOX: "heard_outbox", SCHEDULES: "heard_schedules"}
@@ -152,12 +155,24 @@ class Writer(Connection):
             raise
         return db
 
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    def _switch_to_log(self, db: sqlite3.Connection) -> None:
+        """Of several who switch a new file at one moment all but one are refused at once, whatever their timeout."""
+        deadline = time.monotonic() + OPEN_PATIENCE
+        while True:
+            try:
+                mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                break
+            except sqlite3.OperationalError as error:
+                if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(OPEN_PAUSE)
         if mode != "wal":
             raise StoreError(
                 f"SQLite file {self.path}: cannot switch to write-ahead logging (the file system, or a read-only file)"
             )
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        self._switch_to_log(db)
         db.execute(f"PRAGMA synchronous = {self._synchronous}")
         db.execute("PRAGMA temp_store = MEMORY")
         db.execute("PRAGMA cache_size = -16000")
@@ -280,3 +295,8 @@ class Writer(Connection):
     def pulse(self, now: int) -> None:
         state = self.state
         state.pulse_at, state.hold_until = pulse(state.pulse_at, state.hold_until, now, self.policy)
+
+
+def _primary(error: sqlite3.Error) -> int:
+    """The code without its details."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
