@@ -1,16 +1,34 @@
-"""The files of a SQLite store: opened by several at once."""
+"""The files of a SQLite store: who may read them, who may make them, and what happens when they are taken away."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
 import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tickwork.errors import StoreUnavailable
+from tests.support.stores import START, Bench
+from tests.support.waiting import wait_until
+from tickwork.cli.session import schema_versions
+from tickwork.clock import ManualClock
+from tickwork.config import Config
+from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.store.opening import make_store
 from tickwork.store.sqlite import SqliteStore, session
+from tickwork.store.sqlite.schema import VERSION
+
+posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
 
 
 @pytest.fixture
@@ -23,6 +41,117 @@ async def store(path: Path) -> AsyncIterator[SqliteStore]:
     store = SqliteStore(str(path), "test")
     yield store
     await store.close()
+
+
+@pytest.fixture
+async def bench(store: SqliteStore) -> Bench:
+    await store.open()
+    return Bench(store, ManualClock(START))
+
+
+def beside(path: Path, tail: str) -> Path:
+    return path.with_name(path.name + tail)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+# --- made
+
+
+@posix
+async def test_files_are_made_for_their_owner_alone(bench: Bench, path: Path) -> None:
+    await bench.submit("it")
+    assert {name.name: mode_of(name) for name in path.parent.iterdir()} == {
+        "tick.db": 0o600,
+        "tick.db-wal": 0o600,
+        "tick.db-shm": 0o600,
+    }
+
+
+@posix
+async def test_the_mode_of_a_file_that_is_there_is_left_alone(store: SqliteStore, path: Path) -> None:
+    path.touch()
+    path.chmod(0o660)
+    await store.open()
+    assert mode_of(path) == 0o660
+    assert mode_of(beside(path, "-wal")) == 0o660
+
+
+@posix
+async def test_no_file_is_made_through_a_link(store: SqliteStore, path: Path, tmp_path: Path) -> None:
+    path.symlink_to(tmp_path / "victim")
+    with pytest.raises(StoreError, match=r"symbolic link to .*victim, which does not exist.*remove the link"):
+        await store.open()
+    assert not (tmp_path / "victim").exists()
+
+
+@posix
+async def test_a_link_to_a_file_works(store: SqliteStore, path: Path, tmp_path: Path) -> None:
+    (tmp_path / "real.db").touch(0o600)
+    path.symlink_to(tmp_path / "real.db")
+    await store.open()
+    bench = Bench(store, ManualClock(START))
+    assert (await bench.submit("it")).verdict == "created"
+    await store.submit([bench.spec("synced")], "disk")
+    assert (tmp_path / "real.db-wal").exists()
+
+
+async def test_one_slash_too_many_is_no_host(path: Path) -> None:
+    store = make_store(f"sqlite:////{path}", Config())
+    await store.open()
+    await store.close()
+    assert path.exists()
+    assert schema_versions(f"/{path}") == {"scheduler": VERSION}
+
+
+LOOK = """
+    import os, sys
+    from tickwork.store.sqlite import SqliteStore
+
+    store = SqliteStore(sys.argv[1], "test")
+    if os.geteuid() == 0:
+        os.setuid(65534)  # permissions do not hold for root
+    try:
+        store._open_both()
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """That of a test is for its owner alone."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        folder.chmod(0o755)
+
+
+@posix
+@pytest.mark.parametrize(
+    ("file_mode", "text"),
+    [
+        (None, "it cannot be made in folder {folder}: Permission denied"),
+        (0o666, "cannot switch to write-ahead logging"),
+        (0o444, "cannot switch to write-ahead logging"),
+    ],
+    ids=["new", "old", "read-only"],
+)
+def test_a_folder_that_cannot_be_written_to_is_told(public_folder: Path, file_mode: int | None, text: str) -> None:
+    path = public_folder / "tick.db"
+    if file_mode is not None:
+        store = SqliteStore(str(path), "test")
+        asyncio.run(store.open())
+        asyncio.run(store.close())
+        path.chmod(file_mode)
+    public_folder.chmod(0o555)
+    command = [sys.executable, "-c", textwrap.dedent(LOOK), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith(f"StoreError SQLite file {path}: {text.format(folder=public_folder)}"), done
+    assert "must be able to write" in done.stdout
 
 
 # --- opened by several at once
@@ -62,3 +191,158 @@ async def test_a_new_file_that_another_does_not_let_go_of_is_unavailable(
     with pytest.raises(StoreUnavailable, match="locked"):
         await store.open()
     holder.close()
+
+
+# --- taken away
+
+
+def delete_all(path: Path) -> None:
+    for tail in ("", "-wal", "-shm"):
+        beside(path, tail).unlink()
+
+
+def move(path: Path) -> None:
+    path.rename(beside(path, ".moved"))
+
+
+def delete_log(path: Path) -> None:
+    beside(path, "-wal").unlink()
+
+
+def put_backup_back(path: Path) -> None:
+    shutil.copy(path, beside(path, ".backup"))
+    beside(path, ".backup").replace(path)
+
+
+def replace_log(path: Path) -> None:
+    beside(path, ".other").touch()
+    beside(path, ".other").replace(beside(path, "-wal"))
+
+
+def move_folder(path: Path) -> None:
+    path.parent.rename(beside(path.parent, ".moved"))
+
+
+TAKEN = [
+    (delete_all, "the file was deleted or moved away"),
+    (move, "the file was deleted or moved away"),
+    (move_folder, "the file was deleted or moved away"),
+    (put_backup_back, "the file was replaced by another"),
+    (delete_log, "its log .*-wal was deleted or moved away"),
+    (replace_log, "its log .*-wal was replaced by another"),
+]
+
+
+@pytest.mark.parametrize(("take", "text"), TAKEN)
+async def test_nothing_is_acknowledged_that_is_lost(
+    bench: Bench, path: Path, take: Callable[[Path], None], text: str
+) -> None:
+    await bench.submit("before")
+    take(path)
+    for _ in range(2):
+        with pytest.raises(StoreError, match=rf"{text} while it was in use.*Put the same file back") as caught:
+            await bench.submit("lost")
+        assert not isinstance(caught.value, StoreUnavailable), "sending it again would not help"
+        assert str(path) in str(caught.value)
+    for call in (bench.claim, bench.store.stats, bench.store.audit):
+        with pytest.raises(StoreError, match=text):
+            await call()
+
+
+async def test_a_file_that_is_gone_is_told_by_itself(
+    bench: Bench, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    move(path)
+    await wait_until(lambda: caplog.records, what="it was noticed without a call")
+    with pytest.raises(StoreError):
+        await bench.store.stats()
+    (record,) = caplog.records
+    assert (record.levelname, "deleted or moved away" in record.getMessage()) == ("ERROR", True)
+
+
+async def test_work_goes_on_when_the_same_file_is_put_back(bench: Bench, path: Path) -> None:
+    await bench.submit("before")
+    move(path)
+    with pytest.raises(StoreError):
+        await bench.submit("meanwhile")
+    beside(path, ".moved").rename(path)
+    assert (await bench.submit("after")).verdict == "created"
+    assert await bench.status("before") is not None
+    assert await bench.store.audit() == []
+
+
+async def test_a_log_that_is_gone_is_not_taken_for_synced(
+    bench: Bench, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: Any = bench.store
+    honest = store._write.call
+
+    async def then_lose(work: Callable[[], Any]) -> Any:
+        answer = await honest(work)
+        delete_log(path)
+        return answer
+
+    monkeypatch.setattr(store._write, "call", then_lose)
+    with pytest.raises(StoreError, match=r"its log .* was deleted"):
+        await store.submit([bench.spec("it")], "disk")
+
+
+async def test_a_changed_working_directory_is_no_other_file(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = SqliteStore("tick.db", "test")
+    await store.open()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    bench = Bench(store, ManualClock(START))
+    await store.submit([bench.spec("it")], "disk")
+    await store.close()
+    assert os.listdir() == []
+
+
+async def test_a_store_that_was_refused_opens_the_new_file(bench: Bench, path: Path) -> None:
+    delete_all(path)
+    with pytest.raises(StoreError):
+        await bench.submit("lost")
+    await bench.store.close()
+    await bench.store.open()
+    assert (await bench.submit("new")).verdict == "created"
+
+
+# --- looked after
+
+
+async def test_a_strangers_file_is_not_trusted(bench: Bench) -> None:
+    store: Any = bench.store
+    for call, connection in ((store._write.call, store._tasks.tx), (store._read.call, store._reader)):
+        for name, value in (("trusted_schema", 0), ("cell_size_check", 1)):
+            assert (await call(lambda c=connection, n=name: c.one(f"PRAGMA {n}")))[0] == value
+
+
+@posix
+async def test_who_else_may_look_is_told(bench: Bench, path: Path) -> None:
+    store: Any = bench.store
+    path.parent.chmod(0o1777)
+    assert await store.health() == []
+    path.chmod(0o644)
+    beside(path, "-wal").chmod(0o660)
+    path.parent.chmod(0o777)
+    found = [(finding.level, finding.text, finding.advice) for finding in await store.health()]
+    assert found == [
+        (
+            "warning",
+            f"{path} has mode 0644: other users of this host can read payloads and results",
+            f"unless that is meant: chmod 600 {path}",
+        ),
+        (
+            "warning",
+            f"{path}-wal has mode 0660: other users of this host can read and write payloads and results",
+            f"unless that is meant: chmod 600 {path}-wal",
+        ),
+        (
+            "warning",
+            f"folder {path.parent} has mode 0777: every user of this host can replace the SQLite file in it",
+            f"chmod o-w {path.parent}",
+        ),
+    ]

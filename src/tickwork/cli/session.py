@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
 
 import click
 
@@ -118,8 +117,10 @@ def schema_versions(path: str) -> dict[str, int]:
     """The namespaces of a file and the version of their tables. Reads only: the file may be somebody else's."""
     import sqlite3
 
+    from tickwork.store.sqlite.files import uri_of
+
     try:
-        db = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True, timeout=5)
+        db = sqlite3.connect(uri_of(path, "ro"), uri=True, timeout=5)
         try:
             return dict(db.execute("SELECT namespace, version FROM tickwork_schema"))
         finally:

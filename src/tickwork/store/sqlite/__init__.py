@@ -7,7 +7,6 @@ Transitions run on the writer's thread (`thread.py`), queries on the reader's; `
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from typing import Literal
 
@@ -29,6 +28,7 @@ from tickwork.store.base import (
 )
 from tickwork.store.hints import Hint, Hints
 from tickwork.store.sqlite import locks, members, queries
+from tickwork.store.sqlite.files import Files, Finding
 from tickwork.store.sqlite.locks import Locks
 from tickwork.store.sqlite.members import SchedulesAndMembers
 from tickwork.store.sqlite.rows import Rows
@@ -55,8 +55,9 @@ class SqliteStore:
         self.hints = Hints()
         self._clock = clock or SystemClock()
         self._clock.on_change(self.hints.notify_all)
-        writer = Writer(path, namespace, self.policy, self._clock, self.hints, durability)
-        reader = Reader(path, namespace)
+        self._files = Files(path)
+        writer = Writer(self._files, namespace, self.policy, self._clock, self.hints, durability)
+        reader = Reader(self._files, namespace)
         self._write = SqliteThread("tickwork-sqlite-writer", writer, path)
         self._read = SqliteThread("tickwork-sqlite-reader", reader, path)
         self._tasks = Tasks(writer)
@@ -81,6 +82,7 @@ class SqliteStore:
 
     async def close(self) -> None:
         self._open = False
+        self._files.closing = True
         await self._read.stop()
         await self._write.stop()
 
@@ -100,19 +102,8 @@ class SqliteStore:
             raise StoreError("a SQLite file has no replicas; durability can be memory or disk")
         receipts = await self._write.call(lambda: self._tasks.submit(specs))
         if durability == "disk" and self.durability != "disk":
-            await asyncio.to_thread(self._sync_log)
+            await asyncio.to_thread(self._files.sync_log)
         return receipts
-
-    def _sync_log(self) -> None:
-        """What was committed is in the write-ahead log; a checkpoint that took it over has synced the file itself."""
-        try:
-            log = os.open(f"{self.path}-wal", os.O_RDONLY)
-        except FileNotFoundError:
-            return
-        try:
-            os.fsync(log)
-        finally:
-            os.close(log)
 
     async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
         return await self._write.call(lambda: self._tasks.resolve(task_id, upstream, ok))
@@ -170,6 +161,10 @@ class SqliteStore:
 
     async def audit(self) -> list[str]:
         return await self._read.call(lambda: queries.audit(self._reader, self._rows))
+
+    async def health(self) -> list[Finding]:
+        """For `tickwork doctor`: who else may read or replace the file."""
+        return self._files.health()
 
     async def mend(self) -> list[str]:
         """Homes are indexes that SQLite itself keeps, so there is nothing to mend."""

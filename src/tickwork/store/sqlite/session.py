@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import operator
-import os
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -18,6 +17,7 @@ from tickwork.events import Fact
 from tickwork.model import Policy, Record, Spec
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
 from tickwork.store.rules import pulse
+from tickwork.store.sqlite.files import Files
 from tickwork.store.sqlite.schema import prepare, qualify
 from tickwork.store.sqlite.thread import Session
 
@@ -34,14 +34,16 @@ WRITE_STATE = f"UPDATE @state SET {', '.join(f'{name} = ?' for name in STATE)}"
 
 TRIM_EVERY = 1000  # facts; so a trim finds about as many to drop
 
+_log = logging.getLogger("tickwork.sqlite")
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Connection(Session):
     """A connection that knows its namespace. Lives on one thread."""
 
-    def __init__(self, path: str, namespace: str) -> None:
-        self.path = path
+    def __init__(self, files: Files, namespace: str) -> None:
+        self.files = files
+        self.path = files.path
         self.namespace = namespace
         self.db: sqlite3.Connection
         self.specs: dict[int, Spec] = {}  # decoded, by number
@@ -49,14 +51,15 @@ class Connection(Session):
         self._texts: dict[str, str] = {}
 
     def connect(self, mode: str) -> sqlite3.Connection:
-        folder = os.path.dirname(os.path.abspath(self.path))
-        if not os.path.isdir(folder):
-            raise StoreError(f"SQLite file {self.path}: folder {folder} does not exist")
-        if os.path.isdir(self.path):
-            raise StoreError(f"SQLite file {self.path}: this is a folder, not a file")
-        uri = f"file:{quote(os.path.abspath(self.path))}?mode={mode}"
+        uri = self.files.uri(mode)
         self.db = sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None, cached_statements=256)
+        self.db.execute("PRAGMA trusted_schema = OFF")  # the file may come from others
+        self.db.execute("PRAGMA cell_size_check = ON")
         return self.db
+
+    def begin(self) -> None:
+        if self.files.gone:  # unless it has come back, nothing more is written
+            self.files.check()
 
     def _text(self, sql: str) -> str:
         text = self._texts.get(sql)
@@ -86,6 +89,7 @@ class Reader(Connection):
         return db
 
     def begin(self) -> None:
+        super().begin()
         self.db.execute("BEGIN")
 
     def commit(self) -> None:
@@ -129,8 +133,10 @@ class Writer(Connection):
 
     poll = 0.02  # how soon it notices what another process has written
 
-    def __init__(self, path: str, namespace: str, policy: Policy, clock: Clock, hints: Hints, durability: str) -> None:
-        super().__init__(path, namespace)
+    def __init__(
+        self, files: Files, namespace: str, policy: Policy, clock: Clock, hints: Hints, durability: str
+    ) -> None:
+        super().__init__(files, namespace)
         self.policy = policy
         self.clock = clock
         self.hints = hints
@@ -147,13 +153,26 @@ class Writer(Connection):
     def open(self) -> sqlite3.Connection:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Tickwork needs 3.35 or newer")
-        db = self.connect("rwc")
+        self.files.create()
+        db = self.connect("rw")
         try:
             self._prepare(db)
-        except BaseException:
+            self.files.remember()
+        except BaseException as error:
             db.close()
+            if isinstance(error, sqlite3.Error) and _primary(error) in (
+                sqlite3.SQLITE_READONLY,
+                sqlite3.SQLITE_CANTOPEN,
+            ):
+                raise StoreError(self._no_log(str(error))) from None
             raise
         return db
+
+    def _no_log(self, why: str) -> str:
+        return (
+            f"SQLite file {self.path}: cannot switch to write-ahead logging ({why}). This user must be able to "
+            "write to the file and to its folder, which must not be on a network file system."
+        )
 
     def _switch_to_log(self, db: sqlite3.Connection) -> None:
         """Of several who switch a new file at one moment all but one are refused at once, whatever their timeout."""
@@ -167,9 +186,7 @@ class Writer(Connection):
                     raise
             time.sleep(OPEN_PAUSE)
         if mode != "wal":
-            raise StoreError(
-                f"SQLite file {self.path}: cannot switch to write-ahead logging (the file system, or a read-only file)"
-            )
+            raise StoreError(self._no_log(f"it stays in mode {mode}"))
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         self._switch_to_log(db)
@@ -184,6 +201,7 @@ class Writer(Connection):
     # --- one transaction
 
     def begin(self) -> None:
+        super().begin()
         self._facts, self._topics, self._ended, self._state, self._waits = [], set(), [], None, None
         self.db.execute("BEGIN IMMEDIATE")
         self._notice_others()
@@ -227,6 +245,7 @@ class Writer(Connection):
         if self._state is not None and (values := self._state.values()) != self._state_read:
             self.run(WRITE_STATE, values)
         self.db.execute("COMMIT")
+        self.files.check()  # now: what was committed into a file that is gone must not be acknowledged
         if self._state is not None:
             self._heard = self._state.heard()
         if self.hints:
@@ -253,6 +272,12 @@ class Writer(Connection):
     def idle(self) -> None:
         if self.hints:
             self._notice_others()
+        known = self.files.gone
+        try:
+            self.files.check()
+        except StoreError as error:
+            if not known:
+                _log.error("%s", error)
 
     # --- what transitions use
 

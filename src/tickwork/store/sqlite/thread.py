@@ -50,7 +50,7 @@ class Session:
         """The whole group was rolled back."""
 
     def idle(self) -> None:
-        """Called between groups."""
+        """Called when nothing has come for `poll` seconds; a group begins by looking for itself."""
 
 
 class SqliteThread:
@@ -98,12 +98,16 @@ class SqliteThread:
             while (group := self._next_group()) is not None:
                 if group:
                     self._run_group(db, group)
-                try:
-                    self._session.idle()
-                except sqlite3.Error as error:
-                    _log.warning("SQLite file %s: %s", self._path, error)
+                else:
+                    self._idle()
         finally:
             db.close()
+
+    def _idle(self) -> None:
+        try:
+            self._session.idle()
+        except sqlite3.Error as error:
+            _log.warning("SQLite file %s: %s", self._path, error)
 
     def _next_group(self) -> list[_Call] | None:
         try:
