@@ -143,6 +143,7 @@ class Schedules:
         `create` refuses to replace one; `if_changed` leaves an equal one as it is.
         """
         schedule = self.build(id, type, payload, cron, options)
+        self._client.check_that_tasks_can_run()
         store = await self._client.open_store()
         if schedule.cron is not None:
             schedule = replace(schedule, next_at=duties.cron_of(schedule).next_ms(store.now()))

@@ -56,6 +56,13 @@ CURSOR = re.compile(r"[0-9]+(\.[0-9A-Za-z._:@/-]{1,400})?")
 RESULT_POLL = 1.0  # behind the hint that the task has ended
 PAGES_MAX = 20  # index pages that one list_tasks call may look through
 
+NOBODY_RUNS = (
+    "this scheduler names no store, so the task would be kept in the memory of this process, where nothing runs it. "
+    'Name the store that your workers use: Scheduler("sqlite:///tickwork.db") in the code, or TICKWORK_STORE in the '
+    "environment of all processes. To run tasks in this process, start the scheduler before you submit, or name "
+    "memory:// as its store."
+)
+
 __all__ = ["Client", "ScheduleInfo"]
 
 
@@ -64,6 +71,7 @@ class Client:
         self.open_store = open_store
         self.registry = registry
         self.types_are_known_here = False  # on memory:// no other process can know a type
+        self.nobody_runs = False  # this process has its own store, which nobody named, and has not started
         self.configure(config)
         self.dlq = DeadLetters(self)
         self.schedules = Schedules(self)
@@ -76,11 +84,16 @@ class Client:
 
     # --- in
 
+    def check_that_tasks_can_run(self) -> None:
+        if self.nobody_runs:
+            raise ConfigError(NOBODY_RUNS)
+
     async def submit(self, type: str, payload: Any, options: Options) -> Handle[Any]:
         if options.get("cron") is not None:
             return await self._submit_cron(type, payload, options)
         durability = wanted_durability(options)
         spec = self.spec(type, payload, options)
+        self.check_that_tasks_can_run()
         store = await self.open_store()
         (receipt,) = await store.submit([spec], durability)
         if receipt.verdict != "created":
@@ -91,6 +104,7 @@ class Client:
         for single in ("id", "dedup_key", "cron"):
             if options.get(single) is not None:
                 raise ConfigError(f"submit_many gives each payload a task of its own; {single} cannot be one for all")
+        self.check_that_tasks_can_run()
         store, durability = await self.open_store(), wanted_durability(options)
         handles: list[Handle[Any]] = []
         specs = self._maker.make_many(type, payloads, options, self.known(type))

@@ -105,6 +105,7 @@ class Scheduler:
         self._logger = config.logger or logging.getLogger("tickwork")
         self._client.configure(config)
         self._client.types_are_known_here = self.url.startswith("memory:")
+        self._client.nobody_runs = config.store is None
         if config.serializer != "json":
             self.set_serializer(config.serializer)
         for warning in (*loaded.warnings, *_without_effect(config)):
@@ -183,6 +184,7 @@ class Scheduler:
         self.exhausted = False
         self._stopped = asyncio.Event()
         self.node_loop = asyncio.get_running_loop()
+        self._client.nobody_runs = False
         await self._write_periodic()
         self._node = Node(
             self.id, store, self.registry, self.config, self._bus,

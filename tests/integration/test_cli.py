@@ -61,6 +61,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "shop", raising=False)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TICKWORK_STORE", "sqlite:///tickwork.db")
     (tmp_path / "shop.py").write_text(SHOP)
     return tmp_path
 
@@ -693,3 +694,21 @@ def test_a_demo_that_runs_is_not_deleted(start: Callable[..., Program]) -> None:
     assert f"another demo uses tickwork-demo.db (pid {demo.process.pid})" in result.stderr
     assert demo.end() == 0
     assert Fact.TASK_SUBMITTED in {event["kind"] for event in data("events", "--store", "sqlite:///tickwork-demo.db")}
+
+
+def test_an_application_that_names_no_store_is_not_run(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
+    """Another process that imports it would use another store."""
+    monkeypatch.delenv("TICKWORK_STORE")
+    for command in ("up", "worker"):
+        refused = run(command, "shop:app")
+        assert refused.exit_code == 2
+        assert "shop:app names no store" in refused.stderr
+    assert not (own_folder / "tickwork.db").exists()
+
+
+def test_a_submit_makes_no_file_that_nobody_named(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
+    monkeypatch.delenv("TICKWORK_STORE")
+    refused = run("submit", "add")
+    assert (refused.exit_code, "there is no SQLite file tickwork.db" in refused.stderr) == (3, True)
+    assert run("submit", "add", "--store", "sqlite:///tickwork.db").exit_code == 0
+    assert run("submit", "add").exit_code == 0, "now it is there"

@@ -337,3 +337,42 @@ async def test_the_status_of_a_scheduler(make: Make, url: str) -> None:
         assert worker is not None
         assert (worker.node, worker.pid, worker.status, worker.capacity) == ("me", os.getpid(), "idle", 10)
         assert await app.get_worker("nobody") is None
+
+
+@pytest.fixture
+def no_store_named(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
+    monkeypatch.delenv("TICKWORK_STORE", raising=False)
+    return Scheduler()
+
+
+async def test_a_submit_that_nobody_would_ever_run_is_refused(no_store_named: Scheduler) -> None:
+    app = no_store_named
+
+    @app.task
+    async def greet(name: str = "you") -> str:
+        return name
+
+    advice = r"names no store.*TICKWORK_STORE.*start the scheduler before"
+    with pytest.raises(ConfigError, match=advice):
+        await greet.submit("Ada")
+    with pytest.raises(ConfigError, match=advice):
+        await app.submit_many("greet", ["Ada"])
+    with pytest.raises(ConfigError, match=advice):
+        await app.submit("greet", "Ada", cron="@daily")
+    async with app:
+        assert await (await greet.submit("Ada")).result(5) == "Ada"
+    await greet.submit("Bob")  # its tasks wait for the next start
+
+
+async def test_a_store_that_was_named_takes_tasks_before_the_start(
+    no_store_named: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_store_named.configure(store="memory://")
+    monkeypatch.setenv("TICKWORK_STORE", "memory://")
+    for app in (no_store_named, Scheduler(), Scheduler("memory://")):
+
+        @app.task
+        async def greet(name: str) -> str:
+            return name
+
+        await greet.submit("Ada")

@@ -33,7 +33,7 @@ class BrokenModule(click.ClickException):
 def load_app(name: str | None, **options: Any) -> Scheduler:
     """Find the application, or make one without handlers, and set what was said over its options.
 
-    Where no store is named at all it uses a file in the working directory, as every other command does.
+    A store must be named, so that every process that imports the application uses the same one.
     """
     from tickwork.config import DEFAULT_FILE
     from tickwork.config_names import FILE_VARIABLE
@@ -46,7 +46,11 @@ def load_app(name: str | None, **options: Any) -> Scheduler:
         file = DEFAULT_FILE
     app.configure(config=file, **said_options(), **options)
     if app.config.store is None:
-        app.configure(store=DEFAULT_STORE)
+        raise ConfigError(
+            f"{name or 'this node'} names no store, so other processes could not reach its tasks. Name one that all of "
+            f"them use: Scheduler({DEFAULT_STORE!r}) in the code, TICKWORK_STORE in the environment, or --store "
+            f"{DEFAULT_STORE}; --store memory:// if this process is the only one"
+        )
     return app
 
 

@@ -32,9 +32,9 @@ _log_format = click.option(
 def up_command(app: str | None, role: str, log_format: str | None, **flags: Any) -> None:
     """Run an application: its handlers and its share of the scheduling.
 
-    MODULE:APP names a Scheduler, such as `shop.jobs:app`; the working directory is looked in first. Without a store of
-    its own it uses the file tickwork.db there. `--role scheduler` needs no application: it moves what is due, fires
-    schedules and takes back what lost workers have left.
+    MODULE:APP names a Scheduler, such as `shop.jobs:app`; the working directory is looked in first. A store must be
+    named: in the application, with --store, or in TICKWORK_STORE. `--role scheduler` needs no application: it moves
+    what is due, fires schedules and takes back what lost workers have left.
     """
     if app is None and role != "scheduler":
         raise click.UsageError("which application? Name it as MODULE:APP; only --role scheduler can do without")

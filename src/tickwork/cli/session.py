@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_STORE = "sqlite:///tickwork.db"
+BY_DEFAULT = "default of the command line"
 PATIENCE = 3.0  # seconds for a Redis that does not answer: somebody sits and waits
 
 
@@ -36,7 +37,7 @@ def settings() -> Loaded:
     loaded = load(said_options(), file=said("config"), default_file=True)
     if loaded.config.store is None:
         loaded = load({"store": DEFAULT_STORE, **said_options()}, file=said("config"), default_file=True)
-        loaded.origins["store"] = "default of the command line"
+        loaded.origins["store"] = BY_DEFAULT
     return loaded
 
 
@@ -53,8 +54,9 @@ async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
     from tickwork.store.base import Store
     from tickwork.store.opening import make_store
 
-    config = settings().config
-    url = config.store or DEFAULT_STORE
+    loaded = settings()
+    config, url = loaded.config, loaded.config.store or DEFAULT_STORE
+    create = create and loaded.origins["store"] != BY_DEFAULT  # a file that nobody named, nobody may be looking at
     check_store(url, config.namespace, create)
     if url.startswith("redis"):
         config = await _meet(url, config, create)
