@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from tickwork.config import Config
@@ -47,6 +48,10 @@ class Slots(Protocol):
     def start(self, grants: list[Grant]) -> None: ...
 
 
+# Told what the store made of outcomes.
+OnEnded = Callable[[list[Outcome], list[Verdict]], None]
+
+
 class Turn:
     """One of the exchanges that may be under way."""
 
@@ -60,11 +65,12 @@ class Turn:
 
 
 class Exchange:
-    def __init__(self, slots: Slots, store: Store, config: Config, notes: Notes) -> None:
+    def __init__(self, slots: Slots, store: Store, config: Config, notes: Notes, on_ended: OnEnded) -> None:
         self._slots = slots
         self._store = store
         self._config = config
         self._notes = notes
+        self._on_ended = on_ended
         self._queues = tuple(config.queues)
         self._outcomes: list[Outcome] = []
         self._first, self._second = Turn(0), Turn(1)
@@ -171,7 +177,7 @@ class Exchange:
             if batch:
                 await self._notes.last_words(batch)
                 finished = await self._store.finish(batch, wish)
-                _report(batch, finished.verdicts)
+                self._on_ended(batch, finished.verdicts)
                 claimed = finished.claimed
             elif wish is not None:
                 claimed = await self._store.claim(wish)
@@ -229,9 +235,3 @@ class Exchange:
         if not isinstance(refused, Aborted):
             text = f"the handler ended, but its outcome could not be stored: {error}"
             self._outcomes.insert(0, Aborted(refused.lease, storable(text)[:1000]))
-
-
-def _report(batch: list[Outcome], verdicts: list[Verdict]) -> None:
-    for outcome, verdict in zip(batch, verdicts, strict=True):
-        if verdict.kind == "lost":
-            _log.warning("task %s was finished here, but is not ours any more: refused", outcome.lease.id)

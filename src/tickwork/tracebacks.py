@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import traceback
+from types import TracebackType
 
 from tickwork.context import storable
 
@@ -16,20 +17,24 @@ _ASYNCIO = os.path.dirname(asyncio.__file__) + os.sep
 
 
 def describe(error: BaseException, first_line: str = "") -> str:
-    """The first line says what went wrong, `Type: message` if none is given. The traceback follows, with causes,
-    groups and notes. A text that is too long loses its middle, but neither its ends nor the root cause."""
-    head = first_line or headline(error)
+    """The first line says what went wrong, `Type: message` if none is given. The traceback follows."""
+    head = storable(first_line or headline(error))
+    return f"{head}\n\n{story(error, max(ERROR_MAX - len(head) - 2, HEAD_MAX))}"[:ERROR_MAX]
+
+
+def story(error: BaseException, longest: int = ERROR_MAX) -> str:
+    """The traceback with causes, groups and notes, without the frames of Tickwork itself. One that is too long loses
+    its middle, but neither its ends nor the root cause."""
     try:
-        text = storable(f"{head}\n\n{story(error)}").rstrip("\n")
-        excess = len(text) - ERROR_MAX
-        return text if excess <= 0 else _without_middle(text, excess, _line(_root(error)))
+        text = storable(_formatted(error)).rstrip("\n")
+        excess = len(text) - longest
+        if excess <= 0:
+            return text
+        root = storable(_line(_root(error)))[:HEAD_MAX]
     except Exception as broken:  # an exception of the user's own may fail when it is looked at
-        return storable(f"{head}\n\n(its traceback cannot be shown: {type(broken).__name__})")
-
-
-def _without_middle(text: str, excess: int, root: str) -> str:
-    mark = f"\n[... about {excess:,} characters are left out; the root cause: {storable(root)} ...]\n"
-    half = (ERROR_MAX - len(mark)) // 2
+        return f"(its traceback cannot be shown: {type(broken).__name__})"
+    mark = f"\n[... about {excess:,} characters are left out; the root cause: {root} ...]\n"
+    half = max((longest - len(mark)) // 2, 0)
     return text[:half] + mark + text[len(text) - half :]
 
 
@@ -45,8 +50,15 @@ def explained(error: BaseException, reason: str) -> str:
     return describe(error, reason) if _reason_of(error) is not None else reason
 
 
-def story(error: BaseException) -> str:
-    """The traceback with all that led to it, without the frames of Tickwork itself."""
+def traceback_of_users(error: BaseException) -> TracebackType | None:
+    """The traceback from the user's code on: how Tickwork came there is no news to them."""
+    trace, ours = error.__traceback__, False
+    while trace is not None and (ours := _is_ours(trace.tb_frame.f_code.co_filename, ours)):
+        trace = trace.tb_next
+    return trace or error.__traceback__
+
+
+def _formatted(error: BaseException) -> str:
     told = traceback.TracebackException.from_exception(error, compact=True)
     parts = [told]
     while parts:
@@ -60,10 +72,14 @@ def _frames_of_users(frames: list[traceback.FrameSummary]) -> list[traceback.Fra
     """Those of Tickwork, and of asyncio where Tickwork called it, are of no use to the reader."""
     kept, ours = [], False
     for frame in frames:
-        ours = frame.filename.startswith(_OWN) or (ours and frame.filename.startswith(_ASYNCIO))
+        ours = _is_ours(frame.filename, ours)
         if not ours:
             kept.append(frame)
     return kept or frames
+
+
+def _is_ours(filename: str, called_by_us: bool) -> bool:
+    return filename.startswith(_OWN) or (called_by_us and filename.startswith(_ASYNCIO))
 
 
 def _line(error: BaseException) -> str:

@@ -14,13 +14,14 @@ from tickwork import outcomes
 from tickwork.config import Config
 from tickwork.context import TaskContext
 from tickwork.deadlines import Deadlines
-from tickwork.events import Bus, Event, Fact
+from tickwork.events import Bus
 from tickwork.exchange import STOP_STEP, Exchange
 from tickwork.executors.local import LocalExecutor
 from tickwork.handlers import Entry, Registry
-from tickwork.model import Aborted, Failed, Lease, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model import Aborted, Lease, Outcome, Released, Stopped, Succeeded
 from tickwork.notes import Notes
 from tickwork.run import Reason, Run
+from tickwork.run_facts import RunFacts
 from tickwork.store.base import Grant, Store
 from tickwork.submission import completed
 
@@ -47,13 +48,13 @@ class Worker:
         self._store = store
         self._registry = registry
         self._config = config
-        self._bus = bus
+        self._facts = RunFacts(bus, store, worker_id)
         self._on_exhausted = on_exhausted
         self._executor = LocalExecutor(registry, config.concurrency, worker_id)
         self._types: frozenset[str] | None = None
         self._deadlines = Deadlines(lambda run: self._stop_run(run, "timeout"))
         self._notes = Notes(store, lambda run: self._stop_run(run, "lost"))
-        self._exchange = Exchange(self, store, config, self._notes)
+        self._exchange = Exchange(self, store, config, self._notes, self._facts.ended)
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop
         registry.on_change(self._forget_types)
@@ -144,9 +145,7 @@ class Worker:
                 self._start(grant)
             except Exception as error:  # whatever is wrong with one task must not end the worker
                 self._cannot_start(grant, error)
-        if self._bus.wants(Fact.TASK_CLAIMED):
-            for grant in grants:
-                self._tell(Fact.TASK_CLAIMED, grant)
+        self._facts.started(grants)
 
     def _start(self, grant: Grant) -> None:
         entry = self._registry.find(grant.spec.type)
@@ -177,9 +176,8 @@ class Worker:
     def _cannot_start(self, grant: Grant, error: Exception) -> None:
         _log.error("task %s (%s) could not be started", grant.spec.id, grant.spec.type, exc_info=error)
         outcome = outcomes.never_started(error, grant)
+        self._facts.ending(grant, outcome, error)
         self._exchange.add(outcome)
-        if self._bus.wants(Fact.TASK_DIED):
-            self._tell(Fact.TASK_DIED, grant, outcome)
 
     async def _execute(self, run: Run, entry: Entry) -> None:
         try:
@@ -190,7 +188,7 @@ class Worker:
             if self._loop.is_closed():
                 raise
             seconds = time.monotonic() - run.started
-            self._end(run, outcomes.of_error(error, run.grant, self._config.retry, seconds))
+            self._end(run, outcomes.of_error(error, run.grant, self._config.retry, seconds), error)
         else:
             self._end(run, self._success(run, result))
 
@@ -201,7 +199,7 @@ class Worker:
             return Aborted(run.grant.lease, text, seconds)
         return Succeeded(run.grant.lease, result, 0, "", seconds)
 
-    def _end(self, run: Run, outcome: Outcome | None) -> None:
+    def _end(self, run: Run, outcome: Outcome | None, error: BaseException | None = None) -> None:
         if run.ended:  # it was given up before; its outcome is known
             self.abandoned.discard(run)
             return
@@ -216,9 +214,8 @@ class Worker:
         if outcome is None:
             self._exchange.wake()  # its slot is free
         else:
+            self._facts.ending(run.grant, outcome, error)
             self._exchange.add(outcome)
-            if self._bus.wants(fact := fact_of(outcome)):
-                self._tell(fact, run.grant, outcome)
 
     def _stop_run(self, run: Run, reason: Reason, grace: float = CANCEL_GRACE) -> None:
         """Tell a handler to end. If it does not, its slot is freed all the same and it counts as leaked."""
@@ -286,26 +283,3 @@ class Worker:
         """The leases could not be renewed in time: others may run these tasks now, so nobody here may go on."""
         for run in list(self.running.values()):
             self._stop_run(run, "fenced")
-
-    # --- facts
-
-    def _tell(self, fact: Fact, grant: Grant, outcome: Outcome | None = None) -> None:
-        spec = grant.spec
-        duration = getattr(outcome, "duration", 0.0)
-        detail = getattr(outcome, "error", "")
-        at = self._store.now()
-        self._bus.publish(Event(0, at, fact, spec.id, spec.type, spec.queue, self.id, grant.attempt, duration, detail))
-
-
-def fact_of(outcome: Outcome) -> Fact:
-    return _FACTS[type(outcome)]
-
-
-_FACTS: dict[type, Fact] = {
-    Succeeded: Fact.TASK_SUCCEEDED,
-    Failed: Fact.TASK_RETRYING,
-    Aborted: Fact.TASK_DIED,
-    Snoozed: Fact.TASK_SNOOZED,
-    Released: Fact.TASK_RELEASED,
-    Stopped: Fact.TASK_CANCELLED,
-}

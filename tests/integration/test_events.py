@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ import pydantic
 import pytest
 from msgspec.structs import replace
 
+from tests.integration import child_handlers
 from tests.integration.apps import Make, eventually, store_of
 from tickwork import Abort, Event, FixedDelay, Retry, Scheduler, Snooze, TaskContext
 from tickwork.logs import JSONFormatter, KeyValueFormatter, set_up
@@ -335,9 +337,11 @@ async def test_lines_for_people(make: Make, url: str, clock: ManualClock, lines:
         assert any(start in line for line in shown), f"{start!r} is missing in\n{text}"
     (retried,) = [line for line in shown if "Task retry" in line]
     assert "WARNING" in retried
-    assert 'attempt=1 error="ValueError: forged" duration=' in retried
+    assert re.search(r'attempt=1 error="ValueError: forged" duration=\d\.\d{3}s retry_in=1\.000s$', retried)
     assert any(r'error="quotes \" and = signs"' in line for line in shown)
-    assert not any("task=other" in line for line in shown), "an error's second line must not pass for a line of its own"
+    forged = [line for line in shown if "task=other" in line]
+    assert forged, "the traceback is there"
+    assert all(line.startswith("    ") for line in forged), "an error's second line must not pass for one of the log"
     assert CANARY not in text, "neither payload, result, context nor keys"
 
 
@@ -348,13 +352,155 @@ async def test_lines_for_machines(make: Make, url: str, clock: ManualClock, line
     entries = [json.loads(line) for line in text.splitlines()]
     assert all({"time", "level", "logger", "event"} <= entry.keys() for entry in entries)
     (retried,) = [entry for entry in entries if entry["event"] == "Task retry"]
-    assert {**retried, "time": "", "id": "", "duration": ""} == {
+    assert isinstance(retried.pop("duration"), float)
+    assert "Traceback (most recent call last):" in retried.pop("traceback")
+    assert {**retried, "time": "", "id": ""} == {
         "time": "", "level": "warning", "logger": "tickwork", "event": "Task retry", "task": "work", "id": "",
-        "attempt": 1, "error": "ValueError: forged", "duration": "",
+        "attempt": 1, "error": "ValueError: forged", "retry_in": 1.0,
     }  # fmt: skip
     started = [entry for entry in entries if entry["event"] == "Task started"]
     assert all(entry.keys() >= {"task", "id", "attempt", "worker"} for entry in started)
     assert CANARY not in text
+
+
+class Records(logging.Handler):
+    """What a program's own handler on the root logger gets, as an error reporter would."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.all.append(record)
+
+    def of(self, event: str) -> list[logging.LogRecord]:
+        return [record for record in self.all if getattr(record, "event", "") == event]
+
+
+@pytest.fixture
+def records() -> Iterator[Records]:
+    root, logger, handler = logging.getLogger(), logging.getLogger("tickwork"), Records()
+    before = logger.level
+    root.addHandler(handler)
+    logger.setLevel("INFO")
+    yield handler
+    root.removeHandler(handler)
+    logger.setLevel(before)
+
+
+async def test_a_failure_is_logged_with_its_exception(make: Make, url: str, records: Records) -> None:
+    app = make(url, dlq=False)
+
+    @app.task(max_retry=1)
+    async def on_loop() -> None:
+        raise ZeroDivisionError("on the loop")
+
+    @app.task(max_retry=0)
+    def in_thread() -> None:
+        raise ZeroDivisionError("in a thread")
+
+    app.registry.register("in-process", child_handlers.load, run_in="process", max_retry=0)
+    async with app:
+        for kind, payload in (("on_loop", None), ("in_thread", None), ("in-process", "raise")):
+            handle = await (app.submit(kind) if payload is None else app.submit(kind, payload))
+            await wait_for(app, handle.id, "failed")
+    (retried,), failed = records.of("Task retry"), records.of("Task failed")
+    assert len(failed) == 3
+    for record in (retried, *failed[:2]):
+        assert record.exc_info is not None
+        assert isinstance(record.exc_info[1], ZeroDivisionError)
+        trace = record.exc_info[2]
+        assert trace is not None
+        assert trace.tb_frame.f_code.co_name in ("on_loop", "in_thread"), "the first frame is the user's"
+    text = logging.Formatter().format(failed[2])
+    assert "Broken: could not load" in text
+    assert "KeyError: 'the missing key'" in text, "whatever formatter shows the child's own traceback"
+    assert "local.py" not in text
+
+
+async def test_an_error_that_cannot_be_written_as_it_is_can_be_logged(make: Make, records: Records) -> None:
+    app = make("memory://")
+
+    @app.task(max_retry=0)
+    async def work() -> None:
+        raise FileNotFoundError("name \udcff")
+
+    async with app:
+        await wait_for(app, (await work.submit()).id, "dead")
+    (failed,) = records.of("Task failed")
+    assert r"FileNotFoundError: name \udcff" in logging.Formatter().format(failed).encode().decode()
+
+
+async def test_an_end_that_the_store_refuses_is_not_logged_as_one(make: Make, url: str, records: Records) -> None:
+    app = make(url)
+    gate = asyncio.Event()
+
+    @app.task
+    async def work() -> None:
+        await gate.wait()
+
+    async with app:
+        handle = await work.submit()
+        await wait_for(app, handle.id, "running")
+        store = await store_of(app)
+        await store.reclaim(10, (app.id,))
+        gate.set()
+        await eventually(lambda: any("not ours any more" in record.getMessage() for record in records.all))
+        await wait_for(app, handle.id, "success")
+        await eventually(lambda: records.of("Task completed"))
+    assert len(records.of("Task started")) == 2
+    assert len(records.of("Task completed")) == 1
+
+
+async def test_a_level_that_is_changed_later_is_honoured(make: Make, url: str, records: Records) -> None:
+    app = make(url)
+
+    @app.task
+    async def work() -> None: ...
+
+    logger = logging.getLogger("tickwork")
+    logger.setLevel("WARNING")
+    async with app:
+        await (await work.submit()).result(10)
+        await drain(app)
+        assert records.of("Task started") == records.of("Task completed") == []
+        logger.setLevel("INFO")
+        await (await work.submit()).result(10)
+        await eventually(lambda: records.of("Task completed"))
+        assert len(records.of("Task started")) == len(records.of("Task completed")) == 1
+
+
+async def test_a_bug_in_a_log_filter_does_not_end_the_worker(
+    make: Make, url: str, records: Records, capfd: pytest.CaptureFixture[str]
+) -> None:
+    app = make(url)
+
+    class Bug(logging.Filter):
+        def filter(self, record: logging.LogRecord) -> bool:
+            if "Task started" in record.getMessage():
+                raise RuntimeError("a bug in a log filter")
+            return True
+
+    @app.task
+    async def work() -> int:
+        return 1
+
+    bug = Bug()
+    logging.getLogger("tickwork").addFilter(bug)
+    try:
+        async with app:
+            for _ in range(3):
+                assert await (await work.submit()).result(10) == 1
+            await eventually(lambda: len(records.of("Task completed")) == 3)
+            assert not app.exhausted
+    finally:
+        logging.getLogger("tickwork").removeFilter(bug)
+    told = [record for record in records.all if record.name == "tickwork.events"]
+    assert [record.getMessage() for record in told] == [
+        "a listener to events failed; further errors of it are not told"
+    ]
+    assert told[0].exc_info is not None
+    assert "a bug in a log filter" in str(told[0].exc_info[1])
 
 
 def record_of(message: str, **extra: Any) -> logging.LogRecord:

@@ -104,7 +104,7 @@ class Scene:
         self.store.overlaps = overlaps
         self.slots = Slots(concurrency)
         config, store = Config(concurrency=concurrency, scan_interval=60.0), cast(Store, self.store)
-        self.exchange = Exchange(self.slots, store, config, Notes(store, lambda run: None))
+        self.exchange = Exchange(self.slots, store, config, Notes(store, lambda run: None), lambda *_: None)
 
     def end(self, count: int) -> None:
         ended = [self.slots.running.pop(0) for _ in range(count)]

@@ -21,6 +21,7 @@ WORKING = {
     "worker", "heart", "leader", "duties", "node", "client", "admin", "submission", "handlers", "handle", "task",
     "outcomes", "views", "dependants", "jobs", "run", "notes", "exchange", "deadlines",
     "lock", "periodic", "logs", "host", "executors",
+    "run_facts",
 }  # fmt: skip
 TOP = {"scheduler", "sync", "testing", "cli", "__main__", ""}
 SEAM = {"store.base", "store.hints"}  # what everybody may know of stores

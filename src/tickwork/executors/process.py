@@ -38,6 +38,7 @@ class ChildError(Exception):
 
     def __init__(self, type_name: str, text: str, traceback: str, verdict: bytes | None) -> None:
         super().__init__(f"{type_name}: {text}")
+        self.add_note(traceback)  # for whoever shows this exception, such as a log
         self.type_name, self.text, self.traceback, self.verdict = type_name, text, traceback, verdict
 
 
