@@ -36,6 +36,7 @@ class Slots(Protocol):
     """Where grants go to run."""
 
     id: str
+    node: str  # the process that it is part of
 
     @property
     def free(self) -> int: ...
@@ -203,7 +204,8 @@ class Exchange:
         if len(self._queues) > 1:
             self._queues = (*self._queues[1:], self._queues[0])
         lease_ttl = round(self._config.lease_ttl * 1000)
-        return Claim(self._slots.id, self._queues, self._slots.types, limit, lease_ttl, new_nonce(), turn.number)
+        slots = self._slots
+        return Claim(slots.id, self._queues, slots.types, limit, lease_ttl, new_nonce(), turn.number, slots.node)
 
     def _take(self, claimed: Claimed, wish: Claim) -> None:
         if len(claimed.grants) < wish.limit:  # drained: look again when told, when something is due, or by and by

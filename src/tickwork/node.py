@@ -61,7 +61,7 @@ class Node:
         self._on_reset = on_reset
         count = config.worker_count if work else 0
         names = [node_id] if count == 1 else [f"{node_id}-{number}" for number in range(1, count + 1)]
-        self.workers = [Worker(name, store, registry, config, bus, on_exhausted) for name in names]
+        self.workers = [Worker(name, node_id, store, registry, config, bus, on_exhausted) for name in names]
         self.heart: Heart | None = None
         self.candidate = Candidate(store, node_id, config.leader_lease_ttl, config.leader_renew_interval, self._lead)
         self._tasks: list[asyncio.Task[None]] = []

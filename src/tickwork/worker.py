@@ -35,6 +35,7 @@ class Worker:
     def __init__(
         self,
         worker_id: str,
+        node: str,
         store: Store,
         registry: Registry,
         config: Config,
@@ -42,6 +43,7 @@ class Worker:
         on_exhausted: Callable[[], None] = lambda: None,
     ) -> None:
         self.id = worker_id
+        self.node = node
         self.running: dict[str, Run] = {}
         self.abandoned: set[Run] = set()
         self.started_total = 0

@@ -603,6 +603,33 @@ async def test_of_tasks_on_their_last_chance_a_worker_gets_one_at_a_time(bench: 
     assert await bench.claimed_ids(worker="w3") == ["t2"]
 
 
+async def test_workers_of_one_process_share_its_last_chance(bench: Bench) -> None:
+    """They go down together, so two tasks on their last chance would go down together, too."""
+    await bench.submit_many(4)
+    await lose_all(bench, "w1", 4)
+    await lose_all(bench, "w2", 4)
+    first = await bench.claim(50, "n-1", node="n")
+    assert [grant.spec.id for grant in first] == ["t0"]
+    assert await bench.claimed_ids(worker="n-2", node="n") == []
+    assert await bench.claimed_ids(worker="n-1", node="n") == []
+    assert await bench.claimed_ids(worker="m-1", node="m") == ["t1"], "another process may try the next one"
+    assert await bench.end(Succeeded(first[0].lease)) == "done"
+    assert await bench.claimed_ids(worker="n-2", node="n") == ["t2"]
+    assert await bench.claimed_ids(worker="n-1", node="n") == []
+    await bench.store.reclaim(50, gone=("n-2",))
+    assert await bench.claimed_ids(worker="n-1", node="n") == ["t3"], "what was taken back is no longer its own"
+
+
+async def test_a_process_that_left_leaves_no_last_chance_behind(bench: Bench) -> None:
+    await bench.submit_many(2)
+    await lose_all(bench, "w1", 2)
+    await lose_all(bench, "w2", 2)
+    await bench.store.beat(Worker(id="n-1", node="n"))
+    assert await bench.claimed_ids(worker="n-1", node="n") == ["t0"]
+    await bench.store.leave("n-1")
+    assert await bench.claimed_ids(worker="n-2", node="n") == ["t1"]
+
+
 async def test_the_one_that_is_to_blame_is_set_aside_alone(bench: Bench) -> None:
     await bench.submit("poison")
     await bench.submit_many(5)

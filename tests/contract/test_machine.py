@@ -51,6 +51,7 @@ from tickwork.store.base import Advance, Claim, Claimed, Query, Store
 QUEUES = ("qa", "qb")
 TYPES = ("ta", "tb", "tc")
 WORKERS = ("w1", "w2", "w3")
+NODES = ("", "n1", "n2")
 SCHEDULES = ("s1", "s2")
 LOCKS = ("l1", "l2")
 LIMITS = (1, 2, 3, 50)
@@ -232,6 +233,7 @@ class Twins(RuleBasedStateMachine):
             limit=any_.randint(0, 4),
             lease_ttl=any_.choice([1000, 15_000, 30_000]),
             nonce=f"c{next(self.numbers)}",
+            node=any_.choice(NODES),
         )
         self.last_wishes[wish.worker_id] = wish
         return wish
@@ -354,7 +356,8 @@ class Twins(RuleBasedStateMachine):
 
     def meet(self, any_: Random) -> None:
         for worker in some(any_, WORKERS):
-            self.send("beat", Worker(id=worker, running=any_.randint(0, 2), labels={"zone": "a"}))
+            node, running = any_.choice(NODES), any_.randint(0, 2)
+            self.send("beat", Worker(id=worker, node=node, running=running, labels={"zone": "a"}))
         leader = self.send("campaign", any_.choice(["n1", "n2"]), any_.choice([500, 10_000]))
         if any_.random() < 0.4:
             for _ in range(any_.randint(1, 2)):

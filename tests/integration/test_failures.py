@@ -6,11 +6,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.apps import Gate, Make, eventually, facts, status_of, store_of
+from tests.integration.apps import Child, Gate, Make, eventually, facts, status_of, store_of
+from tests.integration.child_poison import NEIGHBOURS
 from tickwork import (
     Abort,
     CustomRetry,
@@ -357,6 +359,32 @@ async def test_a_task_that_kills_three_workers_is_set_aside(make: Make, url: str
         await handle.result(10)
     assert ran == [1]
     assert (await handle.info()).losses == 0
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("workers", [1, 4])
+async def test_a_poison_task_takes_no_neighbour_along(make: Make, file_url: str, tmp_path: Path, workers: int) -> None:
+    app = make(file_url)
+    gate = tmp_path / "gate"
+    gate.touch()
+    ids = [(await app.submit("poison", str(tmp_path))).id]
+    ids += [
+        (await app.submit("innocent", {"folder": str(tmp_path), "number": number})).id for number in range(NEIGHBOURS)
+    ]
+    for death in range(4):
+        if death == 2:
+            gate.unlink()  # all have cost two workers by now: from here on they are quick
+        with Child("tests.integration.child_poison", file_url, str(workers)) as node:
+
+            async def over(node: Child = node) -> bool:
+                return node.process.poll() is not None or all([(await status_of(app, i)).ended for i in ids])
+
+            await eventually(over, 30)
+            if node.process.poll() is None:
+                await node.stop()
+                break
+    assert [await status_of(app, task_id) for task_id in ids] == [Status.DEAD, *[Status.SUCCESS] * NEIGHBOURS]
+    assert [(await app.get_task(task_id)).losses for task_id in ids] == [3, 2, 2, 2]
 
 
 # --- dead letters

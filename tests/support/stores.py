@@ -89,9 +89,10 @@ class Bench:
         nonce: str | None = None,
         lease_ttl: int = 30_000,
         turn: int = 0,
+        node: str = "",
     ) -> Claim:
         nonce = nonce or f"claim-{next(self._numbers)}"
-        return Claim(worker, queues, frozenset(types), limit, lease_ttl, nonce, turn)
+        return Claim(worker, queues, frozenset(types), limit, lease_ttl, nonce, turn, node)
 
     async def claim(
         self,
@@ -102,8 +103,9 @@ class Bench:
         nonce: str | None = None,
         lease_ttl: int = 30_000,
         turn: int = 0,
+        node: str = "",
     ) -> list[Grant]:
-        wish = self.wish(limit, worker, queues, types, nonce, lease_ttl, turn)
+        wish = self.wish(limit, worker, queues, types, nonce, lease_ttl, turn, node)
         return (await self.store.claim(wish)).grants
 
     async def claimed_ids(self, limit: int = 100, **fields: Any) -> list[str]:

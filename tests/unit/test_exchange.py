@@ -77,6 +77,7 @@ class SlowStore:
 
 class Slots:
     id = "w"
+    node = "n"
     types = frozenset({"a"})
     stuck = False
 

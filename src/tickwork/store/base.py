@@ -30,7 +30,8 @@ class Receipt(Struct, frozen=True, gc=False):
 
 class Claim(Struct, frozen=True):
     """A wish for work: at most `limit` tasks of these queues and types, leased for `lease_ttl`. A worker may have one
-    claim a turn under way; the last nonce of a turn sent again gets the same batch."""
+    claim a turn under way; the last nonce of a turn sent again gets the same batch. `node` names the process that the
+    worker is part of and would go down with; without it the worker is a process of its own."""
 
     worker_id: str
     queues: tuple[str, ...]
@@ -39,6 +40,11 @@ class Claim(Struct, frozen=True):
     lease_ttl: int
     nonce: str
     turn: int = 0
+    node: str = ""
+
+    @property
+    def process(self) -> str:
+        return self.node or self.worker_id
 
 
 class Grant(Struct, frozen=True, gc=False):
@@ -165,7 +171,8 @@ class Store(Protocol):
         """Promote what is due, then take the first tasks of the strict bands; inside a band the queues in the order
         given, inside a queue front, side and main lane. A task whose type the claimer may not start (unknown to it,
         or paused) moves once to the side lane of its type and stays ready. Of tasks in a front lane that one more lost
-        worker would set aside, a claimer gets one at a time: others are passed over while the last one it took runs."""
+        worker would set aside, a node gets one at a time, whichever of its workers asks: others are passed over while
+        the last one that it took runs."""
 
     # --- running
     async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:

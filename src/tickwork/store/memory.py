@@ -136,7 +136,7 @@ class MemoryStore(Operators):
         for record in taken:
             self._settle(record, now, transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now))
             if last_chance(record, self.policy):
-                self._last_chances[want.worker_id] = record.id
+                self._last_chances[want.process] = record.lease
         grants = [grant(record) for record in taken]
         self._last_claims[want.worker_id][want.turn] = (want.nonce, [grant.spec.id for grant in grants])
         return Claimed(grants, 0 if budget.spent else self._next_due_in(now))
@@ -145,7 +145,7 @@ class MemoryStore(Operators):
         """Ready tasks in the order in which they are to start. The caller takes each out of its lane."""
         paused = {name for kind, name in self._pauses if kind == "type"}
         types = want.types - paused if paused else want.types
-        chance = self._has_last_chance(want.worker_id)
+        chance = self._has_last_chance(want.process)
         for band in Band:
             for queue in want.queues:
                 lane = self._lanes.get((queue, band))
@@ -170,9 +170,9 @@ class MemoryStore(Operators):
             return aside
         return next(iter(lane.main.values())) if lane.main else None
 
-    def _has_last_chance(self, worker_id: str) -> bool:
-        record = self._tasks.get(self._last_chances.get(worker_id, ""))
-        return record is not None and runs(record) and record.worker_id == worker_id
+    def _has_last_chance(self, process: str) -> bool:
+        lease = self._last_chances.get(process)
+        return lease is not None and self._held(lease) is not None
 
     def _park(self, record: Record, now: int) -> None:
         self._leave(record)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tickwork.clock import Clock, SystemClock
 from tickwork.events import Event, Fact
-from tickwork.model import Leader, Policy, Record, Schedule, Status, Worker
+from tickwork.model import Leader, Lease, Policy, Record, Schedule, Status, Worker
 from tickwork.store.base import Advance
 from tickwork.store.hints import EVENTS, SCHEDULES, Hint, Hints
 from tickwork.store.rules import (
@@ -188,7 +188,7 @@ class Members(Schedules):
         super().__init__(policy, clock)
         self._workers: dict[str, Worker] = {}
         self._last_claims: dict[str, dict[int, tuple[str, list[str]]]] = {}  # worker -> turn -> nonce and tasks
-        self._last_chances: dict[str, str] = {}  # worker -> the last task it took that one more loss would set aside
+        self._last_chances: dict[str, Lease] = {}  # process -> the last it took that one more loss would set aside
         self._leader: Leader | None = None
         self._pulse_at = self.now()
         self._hold_until = 0
@@ -208,10 +208,16 @@ class Members(Schedules):
 
     @atomic
     def leave(self, worker_id: str) -> None:
+        if self._forget_worker(worker_id):
+            self._append(self.now(), Fact.WORKER_LEFT, worker_id)
+
+    def _forget_worker(self, worker_id: str) -> bool:
+        worker = self._workers.pop(worker_id, None)
         self._last_claims.pop(worker_id, None)
         self._last_chances.pop(worker_id, None)
-        if self._workers.pop(worker_id, None) is not None:
-            self._append(self.now(), Fact.WORKER_LEFT, worker_id)
+        if worker is not None:
+            self._last_chances.pop(worker.node, None)
+        return worker is not None
 
     def _lose_workers(self, now: int, gone: tuple[str, ...]) -> list[str]:
         lost = [

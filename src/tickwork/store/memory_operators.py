@@ -89,9 +89,7 @@ class Operators(Homes):
             w.id for w in self._workers.values() if w.lost_at is not None and w.lost_at <= now - LOST_WORKER_KEPT
         ]
         for worker_id in forgotten:
-            del self._workers[worker_id]
-            self._last_claims.pop(worker_id, None)
-            self._last_chances.pop(worker_id, None)
+            self._forget_worker(worker_id)
         return pruned
 
     def _prune_ends(self, until: int, limit: int) -> int:

@@ -40,7 +40,7 @@ def runs(record: Record) -> bool:
 
 
 def last_chance(record: Record, policy: Policy) -> bool:
-    """One more lost worker, and it is set aside. A worker takes one such task at a time from a front lane: those that
+    """One more lost worker, and it is set aside. A process takes one such task at a time from a front lane: those that
     went down together come back together, and the one that is to blame must not take the others with it."""
     return 0 < record.losses >= policy.max_losses - 1
 

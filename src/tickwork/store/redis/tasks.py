@@ -201,7 +201,7 @@ class Tasks(Core):
 
 
 def wish_args(want: Claim) -> tuple[Any, ...]:
-    proof = (want.worker_id, want.turn, want.nonce)
+    proof = (want.worker_id, want.process, want.turn, want.nonce)
     return *proof, want.lease_ttl, want.limit, len(want.queues), *want.queues, *want.types
 
 

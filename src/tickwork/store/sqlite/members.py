@@ -14,6 +14,8 @@ from tickwork.store.hints import SCHEDULES, WORK
 from tickwork.store.rules import advance_facts, advanced, changed, elect, joined, same_definition, succeed
 from tickwork.store.sqlite.session import Connection, Writer
 
+CHANCE = -1  # in the place of a turn: the last task that a process took which one more loss would set aside
+
 _encode = msgspec.msgpack.Encoder().encode
 _schedule = msgspec.msgpack.Decoder(Schedule).decode
 _worker = msgspec.msgpack.Decoder(Worker).decode
@@ -67,6 +69,14 @@ def depose(tx: Writer, now: int, node: str) -> None:
     """A node whose process is known to be gone leads no more: nobody need wait for its lease."""
     if tx.run("UPDATE @state SET leader_until = 0 WHERE leader = ? AND leader_until > ?", (node, now)).rowcount:
         tx.tell(now, Fact.LEADER_RESIGNED, node, "its process is gone")
+
+
+def forget_worker(tx: Writer, worker_id: str) -> bool:
+    """False when there was none of that name."""
+    row = tx.one("DELETE FROM @workers WHERE id = ? RETURNING worker", (worker_id,))
+    node = "" if row is None else _worker(row[0]).node
+    tx.run("DELETE FROM @claims WHERE worker_id = ? OR (worker_id = ? AND turn = ?)", (worker_id, node, CHANCE))
+    return row is not None
 
 
 class SchedulesAndMembers:
@@ -147,8 +157,7 @@ class SchedulesAndMembers:
         return leader if leader is not None and leader.until > now else None
 
     def leave(self, worker_id: str) -> None:
-        self.tx.run("DELETE FROM @claims WHERE worker_id = ?", (worker_id,))
-        if self.tx.run("DELETE FROM @workers WHERE id = ?", (worker_id,)).rowcount:
+        if forget_worker(self.tx, worker_id):
             self.tx.tell(self.now(), Fact.WORKER_LEFT, worker_id)
 
     def _leader(self) -> Leader | None:

@@ -9,6 +9,7 @@ from tickwork.store.hints import CONTROL, WORK
 from tickwork.store.rules import LOST_WORKER_KEPT
 from tickwork.store.sqlite.homes import Homes
 from tickwork.store.sqlite.locks import prune_locks
+from tickwork.store.sqlite.members import forget_worker
 from tickwork.store.sqlite.schema import IN_ENDS
 
 
@@ -89,6 +90,5 @@ class Operators(Homes):
         )
 
     def _prune_workers(self, now: int) -> None:
-        lost = (now - LOST_WORKER_KEPT,)
-        self.tx.run("DELETE FROM @claims WHERE worker_id IN (SELECT id FROM @workers WHERE lost_at <= ?)", lost)
-        self.tx.run("DELETE FROM @workers WHERE lost_at <= ?", lost)
+        for (worker_id,) in self.tx.all("SELECT id FROM @workers WHERE lost_at <= ?", (now - LOST_WORKER_KEPT,)):
+            forget_worker(self.tx, worker_id)

@@ -10,7 +10,7 @@ from tickwork.model import ENDS, Band, Lease, Outcome, Place, Record, Spec, Stat
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.hints import WORK
 from tickwork.store.rules import PARK_MAX, Budget, detail_of, grant, last_chance
-from tickwork.store.sqlite.members import lose_workers
+from tickwork.store.sqlite.members import CHANCE, lose_workers
 from tickwork.store.sqlite.operators import Operators
 from tickwork.store.sqlite.schema import IN_DELAYED
 
@@ -107,31 +107,36 @@ class Tasks(Operators):
     def claim(self, want: Claim) -> Claimed:
         now = self.now()
         self.tx.pulse(now)
-        claims = self.tx.all("SELECT turn, nonce, last_chance FROM @claims WHERE worker_id = ?", (want.worker_id,))
-        chances: dict[int, str | None] = {turn: chance for turn, _, chance in claims}
-        if any((turn, nonce) == (want.turn, want.nonce) for turn, nonce, _ in claims):
+        known: list[tuple[int, str, str | None]] = self.tx.all(
+            "SELECT turn, nonce, last_chance FROM @claims WHERE worker_id IN (?, ?)", (want.worker_id, want.process)
+        )
+        if any((turn, nonce) == (want.turn, want.nonce) for turn, nonce, _ in known):
             held = self.rows.where("status = 'running' AND worker_id = ? AND nonce = ?", (want.worker_id, want.nonce))
             ranks = {queue: rank for rank, queue in enumerate(dict.fromkeys(want.queues))}
             held.sort(key=lambda record: _turn(record, ranks.get(record.spec.queue, 0)))
             return Claimed([grant(record) for record in held], self._next_due_in(now))
         self._promote(now, want.limit + PARK_MAX)
         budget = Budget()
-        records = self._startable(want, now, budget, set(chances.values())) if want.limit > 0 else []
+        busy = any(turn == CHANCE and self._is_held(lease) for turn, _, lease in known)
+        records = self._startable(want, now, budget, busy) if want.limit > 0 else []
         grants: list[Grant] = []
         for record in records:
             fact = transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now)
             self._settle(record, now, fact, save=False)
             grants.append(grant(record))
             if last_chance(record, self.tx.policy):
-                chances[want.turn] = record.id
+                self._note_claim(want.process, CHANCE, "", f"{record.id} {record.fence}")
         self.rows.save_started(records)
-        claim = (want.worker_id, want.turn, want.nonce, chances.get(want.turn))
-        self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?, ?, ?)", claim)
+        self._note_claim(want.worker_id, want.turn, want.nonce, None)
         return Claimed(grants, 0 if budget.spent else self._next_due_in(now))
 
-    def _startable(self, want: Claim, now: int, budget: Budget, chances: set[str | None]) -> list[Record]:
-        """Ready tasks in the order in which they are to start; what may not start is moved aside."""
-        limit, busy = want.limit, any(self._runs_here(chance, want.worker_id) for chance in chances)
+    def _note_claim(self, *claim: str | int | None) -> None:
+        self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?, ?, ?)", claim)
+
+    def _startable(self, want: Claim, now: int, budget: Budget, busy: bool) -> list[Record]:
+        """Ready tasks in the order in which they are to start; what may not start is moved aside. `busy`: of those on
+        their last chance the claimer's process has one already."""
+        limit = want.limit
         pauses = self.tx.all("SELECT kind, name FROM @pauses")
         types = want.types - {name for kind, name in pauses if kind == "type"}
         paused = {name for kind, name in pauses if kind == "queue"}
@@ -160,9 +165,10 @@ class Tasks(Operators):
             elif not strange or budget.spent:
                 return found
 
-    def _runs_here(self, task_id: str | None, worker_id: str) -> bool:
-        record = None if task_id is None else self.rows.get(task_id)
-        return record is not None and record.status is Status.RUNNING and record.worker_id == worker_id
+    def _is_held(self, lease: str | None) -> bool:
+        task_id, _, fence = (lease or "").partition(" ")
+        record = self.rows.get(task_id)
+        return record is not None and record.status is Status.RUNNING and str(record.fence) == fence
 
     def _heads(self, queues: list[str], types: frozenset[str], limit: int) -> list[Record]:
         """The first ready tasks of these queues, in order, as far as one look at each of them can tell."""

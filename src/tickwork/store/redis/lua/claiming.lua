@@ -64,12 +64,13 @@ local function park(task)
   tell_task('task.parked', task, task.kind.type)
 end
 
--- A wish is read off the arguments from `at` on: worker, turn, nonce, lease, limit, number of queues, queues, types.
+-- A wish is read off the arguments from `at` on: worker, its process, turn, nonce, lease, limit, number of queues, queues,
+-- types.
 local function wish_of(at)
-  local want = { worker = ARGV[at], turn = ARGV[at] .. '#' .. ARGV[at + 1], nonce = ARGV[at + 2],
-    lease_ttl = tonumber(ARGV[at + 3]), limit = math.min(tonumber(ARGV[at + 4]), CLAIM_MAX), queues = {}, types = {} }
-  local types_at = at + 6 + tonumber(ARGV[at + 5])
-  for i = at + 6, types_at - 1 do
+  local want = { worker = ARGV[at], process = ARGV[at + 1], turn = ARGV[at] .. '#' .. ARGV[at + 2], nonce = ARGV[at + 3],
+    lease_ttl = tonumber(ARGV[at + 4]), limit = math.min(tonumber(ARGV[at + 5]), CLAIM_MAX), queues = {}, types = {} }
+  local types_at = at + 7 + tonumber(ARGV[at + 6])
+  for i = at + 7, types_at - 1 do
     want.queues[#want.queues + 1] = ARGV[i]
   end
   for i = types_at, #ARGV do
@@ -100,10 +101,10 @@ local function on_last_chance(task)
   return task.losses > 0 and task.losses >= MAX_LOSSES - 1
 end
 
-local function has_last_chance(worker)
-  local id = call('HGET', KEY .. 'chances', worker)
+local function has_last_chance(process)
+  local id, fence = string.match(call('HGET', KEY .. 'chances', process) or '', '^(%S+) (%d+)$')
   local task = id and load(id)
-  return task and task.status == RUNNING and task.worker == worker
+  return task and task.status == RUNNING and task.fence == tonumber(fence)
 end
 
 local function start_all(want, taken)
@@ -116,7 +117,7 @@ local function start_all(want, taken)
     answer[2 * i], answer[2 * i + 1] = task.id, save_later(task)
     tell_task('task.claimed', task, '')
     if on_last_chance(task) then
-      call('HSET', KEY .. 'chances', want.worker, task.id)
+      call('HSET', KEY .. 'chances', want.process, task.id .. ' ' .. whole(task.fence))
     end
   end
   save_all()
@@ -242,7 +243,7 @@ local function startable(want)
   end
   if call('EXISTS', KEY .. 'aside') == 1 then
     look_aside(search, want)
-    search.chance = has_last_chance(want.worker)
+    search.chance = has_last_chance(want.process)
   end
   for _, band in ipairs({ 'high', 'normal', 'low' }) do
     for _, queue in ipairs(want.queues) do

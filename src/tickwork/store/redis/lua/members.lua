@@ -64,10 +64,10 @@ local function lose_workers(hold_until, gone)
 end
 
 local function forget_worker(id)
+  call('HDEL', KEY .. 'chances', id, call('HGET', KEY .. 'workers:nodes', id) or id)
   call('ZREM', KEY .. 'workers:online', id)
   call('HDEL', KEY .. 'workers:times', id)
   call('HDEL', KEY .. 'workers:nodes', id)
   call('HDEL', KEY .. 'claims', id .. '#0', id .. '#1')
-  call('HDEL', KEY .. 'chances', id)
   return call('HDEL', KEY .. 'workers', id)
 end
