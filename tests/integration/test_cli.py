@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.support.redis_store import empty_redis
 from tickwork import Fact, Scheduler, Status, TaskInfo, TickworkError
 from tickwork.cli import commands
 from tickwork.testing import drain
@@ -653,18 +654,17 @@ def test_the_demo_survives_kill_9_and_loses_nothing(start: Callable[..., Program
     assert not set(before) & set(asyncio.run(_all_tasks(path)))
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
-def test_the_demo_draws_a_screen_on_a_terminal(tmp_path: Path) -> None:
-    import fcntl
+def demo_on_a_terminal(folder: Path, rows: int = 24, **environ: str) -> str:
+    """What the demo writes to a terminal in a good second."""
+    if sys.platform == "win32":
+        pytest.skip("needs a pseudo terminal")
     import pty
-    import struct
-    import termios
 
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    size = {"LINES": str(rows), "COLUMNS": "120"}
     process = subprocess.Popen(
-        [sys.executable, "-c", "from tickwork.cli import main; main()", "demo", "--seconds", "1.2"],
-        cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True,
+        [sys.executable, "-m", "tickwork", "demo", "--no-color", "--seconds", "1.2"],
+        cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True, env={**os.environ, **size, **environ},
     )  # fmt: skip
     os.close(theirs)
     shown = b""
@@ -673,10 +673,37 @@ def test_the_demo_draws_a_screen_on_a_terminal(tmp_path: Path) -> None:
     os.close(ours)
     assert process.wait(20) == 0
     text = shown.decode()
-    assert text.count("READY, BY PRIORITY") >= 2, "drawn again and again"
-    assert "\x1b[23A" in text, "in place"
     assert "Stopped. " in text
     assert "Traceback" not in text
+    return text
+
+
+def test_the_demo_draws_a_screen_on_a_terminal(tmp_path: Path) -> None:
+    text = demo_on_a_terminal(tmp_path)
+    assert text.count("READY, BY PRIORITY") >= 2, "drawn again and again"
+    assert "\x1b[23A" in text, "in place"
+
+
+def pasted(text: str, words: str, folder: Path, path: str) -> str:
+    """The output of the command with these words that the screen offers, as a shell with that PATH runs it."""
+    (command,) = {line.strip() for line in re.findall(rf"^\r(.*{words}.*?)\x1b", text, re.MULTILINE)}
+    ran = subprocess.run(
+        command, shell=True, cwd=folder, env={"PATH": path}, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_what_the_demo_offers_can_be_pasted(tmp_path: Path) -> None:
+    own = str(Path(sys.executable).parent)
+    for path, name in ((os.devnull, rf"{own}/tickwork"), (f"{own}:{os.environ['PATH']}", "tickwork")):
+        text = demo_on_a_terminal(tmp_path, rows=40, PATH=path)
+        assert "dead letters" in pasted(text, f"  {name} dlq retry-all", tmp_path, path)
+        assert "is paused" not in text
+        assert "paused" in pasted(text, f"  {name} queues pause default", tmp_path, path)
+        text = demo_on_a_terminal(tmp_path, PATH=path)
+        assert "Queue default is paused. To go on:" in text
+        assert "resumed" in pasted(text, f"  {name} queues resume default", tmp_path, path)
 
 
 def _read(terminal: int) -> bytes:
@@ -684,6 +711,19 @@ def _read(terminal: int) -> bytes:
         return os.read(terminal, 65536)
     except OSError:  # Linux: the other side was closed
         return b""
+
+
+def test_the_demo_runs_on_redis_in_a_namespace_of_its_own(start: Callable[..., Program]) -> None:
+    url = empty_redis()
+    demo = start("demo", "--store", url)
+    demo.until(f"{url}, namespace demo, holds no task yet")
+    until(lambda: re.search(r"success=[1-9]", demo.out), "it works")
+    assert demo.end() == 0
+    assert "Nothing is lost: run it again and it goes on from here." in demo.out
+    assert data("stats", "--store", url, "--namespace", "demo")["tasks"]["success"] > 0
+    refused = start("demo", "--fresh", "--store", url)
+    assert refused.process.wait(20) == 2
+    assert "start over with another --namespace" in refused.err
 
 
 def test_a_demo_that_runs_is_not_deleted(start: Callable[..., Program]) -> None:

@@ -322,6 +322,7 @@ def snapshot(**changes: Any) -> Snapshot:
         dead=[],
         workers=[replace(HEALTHY.workers[0], id=f"w{n}") for n in range(4)],
         schedules=[schedule(id="sales_report", description="every 5 seconds")],
+        paused=[],
         latest=[Event(n, NOW, Fact.TASK_SUCCEEDED, f"task-{n}", "send", "default", "w", 1, 0.2) for n in range(40)],
         submitted=series,
         done=series,

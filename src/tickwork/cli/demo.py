@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shlex
 import shutil
 import signal
 import sys
 import time
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 
 import click
 
@@ -19,6 +21,7 @@ from tickwork.cli.demo_app import app, bring_customers
 from tickwork.cli.demo_screen import Snapshot, Watcher, draw, rate
 from tickwork.cli.options import Duration, global_options
 from tickwork.cli.session import said, sqlite_path
+from tickwork.config import Config, mask_url
 from tickwork.errors import TickworkError
 from tickwork.events import Fact
 from tickwork.host import is_gone
@@ -39,24 +42,45 @@ GRACE = 2.0
 def demo_command(seconds: float | None, fresh: bool, rate: float) -> None:
     """Run a small shop on a SQLite file, live on the screen.
 
-    The file is tickwork-demo.db in the working directory, or that of --store. Stop it in any way you like, also with
-    kill -9: the next start goes on where it was. A second one in another terminal shares the work.
+    The file is tickwork-demo.db in the working directory, or that of --store, which may also be a Redis. Stop it in any
+    way you like, also with kill -9: the next start goes on where it was. A second one in another terminal shares the
+    work.
     """
     if said("store"):
         app.configure(store=said("store"))
+    if app.url.startswith("memory:"):
+        raise click.UsageError("the demo shows how work survives a restart: use --store sqlite:///FILE or redis://HOST")
+    path = sqlite_path(app.url)
     if said("namespace"):
         app.configure(namespace=said("namespace"))
-    path = sqlite_path(app.url)
-    if path is None:
-        raise click.UsageError("the demo shows how work survives a restart, so it needs --store sqlite:///FILE")
+    elif path is None and app.loaded.origins["namespace"] == "default":
+        app.configure(namespace="demo")  # a server may hold somebody's work, a file of the demo does not
+    if fresh and path is None:
+        raise click.UsageError("--fresh deletes a file; on Redis, start over with another --namespace")
     live = sys.stdout.isatty() and not output.as_json()
     logging.getLogger("tickwork").addHandler(logging.NullHandler())  # the screen tells it all
     run_loop(_Demo(path, live, seconds, rate).run(fresh))
 
 
+def own_command() -> str:
+    """How a shell finds this very program, to be pasted."""
+    beside = Path(sys.executable).with_name("tickwork")
+    found = shutil.which("tickwork")
+    if found is not None and Path(found) == beside:
+        return "tickwork"
+    words = [_from_here(beside)] if beside.exists() else [_from_here(Path(sys.executable)), "-m", "tickwork"]
+    return shlex.join(words)
+
+
+def _from_here(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
 class _Demo:
-    def __init__(self, path: str, live: bool, seconds: float | None, orders: float) -> None:
+    def __init__(self, path: str | None, live: bool, seconds: float | None, orders: float) -> None:
         self._path = path
+        self._url = mask_url(app.url)
+        self._where = path or f"{self._url}, namespace {app.config.namespace},"
         self._live = live
         self._seconds = seconds
         self._orders = orders
@@ -69,8 +93,8 @@ class _Demo:
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(NotImplementedError):  # Windows: Ctrl-C arrives as KeyboardInterrupt there
                 loop.add_signal_handler(number, self._stop.set)
-        if fresh:
-            await self._start_over()
+        if fresh and self._path is not None:
+            await self._start_over(self._path)
         found = await self._look_back()
         await app.start()
         customers = asyncio.ensure_future(bring_customers(self._orders)) if self._orders else None
@@ -81,21 +105,23 @@ class _Demo:
                 customers.cancel()
             await self._close()
 
-    async def _start_over(self) -> None:
-        if os.path.exists(self._path):
+    async def _start_over(self, path: str) -> None:
+        if os.path.exists(path):
             others = _alive(await app.list_workers())
             await app.close()
             if others:
-                raise TickworkError(f"another demo uses {self._path} (pid {others[0].pid}); stop it first")
+                raise TickworkError(f"another demo uses {path} (pid {others[0].pid}); stop it first")
         for suffix in ("", "-wal", "-shm"):
             with suppress(FileNotFoundError):
-                os.remove(self._path + suffix)
+                os.remove(path + suffix)
 
     async def _look_back(self) -> str:
         """What the last time has left."""
-        if not os.path.exists(self._path):
+        if self._path is not None and not os.path.exists(self._path):
             return f"{self._path} is a new file"
         stats = await (await app._open()).stats()
+        if self._path is None and not any(stats.statuses.values()):
+            return f"{self._where} holds no task yet"
         others = _alive(await app.list_workers())
         running = stats.statuses.get(Status.RUNNING, 0)
         cut_off = f"{running} cut off while running, taken back now, " if running else ""
@@ -106,7 +132,7 @@ class _Demo:
     async def _show_until_stopped(self, found: str) -> None:
         watcher, started = Watcher(app), time.monotonic()
         if not self._live:
-            click.echo(f"Tickwork demo, pid {os.getpid()}, {app.url}: {found}")
+            click.echo(f"Tickwork demo, pid {os.getpid()}, {self._url}: {found}")
         while not self._stop.is_set():
             snap = await watcher.look()
             up = time.monotonic() - started
@@ -125,8 +151,9 @@ class _Demo:
     def _redraw(self, snap: Snapshot, found: str, up: float) -> None:
         """Over the last picture, without a screen of its own: if we are killed, the terminal is as it should be."""
         size = shutil.get_terminal_size()
-        title = f"{app.url}  pid {os.getpid()}  up {output.duration(int(up))}" if up >= 1 else app.url
-        lines = draw(snap, title, found, self._hints(size.lines), size.columns - 1, size.lines - 1, self._color)
+        title = f"{self._url}  pid {os.getpid()}  up {output.duration(int(up))}" if up >= 1 else self._url
+        hints = self._hints(snap.paused, roomy=size.lines >= 31)
+        lines = draw(snap, title, found, hints, size.columns - 1, size.lines - 1, self._color)
         shown = (len(lines), *size)
         if self._drawn is None:
             start = "\n" * len(lines) + f"\x1b[{len(lines)}A"
@@ -138,14 +165,17 @@ class _Demo:
         sys.stdout.write(start + "".join(f"\r{line}\x1b[K\n" for line in lines) + "\x1b[J")
         sys.stdout.flush()
 
-    def _hints(self, rows: int) -> list[str]:
-        store = f"--store {app.url}"
-        hints = [
-            f"Try elsewhere: tickwork dlq retry-all {store}",
-            f"or kill -9 {os.getpid()} and run it again: nothing is lost. Ctrl-C stops.",
-        ]
-        if rows >= 31:
-            hints.insert(1, f"               tickwork queues pause default {store}")
+    def _hints(self, paused: list[str], roomy: bool) -> list[str]:
+        there = f" --store {shlex.quote(self._url)}"
+        if app.config.namespace != Config().namespace:
+            there += f" --namespace {app.config.namespace}"
+        ends = f"or kill -9 {os.getpid()} and run it again: nothing is lost. Ctrl-C stops."
+        if paused:
+            first = paused[0]
+            return [f"Queue {first} is paused. To go on:", f"  {own_command()} queues resume {first}{there}", ends]
+        hints = ["Try in another terminal, in this folder:", f"  {own_command()} dlq retry-all{there}", ends]
+        if roomy:
+            hints.insert(2, f"  {own_command()} queues pause default{there}")
         return hints
 
     async def _close(self) -> None:
@@ -160,8 +190,9 @@ class _Demo:
         stats = await store.stats()
         await app.close()
         back = f" ({given_back} of them given back unfinished)" if given_back else ""
-        click.echo(f"Stopped. {self._path} holds {_summary(stats, back)}.")
-        click.echo("Nothing is lost: run it again and it goes on from here; --fresh starts over.")
+        click.echo(f"Stopped. {self._where} holds {_summary(stats, back)}.")
+        again = "; --fresh starts over" if self._path is not None else ""
+        click.echo(f"Nothing is lost: run it again and it goes on from here{again}.")
 
 
 def _alive(workers: list[Worker]) -> list[Worker]:

@@ -49,6 +49,7 @@ class Snapshot(NamedTuple):
     dead: list[TaskInfo]
     workers: list[Worker]
     schedules: list[ScheduleInfo]
+    paused: list[str]  # queues
     latest: list[Event]
     submitted: list[int]  # a second, the newest last
     done: list[int]
@@ -76,6 +77,7 @@ class Watcher:
             dead=(await self._app.dlq.list(limit=5)).items,
             workers=[worker for worker in await self._app.list_workers() if worker.lost_at is None],
             schedules=await self._app.schedules.list(),
+            paused=[pause.name for pause in await store.paused() if pause.kind == "queue"],
             latest=list(self._latest),
             submitted=self._series("submitted", now),
             done=self._series("done", now),
@@ -134,7 +136,7 @@ def draw(
         *_fill([_running(task, snap.now) for task in snap.running], 4 if roomy else 3),
         *gap,
         _rule(f"DEAD LETTERS {dead}" if dead else "DEAD LETTERS", columns),
-        *_fill([_dead(task) for task in snap.dead] or [[("none yet", {"dim": True})]], 2 if roomy else 1),
+        *_fill([_dead(task) for task in snap.dead] or [[("none", {"dim": True})]], 2 if roomy else 1),
         *gap,
         _rule("EVENTS", columns),
     ]
