@@ -31,7 +31,7 @@ from tickwork.errors import (
 )
 from tickwork.handle import Handle, ScheduleHandle
 from tickwork.handlers import ANYTHING, MISSING, Entry, Registry
-from tickwork.ids import new_id
+from tickwork.ids import is_token_of, new_id
 from tickwork.model import (
     Aborted,
     Lease,
@@ -326,8 +326,13 @@ class Client:
         wanted = Status.parse(status) if isinstance(status, str) else status
         record, store = await self.record(task_id), await self.open_store()
         if record.status is Status.RUNNING and wanted.ended:
-            (verdict,) = (await store.finish([_outcome(task_id, wanted, message, token)])).verdicts
-            if verdict.kind == "lost":
+            if not token:
+                raise LeaseLost(
+                    f"task {task_id} is running: its token is needed to end it, which its handler has as ctx.token"
+                )
+            holds = is_token_of(str(token), task_id, record.fence, record.nonce)
+            outcome = _outcome(record.lease, wanted, message)
+            if not holds or (await store.finish([outcome])).verdicts[0].kind == "lost":
                 raise LeaseLost(f"task {task_id} is running under another token; nothing was changed")
         elif wanted is Status.CANCELLED and not record.status.ended:
             if await store.cancel(task_id, False, message) is Status.RUNNING:
@@ -338,11 +343,7 @@ class Client:
             raise TickworkError(f"task {task_id} is {record.status} and cannot become {wanted}")
 
 
-def _outcome(task_id: str, wanted: Status, message: str, token: str | None) -> Outcome:
-    fence, _, nonce = (token or "").partition(".")
-    if not fence.isdecimal():
-        raise LeaseLost(f"task {task_id} is running: its token is needed to end it, which its handler has as ctx.token")
-    lease = Lease(task_id, int(fence), nonce)
+def _outcome(lease: Lease, wanted: Status, message: str) -> Outcome:
     match wanted:
         case Status.SUCCESS:
             return Succeeded(lease, None, 0, message)

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from tickwork.ids import run_token
+
 LINE_MAX = 2000
 
 _logger = logging.getLogger("tickwork.task")
@@ -118,8 +120,8 @@ class TaskContext:
 
     @property
     def token(self) -> str:
-        """Proof of holding this task, for `update_task_status`."""
-        return f"{self.fence}.{self._nonce}"
+        """Proof of holding this run of this task, for `update_task_status`."""
+        return run_token(self.task_id, self.fence, self._nonce)
 
     @property
     def cancelled(self) -> bool:

@@ -18,7 +18,7 @@ from typing import Protocol
 from tickwork.config import Config
 from tickwork.context import storable
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.ids import new_nonce
+from tickwork.ids import new_claim_nonce
 from tickwork.model import Aborted, Outcome
 from tickwork.notes import Notes
 from tickwork.store.base import Claim, Claimed, Grant, Store, Verdict
@@ -205,7 +205,7 @@ class Exchange:
             self._queues = (*self._queues[1:], self._queues[0])
         lease_ttl = round(self._config.lease_ttl * 1000)
         slots = self._slots
-        return Claim(slots.id, self._queues, slots.types, limit, lease_ttl, new_nonce(), turn.number, slots.node)
+        return Claim(slots.id, self._queues, slots.types, limit, lease_ttl, new_claim_nonce(), turn.number, slots.node)
 
     def _take(self, claimed: Claimed, wish: Claim) -> None:
         if len(claimed.grants) < wish.limit:  # drained: look again when told, when something is due, or by and by

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import itertools
 import os
 import re
@@ -26,21 +28,34 @@ def new_tail() -> str:
 class _Nonces:
     """Unique by a random part that is drawn once a process, and a count."""
 
-    def __init__(self) -> None:
+    def __init__(self, random_bytes: int) -> None:
+        self._random_bytes = random_bytes
         self.draw()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.draw)
 
     def draw(self) -> None:
-        self._stem = base64.urlsafe_b64encode(os.urandom(6)).decode()
+        self._stem = base64.urlsafe_b64encode(os.urandom(self._random_bytes)).decode()
         self._count = itertools.count()
 
     def next(self) -> str:
         return f"{self._stem}{next(self._count):x}"
 
 
-_nonces = _Nonces()
-new_nonce = _nonces.next
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_nonces.draw)
+new_nonce = _Nonces(6).next
+new_claim_nonce = _Nonces(12).next  # a secret: the tokens of all tasks of a claim are made with it
+
+
+def run_token(task_id: str, fence: int, nonce: str) -> str:
+    """Proof of holding one run of one task. It tells nothing of the nonce, so that its holder cannot make another."""
+    return hmac.new(nonce.encode(), f"{fence} {task_id}".encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def is_token_of(token: str, task_id: str, fence: int, nonce: str) -> bool:
+    """Compared in constant time. A task that nobody holds has no nonce, and no token fits it."""
+    return bool(nonce) and hmac.compare_digest(
+        token.encode("utf-8", "replace"), run_token(task_id, fence, nonce).encode()
+    )
 
 
 def partition_of(text: str, count: int) -> int:

@@ -691,8 +691,9 @@ async def test_ending_a_task_by_its_token(make: Make, url: str) -> None:
             await eventually(lambda: gate.inside == 1)
             for token, message in (
                 (None, "its token is needed to end it"),
-                ("junk", "its token is needed to end it"),
-                ("1.abc", "is running under another token; nothing was changed"),
+                ("", "its token is needed to end it"),
+                ("junk", "is running under another token; nothing was changed"),
+                ("\ud800", "under another token"),
                 (tokens[-1] + "0", "under another token"),
             ):
                 with pytest.raises(LeaseLost, match=message):
@@ -709,6 +710,36 @@ async def test_ending_a_task_by_its_token(make: Make, url: str) -> None:
                 assert (info.result.message, info.result.data) == ("from outside", None)
             if expected is Status.DEAD:
                 assert info.last_error == "from outside"
+
+
+async def test_a_token_ends_no_other_task(make: Make, url: str) -> None:
+    """Tasks that were claimed together have a token each, and none can be made from another."""
+    app = make(url, concurrency=10)
+    gate = Gate()
+    tokens: dict[str, str] = {}
+
+    @app.task
+    async def work(ctx: TaskContext) -> None:
+        tokens[ctx.task_id] = ctx.token
+        await gate.pass_through()
+
+    await app.submit_many("work", [None] * 10)
+    async with app:
+        await eventually(lambda: gate.inside == 10)
+        assert len(set(tokens.values())) == 10
+        records = [await (await app._open()).get(task_id) for task_id in tokens]
+        assert not any(record is not None and record.nonce in "".join(tokens.values()) for record in records)
+        refused = 0
+        for task_id in tokens:
+            for other, token in tokens.items():
+                if other != task_id:
+                    with pytest.raises(LeaseLost, match="under another token"):
+                        await app.update_task_status(task_id, "completed", token=token)
+                    refused += 1
+        assert refused == 90
+        for task_id, token in tokens.items():
+            await app.update_task_status(task_id, "completed", token=token)
+        gate.open()
 
 
 async def test_moving_a_task_by_hand(make: Make, url: str) -> None:
