@@ -12,6 +12,7 @@ from types import TracebackType
 
 from tickwork.config import Config
 from tickwork.errors import ConfigError, LeaseLost, StoreError, StoreUnavailable, TickworkError
+from tickwork.forks import keep, tell_of_forks
 from tickwork.ids import new_id
 from tickwork.options import name as checked_name
 from tickwork.options import seconds
@@ -52,6 +53,15 @@ class Lock:
         self._acquiring = False
         self._trusted_until = 0.0  # by the monotonic clock, counted from before the store was asked
         self._renewing: asyncio.Task[None] | None = None
+        tell_of_forks(self)
+
+    def after_fork(self) -> None:
+        """What the parent holds is not the child's: neither to rely on, nor to renew or give back."""
+        keep(self._renewing)
+        self._owner = new_id()
+        self._store = self._renewing = None
+        self._acquiring = False
+        self._trusted_until = 0.0
 
     @property
     def held(self) -> bool:

@@ -134,6 +134,11 @@ class Node:
         for worker in self.workers:
             await self._store.leave(worker.id)
 
+    def after_fork(self) -> None:
+        """It runs in the parent alone."""
+        for worker in self.workers:
+            worker.leave_registry()
+
     def hurry(self) -> None:
         """Do not wait for what runs: give it back now, if the store takes it at once."""
         self._hurry_until = min(self._hurry_until, time.monotonic() + LAST_WORDS)

@@ -20,6 +20,7 @@ from tickwork.config import Config, Loaded, load, mask_url
 from tickwork.context import TaskContext
 from tickwork.errors import ConfigError, TickworkError
 from tickwork.events import Bus
+from tickwork.forks import keep, tell_of_forks
 from tickwork.handle import Handle
 from tickwork.handlers import MISSING, Registry, RunIn
 from tickwork.jobs import Jobs
@@ -82,6 +83,7 @@ class Scheduler:
         self._jobs = Jobs(self._client, self.registry)
         self.task: TaskMaker = task_maker(self._client)
         self.sync = Sync(self)
+        tell_of_forks(self)
 
     def configure(self, *, config: str | os.PathLike[str] | None = None, **options: Any) -> None:
         """Set options, by their own names, over those it was made with; what a command line says of a program.
@@ -273,6 +275,16 @@ class Scheduler:
         if self._opened:
             self._opened = False
             await self._store.close()
+
+    def after_fork(self) -> None:
+        """In the child nothing is open or started: the next call opens the store anew, and `start()` may be called."""
+        node, self._node = self._node, None
+        if node is not None:
+            keep(node)
+            node.after_fork()
+        self._opened = False
+        self._stopped = self.node_loop = None
+        self.id = self.config.scheduler_id or new_node_id()
 
     # --- submitting
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from tickwork.forks import keep, tell_of_forks
 from tickwork.handle import Handle
 from tickwork.handlers import MISSING
 from tickwork.lock import Lock
@@ -99,6 +100,12 @@ class Sync:
         self._app = app
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        tell_of_forks(self)
+
+    def after_fork(self) -> None:
+        keep(self._loop)
+        self._lock = threading.Lock()
+        self._loop = None
 
     def submit(self, type: Any, payload: Any = MISSING, **options: Unpack[Options]) -> SyncHandle:
         return SyncHandle(self, self.call(self._app.submit(type, payload, **options)))

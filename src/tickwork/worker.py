@@ -91,8 +91,11 @@ class Worker:
         for run in self.running.values():
             if run.timer is not None:
                 run.timer.cancel()
-        self._registry.off_change(self._forget_types)
+        self.leave_registry()
         await self._executor.close()
+
+    def leave_registry(self) -> None:
+        self._registry.off_change(self._forget_types)
 
     async def warm(self) -> None:
         entries = [entry for kind in self.types if (entry := self._registry.find(kind)) is not None]

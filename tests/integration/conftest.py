@@ -40,6 +40,11 @@ def sqlite_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
+def redis_url(tmp_path: Path) -> str:
+    return url_of("redis", tmp_path)
+
+
+@pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
 

@@ -121,5 +121,10 @@ class Hints:
         for topic in list(self._waiting):
             self.notify(topic)
 
+    def forget(self) -> None:
+        """After a fork: those who wait are in the parent."""
+        self._lock = threading.Lock()
+        self._waiting = {}
+
     def __bool__(self) -> bool:
         return bool(self._waiting)

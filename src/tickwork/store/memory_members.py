@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tickwork.clock import Clock, SystemClock
 from tickwork.events import Event, Fact
+from tickwork.forks import hold_during_forks, tell_of_forks
 from tickwork.model import Leader, Lease, Policy, Record, Schedule, Status, Worker
 from tickwork.store.base import Advance
 from tickwork.store.hints import EVENTS, SCHEDULES, Hint, Hints
@@ -55,9 +56,15 @@ class Core:
         self._clock = clock or SystemClock()
         self._clock.on_change(self.hints.notify_all)
         self._lock = threading.Lock()
+        hold_during_forks(self._lock)
+        tell_of_forks(self)
         self._log: list[Event] = []
         self._log_seq = 0
         self._log_dropped = 0
+
+    def after_fork(self) -> None:
+        """The child goes on with its own copy of everything."""
+        self.hints.forget()
 
     def now(self) -> int:
         return self._clock.now()

@@ -14,6 +14,7 @@ import msgspec
 
 from tickwork.clock import SystemClock
 from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.forks import keep, tell_of_forks
 from tickwork.ids import new_nonce
 from tickwork.model import Durability, Policy
 from tickwork.store.hints import RESET, Hint, Hints
@@ -64,22 +65,33 @@ class Core:
         self._pool_size = pool_size
         self._patience = patience
         self._timeout = timeout
-        self._channel = f"{self.layout.root}ended:{os.getpid()}.{new_nonce()}"
         self.prefixes = list(dict.fromkeys((self.layout.root, *self.layout.parts)))  # each has a log of its own
         self._policies = {
             (prefix, quiet): self._pack_policy(number, self.policy.events and not quiet)
             for number, prefix in enumerate(self.prefixes)
             for quiet in (False, True)
         }
-        self._heres: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Here] = weakref.WeakKeyDictionary()
         self._keeper = Keeper()
         self._skew = SystemClock().now() - time.monotonic_ns() // 1_000_000
-        self._closed: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
         self._epoch: bytes | None = None
         self._queues: dict[str, None] = {}
+        self._begin()
+        tell_of_forks(self)
+
+    def _begin(self) -> None:
+        """What belongs to this process and its loops."""
+        self._channel = f"{self.layout.root}ended:{os.getpid()}.{new_nonce()}"
+        self._heres: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Here] = weakref.WeakKeyDictionary()
+        self._closed: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
         self._reopening: asyncio.Future[None] | None = None
         self._hints_under_way: set[asyncio.Future[None]] = set()
         self._open = False
+
+    def after_fork(self) -> None:
+        """Links close themselves; loops, and tasks that wait on them, must not be finalized here."""
+        keep((list(self._heres.items()), self._reopening, self._hints_under_way))
+        self.hints.forget()
+        self._begin()
 
     def _pack_policy(self, log: int, events: bool) -> bytes:
         """One value after the other, in the order in which `prelude.lua` reads them."""

@@ -8,6 +8,7 @@ under way then fails with `LinkLost`, and whether it was executed is unknown. No
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import hiredis
 
 from tickwork.errors import StoreError
+from tickwork.forks import tell_of_forks
 
 Reply = Any
 _MORE = object()
@@ -67,6 +69,7 @@ class Link(asyncio.Protocol):
         self.probe: Callable[[], Awaitable[bool]] | None = None
         self._probing: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport
+        tell_of_forks(self)
 
     # --- the protocol
 
@@ -170,6 +173,15 @@ class Link(asyncio.Protocol):
                 waiter.set_exception(LinkLost(*error.args))
         if self._on_push is not None:
             self._on_push([])
+
+    def after_fork(self) -> None:
+        """Close the child's copy of the socket, or the server would not see the parent's end. Neither the transport nor
+        the loop may know: the loop's own file is shared too, and the parent would no longer hear of its sockets."""
+        shared = self._transport.get_extra_info("socket") if hasattr(self, "_transport") else None
+        if shared is not None and shared.fileno() >= 0:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, shared.fileno(), inheritable=False)
+            os.close(nothing)
 
     async def close(self) -> None:
         self.lost = self.lost or LinkLost("the store was closed")

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Any, Literal, TypeVar
 
 from tickwork.errors import StoreError
+from tickwork.forks import keep
 from tickwork.model import Durability, Lease, Outcome, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.redis.coalesce import Args, Coalescer
@@ -53,6 +54,11 @@ def status_of(reply: bytes | None) -> Status | None:
 class Tasks(Core):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._coalescer = Coalescer(submit_args, self._submit_part)
+
+    def after_fork(self) -> None:
+        super().after_fork()
+        keep(self._coalescer)
         self._coalescer = Coalescer(submit_args, self._submit_part)
 
     # --- in

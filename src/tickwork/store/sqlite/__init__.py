@@ -13,6 +13,7 @@ from typing import Literal
 from tickwork.clock import Clock, SystemClock
 from tickwork.errors import StoreError
 from tickwork.events import Event
+from tickwork.forks import tell_of_forks
 from tickwork.model import Durability, Leader, Lease, Outcome, Policy, Record, Schedule, Spec, Status, Worker
 from tickwork.store.base import (
     Advance,
@@ -67,6 +68,7 @@ class SqliteStore:
         self._rows = Rows(reader)
         self._opening = threading.Lock()
         self._open = False
+        tell_of_forks(self)
 
     async def open(self) -> None:
         # In a thread of its own, so that a caller who gives up leaves nothing half open; two loops may ask at once.
@@ -85,6 +87,13 @@ class SqliteStore:
         self._files.closing = True
         await self._read.stop()
         await self._write.stop()
+
+    def after_fork(self) -> None:
+        self._opening = threading.Lock()
+        self._open = False
+        self.hints.forget()
+        self._read.after_fork()
+        self._write.after_fork()
 
     def sibling(self) -> SqliteStore:
         return self

@@ -52,7 +52,10 @@ class Connection(Session):
 
     def connect(self, mode: str) -> sqlite3.Connection:
         uri = self.files.uri(mode)
-        self.db = sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None, cached_statements=256)
+        # It is used on one thread all the same, but closed by the thread that forks, in its child.
+        self.db = sqlite3.connect(
+            uri, uri=True, timeout=5, isolation_level=None, cached_statements=256, check_same_thread=False
+        )
         self.db.execute("PRAGMA trusted_schema = OFF")  # the file may come from others
         self.db.execute("PRAGMA cell_size_check = ON")
         return self.db
@@ -195,6 +198,7 @@ class Writer(Connection):
         db.execute("PRAGMA cache_size = -16000")
         db.execute("PRAGMA wal_autocheckpoint = 4000")  # a page that changes often is copied back less often
         prepare(db, self.namespace, self.path, self.clock.now())
+        self.abandon()  # what another connection has read may have changed since
         self._seen_version = self._version()
         self._heard = self.one(READ_HEARD)
 

@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
 from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.forks import hold_during_forks
 
 R = TypeVar("R")
 GROUP_MAX = 200  # calls in one transaction
@@ -61,6 +62,9 @@ class SqliteThread:
         self._queue: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()  # no call may slip in behind the last one
+        self._db: sqlite3.Connection | None = None
+        self._inside = threading.Lock()  # held while the thread is inside of SQLite
+        hold_during_forks(self._inside)
 
     def start(self) -> None:
         """Blocks until the file is open, or raises why it is not."""
@@ -77,6 +81,16 @@ class SqliteThread:
         if thread is not None:
             await asyncio.to_thread(thread.join, 10)
 
+    def after_fork(self) -> None:
+        """The child must neither use the connection of its parent nor merely forget it. SQLite remembers by process
+        which locks it holds on a file, but the kernel gives them to the parent alone: while the old connection is open,
+        a new one would believe in locks that it does not have, and go on writing to a log that the parent has removed.
+        Closing is safe here, as no transaction was open at the fork and the parent's locks are not the child's."""
+        self._queue, self._lock, self._thread = queue.SimpleQueue(), threading.Lock(), None
+        db, self._db = self._db, None
+        if db is not None:
+            db.close()
+
     async def call(self, work: Callable[[], R]) -> R:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
@@ -88,7 +102,8 @@ class SqliteThread:
 
     def _run(self, opened: Future[None]) -> None:
         try:
-            db = self._session.open()
+            with self._inside:
+                self._db = db = self._session.open()
         except Exception as error:  # raised by start()
             self._thread = None
             opened.set_exception(self._named(error))
@@ -96,12 +111,15 @@ class SqliteThread:
         opened.set_result(None)
         try:
             while (group := self._next_group()) is not None:
-                if group:
-                    self._run_group(db, group)
-                else:
-                    self._idle()
+                with self._inside:
+                    if group:
+                        self._run_group(db, group)
+                    else:
+                        self._idle()
         finally:
-            db.close()
+            with self._inside:
+                self._db = None
+                db.close()
 
     def _idle(self) -> None:
         try:
