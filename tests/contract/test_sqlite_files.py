@@ -310,6 +310,19 @@ async def test_a_store_that_was_refused_opens_the_new_file(bench: Bench, path: P
     assert (await bench.submit("new")).verdict == "created"
 
 
+async def test_a_store_that_opens_another_file_remembers_nothing_of_the_first(bench: Bench, path: Path) -> None:
+    lease = await bench.start("old", payload=b"old")
+    assert (await bench.record("old")).spec.payload == b"old"
+    await bench.store.close()
+    path.unlink()
+    await bench.store.open()
+    assert await bench.store.extend([lease], 30_000) == ["lost"]
+    await bench.submit("new", payload=b"new")
+    assert (await bench.record("new")).spec.payload == b"new"
+    (grant,) = await bench.claim()
+    assert (grant.spec.id, grant.spec.payload) == ("new", b"new")
+
+
 # --- looked after
 
 

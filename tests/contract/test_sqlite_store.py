@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import random
 import sqlite3
 import subprocess
 import sys
@@ -212,6 +213,40 @@ async def test_a_finish_that_was_rolled_back_can_be_sent_again(opened: Opener, a
     done = await bench.store.finish([Succeeded(a, b"1"), Failed(b, "boom", 2), Aborted(c, "broken")])
     assert [verdict.kind for verdict in done.verdicts] == ["done"] * 3
     assert (await bench.record("t1")).last_error == "boom"
+
+
+async def test_several_processes_bound_the_dead_letters_together(opened: Opener) -> None:
+    """Each knows how many there are without counting; what others do meanwhile must not mislead it."""
+    limit, chance = 5, random.Random(7)
+    benches = [await opened(policy=Policy(dlq_max=limit)) for _ in range(3)]
+    for bench in benches:
+        bench._numbers = benches[0]._numbers
+    dead: list[str] = []
+    dropped = 0
+    for number in range(200):
+        bench = chance.choice(benches)
+        match chance.choice(["die", "die", "die", "retry", "delete", "fail"]):
+            case "die":
+                lease = await bench.start(f"t{number}")
+                await bench.end(Aborted(lease, "boom"))
+                dead.append(lease.id)
+            case "retry" if dead:
+                task_id = dead.pop(chance.randrange(len(dead)))
+                await bench.store.retry(task_id)
+                (grant,) = await bench.claim()
+                await bench.end(Succeeded(grant.lease))
+            case "delete" if dead:
+                await bench.store.delete(dead.pop(chance.randrange(len(dead))))
+            case "fail":  # a call that is rolled back
+                lease = await bench.start(f"t{number}")
+                other = await bench.start(f"u{number}")
+                with pytest.raises(StoreError):
+                    await bench.store.finish([Aborted(lease, "boom"), Failed(other, "boom", 2**70)])
+                await bench.store.finish([Succeeded(lease), Succeeded(other)])
+        dropped += max(len(dead) - limit, 0)
+        dead = dead[-limit:]
+        assert await bench.walk(status=Status.DEAD) == dead[::-1]
+        assert (await bench.store.stats()).dropped == dropped
 
 
 async def test_another_process_shares_the_file(opened: Opener, path: Path) -> None:

@@ -62,8 +62,14 @@ class Homes:
         self.tx.notify(OUTBOX)
 
     def _bound_dead(self, now: int) -> None:
-        dead = self.tx.one(f"SELECT count(*) FROM @tasks WHERE {IN_ENDS} AND status = 'dead'")[0]
-        excess = dead - self.tx.policy.dlq_max
+        letters, limit, position = self.tx.dead_letters, self.tx.policy.dlq_max, self.tx.state.position
+        letters.change(+1)
+        if not letters.may_exceed(limit, position):
+            return
+        if not letters.exact:
+            dead = self.tx.one(f"SELECT count(*) FROM @tasks WHERE {IN_ENDS} AND status = 'dead'")[0]
+            letters.counted(dead, position)
+        excess = letters.count - limit
         if excess > 0:
             for oldest in self.rows.where(f"{IN_ENDS} AND status = 'dead' ORDER BY position LIMIT ?", (excess,)):
                 self.tx.state.dropped += 1
@@ -73,4 +79,6 @@ class Homes:
 
     def _forget(self, record: Record) -> None:
         self.tx.state.ends -= 1
+        if record.status is Status.DEAD:
+            self.tx.dead_letters.change(-1)
         self.rows.delete([record.seq])

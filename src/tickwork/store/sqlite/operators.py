@@ -47,6 +47,8 @@ class Operators(Homes):
         waiting, never = transitions.waits_again(record, self.rows.get)
         if not never:
             self.tx.state.ends -= 1
+            if found is Status.DEAD:
+                self.tx.dead_letters.change(-1)
             self.tx.run("DELETE FROM @outbox WHERE id = ?", (task_id,))
             if waiting:
                 self.tx.add_waits(task_id, waiting)
@@ -77,6 +79,8 @@ class Operators(Homes):
                 break
             pruned.append(seq)
         self.tx.state.ends -= len(pruned)
+        if pruned:
+            self.tx.dead_letters.forget()
         self.rows.delete(pruned)
         self._prune_workers(now)
         return len(pruned)

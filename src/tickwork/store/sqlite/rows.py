@@ -1,4 +1,4 @@
-"""Records to rows and back. Specs are kept decoded for as long as they are likely to be asked for again."""
+"""Records to rows and back."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import msgspec
 
 from tickwork.model import Place, Record, Spec, Status
 from tickwork.store.sqlite.session import Connection
-
-CACHE_MAX = 20_000
 
 # In the order of the columns, so that a row is a prefix of constructor arguments.
 CHANGING = (
@@ -58,8 +56,10 @@ class Rows:
         )  # fmt: skip
         if cursor.rowcount == 0:
             return False
-        self._connection.run("INSERT INTO @specs (seq, spec) VALUES (?, ?)", (record.seq, _encode(spec)))
-        self._remember(record.seq, spec)
+        encoded = _encode(spec)
+        self._connection.run("INSERT INTO @specs (seq, spec) VALUES (?, ?)", (record.seq, encoded))
+        if self._connection.claims:  # else it is for another process
+            self._specs.add(record.seq, spec, len(encoded))
         return True
 
     def save_started(self, records: list[Record]) -> None:
@@ -94,7 +94,7 @@ class Rows:
         self._connection.many("DELETE FROM @tasks WHERE seq = ?", [(seq,) for seq in numbers])
         self._connection.many("DELETE FROM @specs WHERE seq = ?", [(seq,) for seq in numbers])
         for seq in numbers:
-            self._specs.pop(seq, None)
+            self._specs.discard(seq)
 
     def get(self, task_id: str) -> Record | None:
         found = self.where("id = ?", (task_id,))
@@ -131,15 +131,10 @@ class Rows:
     def _spec(self, seq: int) -> Spec:
         spec = self._specs.get(seq)
         if spec is None:
-            spec = _decode_spec(self._connection.one("SELECT spec FROM @specs WHERE seq = ?", (seq,))[0])
-            self._remember(seq, spec)
+            encoded = self._connection.one("SELECT spec FROM @specs WHERE seq = ?", (seq,))[0]
+            spec = _decode_spec(encoded)
+            self._specs.add(seq, spec, len(encoded))
         return spec
-
-    def _remember(self, seq: int, spec: Spec) -> None:
-        if len(self._specs) >= CACHE_MAX:  # oldest half out: dicts keep their order
-            for old in list(self._specs)[: CACHE_MAX // 2]:
-                del self._specs[old]
-        self._specs[seq] = spec
 
 
 def _changing(record: Record) -> tuple[Any, ...]:

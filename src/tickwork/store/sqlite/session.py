@@ -14,11 +14,13 @@ import msgspec
 from tickwork.clock import Clock
 from tickwork.errors import StoreError
 from tickwork.events import Fact
-from tickwork.model import Policy, Record, Spec
+from tickwork.model import Policy, Record
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
 from tickwork.store.rules import pulse
+from tickwork.store.sqlite.dead_letters import DeadLetters
 from tickwork.store.sqlite.files import Files
 from tickwork.store.sqlite.schema import prepare, qualify
+from tickwork.store.sqlite.spec_cache import SpecCache
 from tickwork.store.sqlite.thread import Session
 
 OLDEST_SQLITE = (3, 35, 0)  # RETURNING
@@ -46,11 +48,14 @@ class Connection(Session):
         self.path = files.path
         self.namespace = namespace
         self.db: sqlite3.Connection
-        self.specs: dict[int, Spec] = {}  # decoded, by number
+        self.specs = SpecCache()
+        self.claims = False  # whether a worker of this process has asked for tasks
         self.running: dict[str, Record] = {}  # as they are in the file, while no other process writes to it
         self._texts: dict[str, str] = {}
 
     def connect(self, mode: str) -> sqlite3.Connection:
+        self.specs.clear()  # it may have been open before, on what has changed since
+        self.running.clear()
         uri = self.files.uri(mode)
         # It is used on one thread all the same, but closed by the thread that forks, in its child.
         self.db = sqlite3.connect(
@@ -151,12 +156,14 @@ class Writer(Connection):
         self._waits: bool | None = None
         self._state_read: tuple[int, ...] = ()
         self._seen_version = 0
+        self.dead_letters = DeadLetters()
         self._heard: tuple[int, ...] = ()
 
     def open(self) -> sqlite3.Connection:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Tickwork needs 3.35 or newer")
         self.files.create()
+        self.dead_letters.forget()
         db = self.connect("rw")
         try:
             self._prepare(db)
@@ -217,6 +224,7 @@ class Writer(Connection):
             return
         self._seen_version = version
         self.running.clear()
+        self.dead_letters.others_wrote()
         heard, before = self.one(READ_HEARD), self._heard
         self._heard = heard
         if not self.hints or heard == before:
@@ -272,6 +280,7 @@ class Writer(Connection):
     def abandon(self) -> None:
         self.specs.clear()  # another process may give a number that was rolled back to another task
         self.running.clear()
+        self.dead_letters.forget()
 
     def idle(self) -> None:
         if self.hints:

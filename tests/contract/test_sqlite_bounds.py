@@ -1,0 +1,175 @@
+"""What must not grow with what a SQLite file holds: steps of SQLite's virtual machine (not times), and memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.stores import START, Bench
+from tickwork.clock import ManualClock
+from tickwork.model import Aborted, Policy, Status, Succeeded, Worker
+from tickwork.store.base import Query
+from tickwork.store.sqlite import SqliteStore, spec_cache
+
+FEW, MANY = 100, 2000  # of each kind
+GROWTH = 1.5  # the trees grow deeper, nothing is walked
+STEP = 10  # steps between two counts
+
+
+class Counted(Bench):
+    """A bench over a file with so many tasks of each kind, none of which is to be touched."""
+
+    store: Any
+
+    async def fill(self, count: int) -> None:
+        await self.submit_many(count, "ended", queue="old")
+        grants = await self.claim(count, queues=("old",))
+        half = count // 2
+        await self.store.finish([Succeeded(grant.lease) for grant in grants[:half]])
+        await self.store.finish([Aborted(grant.lease, "boom") for grant in grants[half:]])
+        await self.submit_many(count, "strange", type="strange")
+        await self.submit_many(count, "other", queue="other")
+        await self.submit_many(count, "running", queue="busy")
+        await self.claim(count, queues=("busy",), worker="busy")
+        await self.submit_many(count, "delayed", delay=3_600_000)
+        await self.submit_many(count, "blocked", depends_on=("delayed0",))
+        while (await self.store.stats()).parked.get(("default", "strange"), 0) < count:
+            await self.claim(types=("job",))
+
+    async def steps(self, call: Callable[[], Awaitable[Any]]) -> int:
+        """How many steps SQLite took for it, on either connection."""
+        count = 0
+
+        def one() -> None:
+            nonlocal count
+            count += 1
+
+        store = self.store
+        sides = ((store._write, store._tasks.tx), (store._read, store._reader))
+        for thread, side in sides:
+            await thread.call(lambda side=side: side.db.set_progress_handler(one, STEP))
+        before = count
+        await call()
+        taken = count - before
+        for thread, side in sides:
+            await thread.call(lambda side=side: side.db.set_progress_handler(None, STEP))
+        return taken * STEP
+
+
+@pytest.fixture
+async def benches(tmp_path: Path) -> AsyncIterator[tuple[Counted, Counted]]:
+    """The same with few and with many."""
+    made: list[Counted] = []
+    for name, count in (("few", FEW), ("many", MANY)):
+        clock = ManualClock(START)
+        store = SqliteStore(str(tmp_path / name), "test", Policy(dlq_max=count // 2), clock)
+        await store.open()
+        made.append(Counted(store, clock))
+        await made[-1].fill(count)
+    yield made[0], made[1]
+    for bench in made:
+        assert await bench.store.audit() == []
+        await bench.store.close()
+
+
+async def submit(bench: Counted) -> None:
+    await bench.submit(queue="left")
+
+
+async def claim_nothing(bench: Counted) -> None:
+    assert await bench.claim(10) == []
+
+
+async def one_life(bench: Counted) -> None:
+    await bench.submit(queue="mine")
+    (grant,) = await bench.claim(10, queues=("mine",))
+    await bench.store.extend([grant.lease], 30_000)
+    await bench.store.note(grant.lease, 0.5, "half", ["line"])
+    assert await bench.end(Succeeded(grant.lease)) == "done"
+
+
+async def one_death(bench: Counted) -> None:
+    await bench.submit(queue="mine")
+    (grant,) = await bench.claim(10, queues=("mine",))
+    assert await bench.end(Aborted(grant.lease, "boom")) == "done"
+
+
+async def two_deaths(bench: Counted) -> None:
+    await one_death(bench)
+    await one_death(bench)
+
+
+async def operators(bench: Counted) -> None:
+    await bench.submit("mine", queue="mine", delay=60_000)
+    await bench.store.run_now("mine")
+    await bench.store.cancel("mine", False)
+    await bench.store.retry("mine")
+    await bench.store.cancel("mine", False)
+    await bench.store.delete("mine")
+
+
+async def duties(bench: Counted) -> None:
+    await bench.store.promote(10)
+    await bench.store.reclaim(10)
+    await bench.store.settled(10)
+    await bench.store.prune(10)
+    await bench.store.beat(Worker(id="w1"))
+    await bench.store.campaign("n1", 10_000)
+
+
+async def read_one(bench: Counted) -> None:
+    await bench.store.get("delayed1")
+    await bench.store.events(await bench.store.last_event() - 5, 5)
+
+
+async def read_pages(bench: Counted) -> None:
+    for status in (Status.BLOCKED, Status.SUCCESS, Status.DEAD, None):  # those that run are as few as there are slots
+        await bench.store.page(Query(status, limit=5))
+
+
+CALLS = [submit, claim_nothing, one_life, two_deaths, operators, duties, read_one, read_pages]
+
+
+async def test_no_call_walks_what_it_does_not_touch(benches: tuple[Counted, Counted]) -> None:
+    found: dict[str, tuple[int, int]] = {}
+    for call in CALLS:
+        for bench in benches:
+            await call(bench)  # what is found out once a process
+        few, many = [await bench.steps(partial(call, bench)) for bench in benches]
+        found[call.__name__] = few, many
+    walked = {name: counts for name, counts in found.items() if counts[1] > counts[0] * GROWTH}
+    assert walked == {}, found
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Counted]:
+    store = SqliteStore(str(tmp_path / "tick.db"), "test")
+    await store.open()
+    yield Counted(store, ManualClock(START))
+    await store.close()
+
+
+async def test_a_process_that_only_submits_keeps_nothing(bench: Counted) -> None:
+    await bench.submit_many(20, payload=bytes(10_000))
+    assert bench.store._tasks.tx.specs.bytes == 0
+
+
+async def test_specs_are_kept_by_their_size(bench: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spec_cache, "CACHE_BYTES", 100_000)
+    assert await bench.claim() == []
+    caches = (bench.store._tasks.tx.specs, bench.store._rows._specs)
+    for number in range(30):
+        await bench.submit(f"t{number}", payload=bytes(10_000))
+        await bench.record(f"t{number}")
+        assert all(10_000 < cache.bytes <= 100_000 for cache in caches)
+    await bench.submit("large", payload=bytes(90_000))
+    assert [grant.spec.id for grant in await bench.claim(100)] == [*(f"t{number}" for number in range(30)), "large"]
+    assert all(cache.bytes <= 100_000 for cache in caches)
+    for cache in caches:
+        assert cache.bytes == sum(cache._sizes.values())
+        cache.clear()
+        assert cache.bytes == 0
