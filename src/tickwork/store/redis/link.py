@@ -22,6 +22,7 @@ from tickwork.forks import tell_of_forks
 Reply = Any
 _MORE = object()
 LARGE = 4096  # bytes of a command for which nobody need wait
+ITEMS_DIGITS = 8  # so many in the header of a reply are more items than any command here asks for
 SUSPECT = 0.5  # seconds after which a late reply makes one ask whether the server answers others
 
 
@@ -81,6 +82,10 @@ class Link(asyncio.Protocol):
         self._heard_at = self._loop.time()
         self._heard = True
         reader = self._reader
+        if data[1 : ITEMS_DIGITS + 1].isdigit() and data[:1] in b"*%~>" and not reader.has_data():
+            # Making room for them, and giving it back, would take seconds.
+            self.cut(f"the server announces a reply of more than {10 ** (ITEMS_DIGITS - 1):,} items")
+            return
         reader.feed(data)
         try:
             while (reply := reader.gets()) is not _MORE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import ssl
 from typing import Any, Literal, NamedTuple
@@ -18,9 +19,10 @@ _URL = re.compile(
     r"(?P<scheme>[^:/?#]*)://(?P<place>[^/?#]*)(?P<path>[^?#]*)(\?(?P<query>[^#]*))?(?P<rest>#?)", re.DOTALL
 )
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:,\[\]]*)(:(?P<port>[^:]*))?")
+_ALLOWED = re.compile(r"[A-Za-z0-9._:-]+")
 OPTIONS = (
     "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "insecure_skip_verify", "sentinel_username", "sentinel_password",
-    "allow_eviction",
+    "allow_eviction", "allow_hosts",
 )  # fmt: skip
 
 
@@ -32,6 +34,7 @@ class Target(NamedTuple):
     service: str = ""
     sentinel_access: Access = Access()
     allow_eviction: bool = False
+    allow_hosts: tuple[str, ...] = ()  # that servers may name: names, .suffixes, networks; none is all
 
 
 def parse(url: str) -> Target:
@@ -61,7 +64,8 @@ def parse(url: str) -> Target:
         raise ConfigError(f"store URL {mask_url(url)!r}: several hosts are for redis+sentinel:// and redis+cluster://")
     access = Access(unquote(username), unquote(password), _db(path, kind, url), tls)
     watch = Access(options.get("sentinel_username", ""), options.get("sentinel_password", ""), 0, tls)
-    return Target(kind, addresses, access, mask_url(url), service, watch, _yes(options.get("allow_eviction")))
+    evicts, hosts = _yes(options.get("allow_eviction")), _allowed(options.get("allow_hosts"))
+    return Target(kind, addresses, access, mask_url(url), service, watch, evicts, hosts)
 
 
 def _address(text: str, port: int, url: str) -> Address:
@@ -82,6 +86,19 @@ def _db(path: list[str], kind: str, url: str) -> int:
     if kind == "cluster" and int(path[0]) != 0:
         raise ConfigError(f"store URL {mask_url(url)!r}: a Redis Cluster has database 0 only")
     return int(path[0])
+
+
+def _allowed(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    for part in text.split(","):
+        try:
+            good = ipaddress.ip_network(part, strict=False) if "/" in part else _ALLOWED.fullmatch(part)
+        except ValueError:
+            good = None
+        if not good:
+            raise ConfigError(f"allow_hosts={text!r}: {part!r} is no host, no .suffix of hosts and no network")
+    return tuple(text.split(","))
 
 
 def _tls(options: dict[str, str]) -> ssl.SSLContext:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import hiredis
 
+from tickwork.errors import StoreError
 from tickwork.store.redis.link import Access, Address, Link, LinkLost, connect
 from tickwork.store.redis.target import Target
 
@@ -51,6 +55,43 @@ class Standalone:
         return [self._address]
 
 
+class Hosts:
+    """The hosts that servers name. The password goes there, so each is told of once, and must be one that the URL
+    allows if it says which."""
+
+    def __init__(self, target: Target) -> None:
+        self._url = target.url
+        self._allowed = target.allow_hosts
+        self._known = {address.host for address in target.addresses}
+        self._begun = False
+
+    def meet(self, addresses: Iterable[Address]) -> None:
+        for host in sorted({address.host for address in addresses} - self._known):
+            if self._allowed and not any(_covers(allowed, host) for allowed in self._allowed):
+                raise StoreError(f"Redis at {self._url} names the host {host}, which allow_hosts does not list")
+            _log.log(logging.WARNING if self._begun else logging.INFO, "%s names the host %s", self._url, host)
+            self._known.add(host)
+        self._begun = True
+
+
+def _covers(allowed: str, host: str) -> bool:
+    if "/" not in allowed:
+        return host == allowed or (allowed.startswith(".") and host.endswith(allowed))
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(allowed, strict=False)
+    except ValueError:  # a name, which is not looked up
+        return False
+
+
+@contextmanager
+def _reading(address: Address, command: str) -> Iterator[None]:
+    """What a server answers may be anything; nonsense is like no answer."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise LinkLost(f"{address}: its answer to {command} cannot be read ({error})") from error
+
+
 async def ask(address: Address, access: Access, *command: Any) -> Any:
     """One question on a connection of its own."""
     link = await connect(address, access._replace(connect_timeout=ASK_TIMEOUT), ASK_TIMEOUT)
@@ -70,6 +111,7 @@ class Sentinels:
         self._access = target.sentinel_access
         self._master_access = target.access
         self._master: Address | None = None
+        self._hosts = Hosts(target)
         self._asking = asyncio.Lock()
 
     async def find(self, slot: int) -> Address:
@@ -106,21 +148,25 @@ class Sentinels:
             await link.close()
         if not isinstance(place, list) or not isinstance(state, list):
             raise LinkLost(f"{sentinel} knows no service {self._service!r}")
-        fields = dict(zip(state[::2], state[1::2], strict=True))
-        return int(fields[b"config-epoch"]), Address(place[0].decode(), int(place[1]))
+        with _reading(sentinel, "SENTINEL MASTER"):
+            fields = dict(zip(state[::2], state[1::2], strict=True))
+            return int(fields[b"config-epoch"]), Address(place[0].decode(), int(place[1]))
 
     async def discover(self) -> Address:
         """The first that the sentinels name and that agrees."""
         problems: list[str] = []
         for master in await self.named():
+            self._hosts.meet([master])
             try:
-                role = await ask(master, self._master_access, "ROLE")
+                reply = await ask(master, self._master_access, "ROLE")
+                with _reading(master, "ROLE"):
+                    role = reply[0].decode()
             except LinkLost as error:
                 problems.append(str(error))
                 continue
-            if role[0] == b"master":
+            if role == "master":
                 return master
-            problems.append(f"{master} is called the master, but is a {role[0].decode()}")
+            problems.append(f"{master} is called the master, but is a {role}")
         raise LinkLost(f"{self._service!r} has no master now: {'; '.join(problems)}")
 
 
@@ -131,6 +177,7 @@ class Cluster:
         self._slots: list[Address | None] = [None] * 16384
         self._known: tuple[Address, ...] = ()
         self._stale = True
+        self._hosts = Hosts(target)
         self._asking = asyncio.Lock()
 
     async def find(self, slot: int) -> Address:
@@ -151,7 +198,12 @@ class Cluster:
     def doubt(self) -> None:
         self._stale = True
 
+    def asked(self, address: Address) -> None:
+        """A node sends one command there, while a slot moves."""
+        self._hosts.meet([address])
+
     def moved(self, slot: int, address: Address) -> None:
+        self._hosts.meet([address])
         self._slots[slot] = address
         self._stale = True  # others will have moved with it
 
@@ -160,10 +212,11 @@ class Cluster:
         for address in dict.fromkeys((*self._known, *self._seeds)):
             try:
                 reply = await ask(address, self._access, "CLUSTER", "SLOTS")
+                with _reading(address, "CLUSTER SLOTS"):
+                    self._read(reply, address)
             except LinkLost as error:
                 problems.append(str(error))
                 continue
-            self._read(reply, address)
             return
         raise LinkLost(f"no node of the cluster answers: {'; '.join(problems)}")
 
@@ -173,7 +226,10 @@ class Cluster:
         for first, last, *owners in reply:
             found = [Address((owner[0] or b"").decode() or asked.host, int(owner[1])) for owner in owners]
             nodes += found
+            if not 0 <= first <= last < len(slots):
+                raise ValueError(f"there are no slots {first} to {last}")
             slots[first : last + 1] = [found[0]] * (last + 1 - first)
+        self._hosts.meet(nodes)
         # The one that answered comes first: another may hang, and would be waited for every time.
         self._slots, self._known, self._stale = slots, (asked, *nodes), False
 

@@ -25,6 +25,7 @@ from tickwork.store.redis.topology import Cluster, Topology, topology_of
 
 CALL_TIMEOUT = 5.0  # without any reply on a link that owes one
 PAUSE_MIN, PAUSE_MAX = 0.02, 0.25
+REDIRECTS_MAX = 5  # that a call follows at once; it pauses before each further one
 CROWDED = 16  # commands under way on a link before another one is opened
 SWITCH_POLL = 0.5
 DURABLE = "durable"  # the purpose of links on which a write waits to be confirmed
@@ -36,6 +37,7 @@ _LATER = ("BUSY", "MISCONF", "TRYAGAIN", "CLUSTERDOWN")
 TOO_MANY = "ERR max number of clients reached"
 _DENIED = ("NOPERM", "NOAUTH", "WRONGPASS")
 
+_REDIRECT = re.compile(r"(?P<word>MOVED|ASK) [0-9]{1,5} (?P<host>[^ ]+):(?P<port>[0-9]{1,5})")
 _INNER = re.compile(r"@user_script: ?\d+: -([A-Z]+ .*)")
 
 _log = logging.getLogger("tickwork.store.redis")
@@ -108,6 +110,7 @@ class Wire:
         slot = self.slot(key)
         give_up_at, pause = time.monotonic() + self._patience, PAUSE_MIN
         asked: Address | None = None
+        redirects = 0
         link: Link | None = None
         while True:
             down = False
@@ -124,7 +127,8 @@ class Wire:
                         self._best[key, purpose] = link
                     return reply
                 asked = self._redirect(problem, slot)
-                if asked is not None:
+                redirects += asked is not None
+                if asked is not None and redirects <= REDIRECTS_MAX:
                     continue
             except LinkLost as error:
                 # Of several servers another one may answer others.
@@ -173,17 +177,19 @@ class Wire:
 
     def _redirect(self, problem: str, slot: int) -> Address | None:
         """Where an ASK points to; a MOVED is learnt."""
-        word, _, rest = problem.partition(" ")
-        if word not in ("MOVED", "ASK"):
+        if problem.partition(" ")[0] not in ("MOVED", "ASK"):
             return None
-        host, _, port = rest.split(" ")[1].rpartition(":")
-        address = Address(host, int(port))
-        if word == "ASK":
-            return address
         if not isinstance(self.topology, Cluster):
             raise StoreError(f"Redis at {self.target.url} is a node of a cluster: name it by redis+cluster://")
-        self.topology.moved(slot, address)
-        return None
+        found = _REDIRECT.fullmatch(problem)
+        if found is None or not 0 < int(found["port"]) < 65536:
+            raise LinkLost(f"a redirect that cannot be read: {problem}")
+        address = Address(found["host"], int(found["port"]))
+        if found["word"] == "MOVED":
+            self.topology.moved(slot, address)
+            return None
+        self.topology.asked(address)
+        return address
 
     def slot(self, key: str) -> int:
         slot = self._slots.get(key)
