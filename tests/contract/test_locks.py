@@ -90,7 +90,25 @@ async def test_only_its_owner_frees_a_lock(bench: Bench) -> None:
     assert await bench.store.locked("it") == ("a", START + 1000)
     assert await bench.store.unlock("it", "a") is True
     assert await bench.store.locked("it") is None
+
+
+async def test_freeing_a_lock_again_is_answered_as_the_first_time(bench: Bench) -> None:
+    """The reply may have been lost. After a minute, or when another has taken it, nobody asks any more."""
+    await take(bench, "it", "a")
+    assert await bench.store.unlock("it", "a") is True
+    bench.clock.advance(59.999)
+    assert await bench.store.unlock("it", "b") is False
+    assert await bench.store.unlock("it", "a") is True
+    assert await bench.store.extend_lock("it", "a", 1000) is False
+    await bench.store.prune(100)
+    assert await bench.store.unlock("it", "a") is True
+    bench.clock.advance(0.001)
     assert await bench.store.unlock("it", "a") is False
+    await take(bench, "it", "a")
+    assert await bench.store.unlock("it", "a") is True
+    await take(bench, "it", "b")
+    assert await bench.store.unlock("it", "a") is False
+    assert await bench.store.locked("it") == ("b", bench.clock.now() + 1000)
 
 
 async def test_who_lost_a_lock_does_not_free_the_next_holders(bench: Bench) -> None:

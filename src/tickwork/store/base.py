@@ -304,7 +304,8 @@ class Store(Protocol):
         """Renew what is one's own and has not run out."""
 
     async def unlock(self, name: str, owner: str) -> bool:
-        """Free what is one's own; False when it was not, or has run out."""
+        """Free what is one's own; False when it was not, or has run out. True also when sent again within a minute,
+        while nobody has taken it since."""
 
     async def locked(self, name: str) -> tuple[str, int] | None:
         """Owner and end; None when it is free or has run out."""

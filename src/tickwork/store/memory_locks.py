@@ -7,13 +7,14 @@ from typing import NamedTuple
 from tickwork.clock import Clock
 from tickwork.model import Policy
 from tickwork.store.memory_members import Core, atomic
-from tickwork.store.rules import LOCK_KEPT, next_fence
+from tickwork.store.rules import LOCK_KEPT, UNLOCK_KEPT, next_fence
 
 
 class _Hold(NamedTuple):
     owner: str
     fence: int
     until: int
+    freed_at: int = 0  # when it was given back
 
 
 class Locks(Core):
@@ -49,10 +50,14 @@ class Locks(Core):
 
     @atomic
     def unlock(self, name: str, owner: str) -> bool:
-        hold = self._hold(name, self.now())
+        now, hold = self.now(), self._holds.get(name)
         if hold is None or hold.owner != owner:
             return False
-        del self._holds[name]
+        if hold.freed_at:
+            return now < hold.freed_at + UNLOCK_KEPT
+        if hold.until <= now:
+            return False
+        self._holds[name] = hold._replace(until=0, freed_at=now)
         return True
 
     @atomic
@@ -61,6 +66,6 @@ class Locks(Core):
         return None if hold is None else (hold.owner, hold.until)
 
     def _prune_locks(self, now: int, limit: int) -> None:
-        over = [name for name, hold in self._holds.items() if hold.until <= now - LOCK_KEPT]
+        over = [name for name, hold in self._holds.items() if max(hold.until, hold.freed_at) <= now - LOCK_KEPT]
         for name in over[:limit]:
             del self._holds[name]

@@ -14,6 +14,7 @@ from tickwork.store.base import Advance, Grant, Query
 PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
 LOST_WORKER_KEPT = 3_600_000  # a lost worker stays visible for an hour
 LOCK_KEPT = 3_600_000  # after its end, so that a clock that is set back a little finds it as it was
+UNLOCK_KEPT = 60_000  # who gave a lock back is known for so long, in case that the call is sent again
 
 
 _log = logging.getLogger("tickwork.store")

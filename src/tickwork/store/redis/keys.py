@@ -67,7 +67,7 @@ NAMESPACE_KEYS = (
     Key("schedule:leader", "Hash", "who leads: id, term, until, ttl", "4"),
     Key("schedules", "Hash", "the schedules (msgpack)", "schedules"),
     Key("schedules:next", "ZSet", "active schedules by their next tick", "schedules"),
-    Key("lock:<name>", "String", "a lock: fence, until when, owner", "its TTL"),
+    Key("lock:<name>", "String", "a lock: fence, until when (0, and when it was given back), owner", "its TTL"),
     Key("fences", "String", "the last fence of a lock", "1"),
 )
 KEYS = TASK_KEYS + NAMESPACE_KEYS

@@ -144,13 +144,14 @@ class Members(Core):
             await self.run("pause", part, kind, name, "pause", note, quiet=number > 0)
 
     async def resume(self, kind: Literal["queue", "type"], name: str) -> bool:
-        found = [
+        paused = False
+        for number, part in enumerate(self.layout.parts):
+            # Asked before, so that a call which is sent again is answered as the first time.
+            paused = await self.ask(part, "HGET", f"{part}pauses", f"{kind}:{name}") is not None or paused
             await self.run("pause", part, kind, name, "resume", "", quiet=number > 0)
-            for number, part in enumerate(self.layout.parts)
-        ]
         for part in self.layout.parts:
             self.wake(set(self._queues), part)
-        return any(found)
+        return paused
 
     # --- members
 

@@ -237,7 +237,8 @@ def _unpack_run(record: Record, value: bytes, at: int, lease_until: int) -> None
     record.nonce, at = _text(value, at)
     worker_id, at = _text(value, at)
     record.worker_id = worker_id or None
-    record.lease_until = lease_until if record.status is Status.RUNNING else 0
+    if record.status is Status.RUNNING:  # it is in no lane: what stands there is the number of its last note
+        record.lease_until, record.position = lease_until, 0
     record.started_at, record.finished_at = started_at or None, finished_at or None
     size = int.from_bytes(value[at : at + 4])
     if size:

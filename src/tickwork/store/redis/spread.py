@@ -218,7 +218,7 @@ class Spread(Tasks, Queries):
         if record is None:
             return None
         if self.alone or not record.spec.depends_on:
-            found = await self._retry(task_id, only, dict.fromkeys(record.spec.depends_on))
+            found = await self._retry(record, only, dict.fromkeys(record.spec.depends_on))
         else:
             found = await self._retry_dependent(record, only)
         await self._wake_for(task_id)
@@ -231,7 +231,7 @@ class Spread(Tasks, Queries):
         if never or not record.status.ended:
             return record.status
         await self._await(record.spec, waiting)
-        found = await self._retry(record.id, only, waiting, looked=True)
+        found = await self._retry(record, only, waiting, looked=True)
         for upstream, answer in (await self._await(record.spec, waiting)).items():
             if answer != b"w":
                 await self.resolve(record.id, upstream, answer == b"s")

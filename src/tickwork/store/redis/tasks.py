@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import struct
 from collections.abc import Awaitable, Iterable
 from typing import Any, Literal, TypeVar
 
 from tickwork.errors import StoreError
 from tickwork.forks import keep
-from tickwork.model import Durability, Lease, Outcome, Spec, Status
+from tickwork.model import DELAYED, ENDS, Durability, Lease, Outcome, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.redis.coalesce import Args, Coalescer
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import CODES, STATUSES, is_plain, pack_options, pack_outcome, pack_spec, unpack_grant
 from tickwork.store.rules import LOST_WORKER_KEPT, warn_dropped_task
+
+NOTE_BITS = 48  # of the number that tells a note from the same one sent again
 
 T = TypeVar("T")
 VERDICTS: dict[str, Literal["created", "exists", "duplicate", "orphan"]] = {
@@ -106,8 +109,8 @@ class Tasks(Core):
 
     async def note(self, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
         number = "" if progress is None else repr(float(progress))
-        proof = (lease.id, lease.fence, lease.nonce)
-        return bool(await self.run("note", self._part(lease.id), *proof, number, text, *lines, purpose="work"))
+        call = (lease.id, lease.fence, lease.nonce, random.getrandbits(NOTE_BITS))
+        return bool(await self.run("note", self._part(lease.id), *call, number, text, *lines, purpose="work"))
 
     # --- out
 
@@ -162,17 +165,33 @@ class Tasks(Core):
     async def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
         return status_of(await self.run("cancel", self._part(task_id), task_id, int(force), reason))
 
+    # These are answered by what was there before, so that a call which is sent again is answered as the first time.
+
+    async def _state(self, task_id: str) -> tuple[Status | None, bytes]:
+        """The status of a task, and its mark."""
+        found = await self.run("state", self._part(task_id), task_id)
+        return (None, b"") if found is None else (status_of(found[0]), found[1])
+
     async def run_now(self, task_id: str) -> Status | None:
-        return status_of(await self.run("run_now", self._part(task_id), task_id))
+        seen, _ = await self._state(task_id)
+        if seen not in DELAYED:
+            return seen
+        found = status_of(await self.run("run_now", self._part(task_id), task_id))
+        return found if found in (None, Status.CANCELLED) else seen
 
     async def _retry(
-        self, task_id: str, only: Status | None, upstreams: Iterable[str], looked: bool = False
+        self, record: Record, only: Status | None, upstreams: Iterable[str], looked: bool = False
     ) -> Status | None:
-        only_from = CODES[only] if only else ""
-        return status_of(await self.run("retry", self._part(task_id), task_id, only_from, int(looked), *upstreams))
+        mark = f"{record.seq}.{record.fence}"
+        args = (record.id, CODES[only] if only else "", mark, int(looked), *upstreams)
+        reply = await self.run("retry", self._part(record.id), *args)
+        return record.status if reply == b"=" else status_of(reply)
 
     async def delete(self, task_id: str, only: Status | None = None) -> Status | None:
-        return status_of(await self.run("delete", self._part(task_id), task_id, CODES[only] if only else ""))
+        seen, mark = await self._state(task_id)
+        if seen not in ENDS or only not in (None, seen):
+            return seen
+        return status_of(await self.run("delete", self._part(task_id), task_id, mark)) or seen
 
     async def prune(self, limit: int) -> int:
         replies = await self._everywhere(self.run("prune", prefix, limit, LOST_WORKER_KEPT) for prefix in self.prefixes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickwork.store.rules import LOCK_KEPT, next_fence
+from tickwork.store.rules import LOCK_KEPT, UNLOCK_KEPT, next_fence
 from tickwork.store.sqlite.session import Connection, Writer
 
 
@@ -40,11 +40,15 @@ class Locks:
         return renewed.rowcount > 0
 
     def unlock(self, name: str, owner: str) -> bool:
+        """One that was given back stays for a while, with the time of that as a negative end."""
         now = self.tx.clock.now()
-        deleted = self.tx.run("DELETE FROM @locks WHERE name = ? AND owner = ? AND until > ?", (name, owner, now))
-        return deleted.rowcount > 0
+        row = self.tx.one("SELECT until FROM @locks WHERE name = ? AND owner = ?", (name, owner))
+        until = 0 if row is None else row[0]
+        if until > now:
+            self.tx.run("UPDATE @locks SET until = ? WHERE name = ?", (-now, name))
+        return until > now or (until < 0 and now < UNLOCK_KEPT - until)
 
 
 def prune_locks(tx: Writer, now: int, limit: int) -> None:
-    over = "SELECT name FROM @locks WHERE until <= ? LIMIT ?"
+    over = "SELECT name FROM @locks WHERE abs(until) <= ? LIMIT ?"
     tx.run(f"DELETE FROM @locks WHERE name IN ({over})", (now - LOCK_KEPT, limit))

@@ -1,14 +1,16 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends
--- Remove an ended task. Arguments: id, the only status in which ('' for any end). Reply: the status found, or nothing.
+-- Remove an ended task. Arguments: id, its mark as it was seen. Reply: nothing when it is gone, else the status of what is
+-- there instead: it was retried, or another was submitted.
 local task = load(ARGV[3])
 if not task then
   return reply(false)
 end
-if ENDS[task.status] and (ARGV[4] == '' or ARGV[4] == task.status) then
-  tell_task('task.deleted', task, '')
-  free_dedup(task)
-  leave(task)
-  forget(task)
+if mark_of(task) ~= ARGV[4] or not ENDS[task.status] then
+  return reply(task.status)
 end
-return reply(task.status)
+tell_task('task.deleted', task, '')
+free_dedup(task)
+leave(task)
+forget(task)
+return reply(false)

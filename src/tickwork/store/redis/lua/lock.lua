@@ -1,6 +1,7 @@
 -- flags: allow-oom
 -- Take, renew or give back a lock. Arguments: 'take', 'extend' or 'release', name, owner, ttl. Reply: for take its fence
 -- (0 when another holds it), else 1 or 0. A lock that has run out is nobody's.
+local UNLOCK_KEPT = 60000 -- see `rules.UNLOCK_KEPT`
 local act, key, owner = ARGV[3], KEY .. 'lock:' .. ARGV[4], ARGV[5]
 local fence, holder, till
 local known = call('GET', key)
@@ -11,10 +12,14 @@ if known then
   end
 end
 if act == 'release' then
+  if known and till == '0' then -- given back before: when, and by whom
+    local at, freed_by = string.match(known, '^%d+ 0 (%d+) (.*)$')
+    return reply(freed_by == owner and now < tonumber(at) + UNLOCK_KEPT and 1 or 0)
+  end
   if holder ~= owner then
     return reply(0)
   end
-  call('DEL', key)
+  call('SET', key, fence .. ' 0 ' .. whole(now) .. ' ' .. owner, 'PX', UNLOCK_KEPT)
   return reply(1)
 end
 if holder ~= owner then

@@ -1,18 +1,23 @@
 -- flags: allow-oom
 -- parts: lanes records
--- Write progress and log lines of a run. Arguments: id, fence, nonce, progress ('' for none), its text, log lines.
--- Reply: 1, or 0 when the lease is lost.
+-- Write progress and log lines of a run. Arguments: id, fence, nonce, a number drawn for this call, progress ('' for
+-- none), its text, log lines. Reply: 1, or 0 when the lease is lost. What runs has no place in a lane; there the number of
+-- its last note is kept, so that one which is sent again writes nothing twice.
 local task = load(ARGV[3])
 if not task or task.status ~= RUNNING or task.fence ~= tonumber(ARGV[4]) or task.nonce ~= ARGV[5] then
   return reply(0)
 end
-local extras = extras_of(task)
-if ARGV[6] ~= '' then
-  extras[PROGRESS], extras[NOTE] = tonumber(ARGV[6]), ARGV[7]
+if task.position == tonumber(ARGV[6]) then
+  return reply(1)
 end
-if #ARGV > 7 then
+task.position = tonumber(ARGV[6])
+local extras = extras_of(task)
+if ARGV[7] ~= '' then
+  extras[PROGRESS], extras[NOTE] = tonumber(ARGV[7]), ARGV[8]
+end
+if #ARGV > 8 then
   local lines = extras[LOG]
-  for i = 8, #ARGV do
+  for i = 9, #ARGV do
     lines[#lines + 1] = ARGV[i]
   end
   local kept = {}

@@ -1,6 +1,5 @@
 -- flags: allow-oom
--- Pause or resume a queue or a type. Arguments: kind, name, 'pause' or 'resume', note. Reply: 1, or 0 when there was
--- nothing to resume.
+-- Pause or resume a queue or a type. Arguments: kind, name, 'pause' or 'resume', note.
 local field = ARGV[3] .. ':' .. ARGV[4]
 if ARGV[5] == 'pause' then
   call('HSET', KEY .. 'pauses', field, whole(now) .. ' ' .. ARGV[6])
@@ -8,7 +7,7 @@ if ARGV[5] == 'pause' then
   return reply(1)
 end
 if call('HDEL', KEY .. 'pauses', field) == 0 then
-  return reply(0)
+  return reply(1)
 end
 tell(ARGV[3] .. '.resumed', ARGV[4], '\n', '', 0, 0, '')
 for _, lane in ipairs(call('SMEMBERS', KEY .. 'lanes')) do

@@ -43,6 +43,11 @@ local function load(id)
   return task_of(id, key, head, kind_of(head, kind), offset, call('GETRANGE', key, offset, -1), 1)
 end
 
+-- Tells a task from another of its id, and from itself before it was claimed or retried.
+local function mark_of(task)
+  return whole(task.seq) .. '.' .. whole(task.fence)
+end
+
 local function packed(task)
   if task.fence == 0 and task.extras == '' then
     return struct.pack(FRESH, task.status, task.cancel, task.tell, task.watched, task.place, task.seq,

@@ -1,13 +1,17 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting
 -- Once more, by hand: any end -> ready (front), blocked or pending, counters reset; the fence only grows. Arguments: id,
--- the only status from which ('' for any end), 1 if the caller has looked at its dependencies (in several partitions) and
--- names only those that it has to wait for, then the ids on which it depends. Reply: the status found, or nothing. One
--- that depends on a task that ended badly, or that is gone before it ever ran, is left as it is.
-local LOOKED, DEPENDS = ARGV[5] == '1', ARGV[5] == '1' or #ARGV > 5
+-- the only status from which ('' for any end), its mark as it was seen, 1 if the caller has looked at its dependencies (in
+-- several partitions) and names only those that it has to wait for, then the ids on which it depends. Reply: the status
+-- found, nothing, or '=' when it was retried since it was seen, perhaps by this very call. One that depends on a task that
+-- ended badly, or that is gone before it ever ran, is left as it is.
+local LOOKED, DEPENDS = ARGV[6] == '1', ARGV[6] == '1' or #ARGV > 6
 local task = load(ARGV[3])
 if not task then
   return reply(false)
+end
+if mark_of(task) ~= ARGV[5] then
+  return reply('=')
 end
 local found = task.status
 if not ENDS[found] or (ARGV[4] ~= '' and ARGV[4] ~= found) then
@@ -15,7 +19,7 @@ if not ENDS[found] or (ARGV[4] ~= '' and ARGV[4] ~= found) then
 end
 
 local after_end, waiting = label_of(task.head).after_end, {}
-for i = 6, #ARGV do
+for i = 7, #ARGV do
   local upstream = not LOOKED and load(ARGV[i])
   if LOOKED then
     waiting[#waiting + 1] = ARGV[i]

@@ -1,0 +1,151 @@
+"""Calls whose reply is lost are sent again: what they do is done once, and they are answered as the first time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.redis import Proxy, RedisServer
+from tickwork.ids import new_nonce
+from tickwork.model import Aborted, Lease, Policy, Spec, Status, Succeeded
+from tickwork.store.base import Claim
+from tickwork.store.redis import RedisStore
+from tickwork.store.redis.scripts import compose
+from tickwork.store.redis.target import parse
+
+
+class Line(NamedTuple):
+    """A caller's store behind a proxy that loses replies, and another on the same server that hears all."""
+
+    bad: RedisStore
+    good: RedisStore
+    proxy: Proxy
+
+    @contextmanager
+    def losing(self, script: str) -> Iterator[None]:
+        """The reply to the next call of a script is lost."""
+        self.proxy.cut_replies(1, after=compose(script, self.bad.server.modern).sha.encode())
+        yield
+        assert self.proxy.cuts_left == 0, f"no reply of {script} was lost"
+
+    async def run(self, task_id: str = "it") -> Lease:
+        wish = Claim("w", ("default",), frozenset({"job"}), 1, 60_000, new_nonce())
+        (grant,) = (await self.good.claim(wish)).grants
+        assert grant.spec.id == task_id
+        return grant.lease
+
+    async def end(self, dead: bool = False) -> None:
+        lease = await self.run()
+        await self.good.finish([Aborted(lease, "boom") if dead else Succeeded(lease)])
+
+    async def submit(self, **fields: int) -> None:
+        await self.good.submit([Spec(id="it", type="job", nonce=new_nonce(), delay=fields.get("delay", 0))])
+
+    async def facts(self, kind: str) -> int:
+        events, _ = await self.good.events(0, 1000)
+        return sum(event.kind == kind for event in events)
+
+    async def load_scripts(self, *names: str) -> None:
+        """A server that does not know a script is sent its text, in which the proxy would not find its digest."""
+        for name in names:
+            await self.good.ask(self.good.layout.root, "SCRIPT", "LOAD", compose(name, self.good.server.modern).text)
+
+
+@pytest.fixture
+async def line() -> AsyncIterator[Line]:
+    with RedisServer() as server, Proxy(server.port) as proxy:
+        good = RedisStore(parse(server.url), "test", Policy())
+        bad = RedisStore(parse(f"redis://{proxy.host}:{proxy.port}/0"), "test", Policy())
+        await good.open()
+        await bad.open()
+        line = Line(bad, good, proxy)
+        await line.load_scripts("retry", "delete", "lock", "pause", "note", "run_now")
+        yield line
+        assert await good.audit() == []
+        await good.close()
+        await bad.close()
+
+
+@pytest.mark.parametrize("dead", [False, True], ids=["success", "dead"])
+async def test_a_retry_runs_a_task_once(line: Line, dead: bool) -> None:
+    await line.submit()
+    await line.end(dead)
+    found = Status.DEAD if dead else Status.SUCCESS
+    with line.losing("retry"):
+        assert await line.bad.retry("it", found) is found
+    assert await line.facts("task.retried") == 1
+    await line.end()
+
+
+async def test_a_retry_that_comes_again_after_the_next_end_leaves_it(line: Line) -> None:
+    """The first one may have run whole until the second one arrives."""
+    await line.submit()
+    await line.end()
+    record = await line.good.get("it")
+    assert record is not None
+    for _ in range(2):
+        assert await line.good._retry(record, None, ()) is Status.SUCCESS
+        if await line.facts("task.succeeded") == 1:
+            await line.end()
+    assert (await line.facts("task.retried"), await line.facts("task.succeeded")) == (1, 2)
+
+
+async def test_a_delete_is_answered_by_what_was_there(line: Line) -> None:
+    await line.submit()
+    await line.end()
+    with line.losing("delete"):
+        assert await line.bad.delete("it") is Status.SUCCESS
+    assert await line.good.get("it") is None
+    assert await line.bad.delete("it") is None
+    assert await line.facts("task.deleted") == 1
+
+
+async def test_a_delete_that_comes_again_leaves_the_next_task_of_that_id(line: Line) -> None:
+    await line.submit()
+    await line.end()
+    _, mark = await line.good._state("it")
+    await line.good.delete("it")
+    await line.submit()
+    await line.end()
+    assert await line.good.run("delete", line.good.layout.root, "it", mark) == b"s"
+    assert await line.good.get("it") is not None
+
+
+async def test_a_delayed_task_is_run_now_once(line: Line) -> None:
+    await line.submit(delay=3_600_000)
+    with line.losing("run_now"):
+        assert await line.bad.run_now("it") is Status.PENDING
+    assert await line.facts("task.hastened") == 1
+    await line.end()
+
+
+async def test_a_lock_is_given_back_by_its_owner(line: Line) -> None:
+    assert await line.bad.lock("it", "me", 60_000) is not None
+    with line.losing("lock"):
+        assert await line.bad.unlock("it", "me") is True
+    assert await line.good.lock("it", "other", 60_000) is not None
+    assert await line.bad.unlock("it", "me") is False
+
+
+@pytest.mark.parametrize("kind", ["queue", "type"])
+async def test_what_was_paused_is_resumed(line: Line, kind: str) -> None:
+    assert kind in ("queue", "type")
+    await line.good.pause(kind, "it")  # type: ignore[arg-type]  # see above
+    with line.losing("pause"):
+        assert await line.bad.resume(kind, "it") is True  # type: ignore[arg-type]
+    assert await line.bad.resume(kind, "it") is False  # type: ignore[arg-type]
+    assert await line.facts(f"{kind}.resumed") == 1
+
+
+async def test_log_lines_are_written_once(line: Line) -> None:
+    await line.submit()
+    lease = await line.run()
+    with line.losing("note"):
+        assert await line.bad.note(lease, 0.5, "half", ["a", "b"]) is True
+    assert await line.bad.note(lease, None, "", ["a", "b"]) is True, "the same lines may be written again on purpose"
+    record = await line.good.get("it")
+    assert record is not None
+    assert (record.progress, record.log) == (0.5, ["a", "b", "a", "b"])
