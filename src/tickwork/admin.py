@@ -16,6 +16,7 @@ from tickwork import duties
 from tickwork.cron_zone import find_zone
 from tickwork.errors import ConfigError, NotRetryable, ScheduleNotFound, StoreUnavailable, TaskExists, TaskNotFound
 from tickwork.events import Event, Fact
+from tickwork.handlers import MISSING
 from tickwork.ids import new_tail
 from tickwork.model import (
     Band,
@@ -131,7 +132,7 @@ class Schedules:
         self,
         id: str,
         type: str,
-        payload: Any = None,
+        payload: Any = MISSING,
         *,
         cron: str | None = None,
         create: bool = False,

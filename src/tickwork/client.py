@@ -148,7 +148,12 @@ class Client:
     async def submit_task(self, task: Task) -> Handle[Any]:
         given = {name: getattr(task, name) for name in Options.__annotations__}
         given["depends_on"] = task.depends_on or None
-        return await self.submit(task.type, task.payload, Options(**given))  # type: ignore[typeddict-item]
+        payload = MISSING if task.payload is None and not self._takes_none(task.type) else task.payload
+        return await self.submit(task.type, payload, Options(**given))  # type: ignore[typeddict-item]
+
+    def _takes_none(self, type: str) -> bool:
+        entry = self.registry.find(type)
+        return entry is None or entry.takes_none
 
     # --- asking
 

@@ -13,8 +13,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from tickwork import pydantic_types
+from tickwork.annotations import field_names, is_model
 from tickwork.depth import DEPTH_MAX, TOO_DEEP, is_deep_json, is_deep_msgpack
-from tickwork.errors import ConfigError, PayloadError
+from tickwork.errors import PayloadError
+
+MASKED = b"**********"  # what pydantic shows of a secret
 
 
 @runtime_checkable
@@ -31,19 +35,17 @@ class Serializer(Protocol):
 
 
 def _encode_hook(value: Any) -> Any:
-    dump = getattr(value, "model_dump", None)  # a pydantic model
-    if dump is not None:
-        return dump(mode="json")
+    if is_model(type(value)):
+        return pydantic_types.dump(value)
     if isinstance(value, PurePath):
         return str(value)
     raise NotImplementedError(f"values of type {type(value).__name__} cannot be encoded")
 
 
-def _decode_hook(kind: type, value: Any) -> Any:
-    validate = getattr(kind, "model_validate", None)
-    if validate is not None:
-        return validate(value)
-    if isinstance(kind, type) and issubclass(kind, PurePath) and isinstance(value, str):
+def decode_hook(kind: type, value: Any) -> Any:
+    if is_model(kind) or issubclass(kind, pydantic_types.StandIn):
+        return pydantic_types.read(kind, value)
+    if issubclass(kind, PurePath) and isinstance(value, str):
         return kind(value)
     raise NotImplementedError(f"values of type {kind.__name__} cannot be decoded")
 
@@ -62,17 +64,22 @@ class JSONSerializer:
         if is_deep_json(data):
             raise PayloadError(TOO_DEEP)
         if b"null" in data:  # msgspec writes NaN as null; only then is a closer look needed
-            for path, number in _floats(value):
-                if not math.isfinite(number):
-                    raise PayloadError(f"{number} cannot be written as JSON - at `{path}`")
+            for path, leaf in _leaves(value):
+                if isinstance(leaf, float) and not math.isfinite(leaf):
+                    raise PayloadError(f"{leaf} cannot be written as JSON - at `{path}`")
+        if MASKED in data:
+            refuse_masked(value)
         return data
 
     def decode(self, data: bytes, type: Any = Any) -> Any:
         if is_deep_json(data):
             raise PayloadError(TOO_DEEP)
-        decode = self._decoders.get(type)
+        try:
+            decode = self._decoders.get(type)
+        except TypeError:  # an annotation may hold what cannot be hashed
+            return msgspec.json.decode(data, type=type, dec_hook=decode_hook)
         if decode is None:
-            decode = self._decoders[type] = msgspec.json.Decoder(type, dec_hook=_decode_hook).decode
+            decode = self._decoders[type] = msgspec.json.Decoder(type, dec_hook=decode_hook).decode
         return decode(data)
 
 
@@ -89,14 +96,19 @@ class MsgPackSerializer:
         data = self._encode(value)
         if is_deep_msgpack(data):
             raise PayloadError(TOO_DEEP)
+        if MASKED in data:
+            refuse_masked(value)
         return data
 
     def decode(self, data: bytes, type: Any = Any) -> Any:
         if is_deep_msgpack(data):
             raise PayloadError(TOO_DEEP)
-        decode = self._decoders.get(type)
+        try:
+            decode = self._decoders.get(type)
+        except TypeError:  # an annotation may hold what cannot be hashed
+            return msgspec.msgpack.decode(data, type=type, dec_hook=decode_hook)
         if decode is None:
-            decode = self._decoders[type] = msgspec.msgpack.Decoder(type, dec_hook=_decode_hook).decode
+            decode = self._decoders[type] = msgspec.msgpack.Decoder(type, dec_hook=decode_hook).decode
         return decode(data)
 
 
@@ -127,58 +139,31 @@ JSON = JSONSerializer()
 BUILTIN: dict[str, Serializer] = {s.name: s for s in (JSON, MsgPackSerializer(), ProtobufSerializer())}
 
 
-def _floats(value: Any, path: str = "$", depth: int = 0) -> Iterator[tuple[str, float]]:
-    if isinstance(value, float):
-        yield path, value
-    elif depth > DEPTH_MAX or isinstance(value, str | bytes | int | None):
+def _leaves(value: Any, path: str = "$", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """What stands at the ends of a value, each with its path; texts, bytes and whole numbers are passed over."""
+    if depth > DEPTH_MAX or isinstance(value, str | bytes | int | None):
         return
-    elif isinstance(value, dict):
+    if isinstance(value, dict):
         for key, item in value.items():
-            yield from _floats(item, f"{path}.{key}", depth + 1)
+            yield from _leaves(item, f"{path}.{key}", depth + 1)
     elif isinstance(value, list | tuple | set | frozenset):
         for index, item in enumerate(value):
-            yield from _floats(item, f"{path}[{index}]", depth + 1)
+            yield from _leaves(item, f"{path}[{index}]", depth + 1)
     else:
-        fields = getattr(value, "__struct_fields__", None) or getattr(value, "__dict__", None) or ()
-        for name in fields:
-            yield from _floats(getattr(value, name, None), f"{path}.{name}", depth + 1)
+        names = field_names(value)
+        if not names:
+            yield path, value
+        for name in names:
+            yield from _leaves(getattr(value, name, None), f"{path}.{name}", depth + 1)
 
 
-class PayloadType:
-    """The declared type of a payload, and how to check a value against it."""
-
-    def __init__(self, declared: Any, owner: str) -> None:
-        self.declared = declared
-        self._adapter: Any = None
-        if _is_protobuf(declared):
-            return
-        try:
-            msgspec.json.Decoder(declared, dec_hook=_decode_hook)
-        except TypeError as error:
-            self._adapter = _pydantic_adapter(declared)
-            if self._adapter is None:
-                raise ConfigError(
-                    f"the payload of handler {owner!r} has a type that cannot be decoded: {error}. "
-                    "Use a tagged msgspec.Struct for unions of classes, or install pydantic."
-                ) from None
-
-    def decode(self, serializer: Serializer, data: bytes) -> Any:
-        """The typed value; `PayloadError` names the field that does not fit."""
-        try:
-            if self._adapter is None:
-                return serializer.decode(data, self.declared)
-            return self._adapter.validate_python(serializer.decode(data))
-        except PayloadError:
-            raise
-        except Exception as error:  # a serializer of the user's own may raise anything
-            raise PayloadError(str(error) or type(error).__name__) from None
-
-    def encode(self, serializer: Serializer, value: Any) -> bytes:
-        """Encoded, and checked by decoding it as a worker will."""
-        data = encode(serializer, value)
-        if self.declared is not Any:
-            self.decode(serializer, data)
-        return data
+def refuse_masked(value: Any) -> None:
+    for path, leaf in _leaves(value):
+        if hasattr(leaf, "get_secret_value"):
+            raise PayloadError(
+                f"a {type(leaf).__name__} would be stored as asterisks - at `{path}`; say in its model how it is "
+                "written (field_serializer), or submit a reference to the secret instead"
+            )
 
 
 def encode(serializer: Serializer, value: Any) -> bytes:
@@ -196,16 +181,3 @@ def encode(serializer: Serializer, value: Any) -> bytes:
             "those of its .encode()"
         )
     return data
-
-
-def _is_protobuf(declared: Any) -> bool:
-    return isinstance(declared, type) and hasattr(declared, "FromString") and hasattr(declared, "SerializeToString")
-
-
-def _pydantic_adapter(declared: Any) -> Any:
-    """msgspec knows no `datetime | str` and no union of two dataclasses; pydantic does, where it is installed."""
-    try:
-        from pydantic import TypeAdapter
-    except ImportError:
-        return None
-    return TypeAdapter(declared)

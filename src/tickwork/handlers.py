@@ -6,24 +6,27 @@ it is that value; several: an object keyed by their names.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal, Protocol, TypeVar
 
-import msgspec
+from msgspec import UNSET
 
-from tickwork.codec import BUILTIN, JSON, PayloadType, Serializer
+from tickwork import payload
+from tickwork.codec import BUILTIN, JSON, Serializer, encode
 from tickwork.context import TaskContext
 from tickwork.errors import ConfigError, HandlerNotFound, PayloadError
 from tickwork.ids import is_name
 from tickwork.options import of_handler
+from tickwork.payload import REQUIRED, Field, PayloadType
+from tickwork.signature import read as read_signature
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 RunIn = Literal["loop", "thread", "process"]
-ANYTHING = PayloadType(Any, "")
+ANYTHING = payload.of_value(Any, "")
 MISSING: Any = object()  # no payload was given, which is not the same as None
 
 
@@ -56,44 +59,16 @@ class Entry:
         if self.run_in not in typing.get_args(RunIn):
             known = ", ".join(typing.get_args(RunIn))
             raise ConfigError(f"handler {type!r}: run_in must be one of {known}, not {run_in!r}")
-        bare = "" if callable(target) else next(iter(inspect.signature(self.function).parameters), "")
-        self.context_name, self.names, self.payload_type, self._result = self._read_signature(bare)
+        signature = read_signature(type, target)
+        self.context_name = signature.context
+        self._context_first = signature.by_position
+        self.names = tuple(field.name for field in signature.fields)
+        self._defaults = {field.name: field.default for field in signature.fields if field.default is not REQUIRED}
+        self.payload_type = _payload_type(type, signature.fields)
+        self._result = _result_type(signature.returns, type)
         self.reference = self._reference(target) if self.run_in == "process" else ""
         if self.run_in == "loop" and not self.is_async:
             raise ConfigError(f'handler {type!r} is not async, so it cannot run in "loop"; use "thread" or "process"')
-
-    def _read_signature(self, bare: str) -> tuple[str | None, tuple[str, ...], PayloadType, PayloadType | None]:
-        """`bare` is the first parameter of `handle(ctx, payload)`: the context even where it has no annotation."""
-        signature = inspect.signature(self.function)
-        try:
-            hints = typing.get_type_hints(_annotated(self.function), include_extras=True)
-        except Exception as error:  # a name in an annotation that does not exist, an import cycle, ...
-            raise ConfigError(f"handler {self.type!r}: cannot read its annotations: {error}") from None
-        context_name: str | None = None
-        fields: list[Any] = []
-        for name, parameter in signature.parameters.items():
-            declared = hints.get(name, Any)
-            if declared is TaskContext or (name == bare and name not in hints):
-                context_name = name
-            elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise ConfigError(f"handler {self.type!r}: *{name} cannot be a payload; name each parameter")
-            elif parameter.kind is parameter.POSITIONAL_ONLY:
-                raise ConfigError(f"handler {self.type!r}: positional-only parameter {name!r} cannot be a payload")
-            elif parameter.default is parameter.empty:
-                fields.append((name, declared))
-            else:
-                fields.append((name, declared, parameter.default))
-        names = tuple(field[0] for field in fields)
-        declared = self._payload_of(fields)
-        result = hints.get("return")
-        return context_name, names, PayloadType(declared, self.type), _result_type(result, self.type)
-
-    def _payload_of(self, fields: list[Any]) -> Any:
-        if not fields:
-            return None
-        if len(fields) == 1:
-            return fields[0][1]
-        return msgspec.defstruct(f"{self.type} payload", fields, kw_only=True, forbid_unknown_fields=True)
 
     def _reference(self, target: Any) -> str:
         module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
@@ -114,36 +89,68 @@ class Entry:
                 problem = "given twice" if name in given else "unknown"
                 raise PayloadError(f"handler {self.type!r}: argument {name!r} is {problem}")
             given[name] = value
-        if len(self.names) == 1:
-            (name,) = self.names
-            if name not in given and not self._has_default(name):
-                raise PayloadError(f"handler {self.type!r}: its argument {name!r} is missing")
-            return given.get(name, inspect.signature(self.function).parameters[name].default)
-        return given if self.names else None
+        if len(self.names) != 1:
+            return given if self.names else None
+        (name,) = self.names
+        if name in given:
+            return given[name]
+        if name not in self._defaults:
+            raise PayloadError(f"handler {self.type!r}: its argument {name!r} is missing")
+        return self._defaults[name]
 
     def default_payload(self) -> Any:
         """What stands for a payload that was not given."""
         if len(self.names) > 1:
             return {}
-        if self.names and self._has_default(self.names[0]):
-            return inspect.signature(self.function).parameters[self.names[0]].default
-        return None
+        return self._defaults.get(self.names[0]) if self.names else None
 
-    def _has_default(self, name: str) -> bool:
-        return inspect.signature(self.function).parameters[name].default is not inspect.Parameter.empty
+    @cached_property
+    def takes_none(self) -> bool:
+        """None is a payload like any other."""
+        try:
+            self.payload_type.decode(JSON, b"null")
+        except PayloadError:
+            return False
+        return True
+
+    def decode(self, serializer: Serializer, data: bytes) -> Any:
+        """The payload as `bind` takes it.
+
+        A client that does not know the handler stores None for no payload. Where None does not fit and every parameter
+        has a default, the defaults are meant.
+        """
+        try:
+            return self.payload_type.decode(serializer, data)
+        except PayloadError:
+            if len(self._defaults) == len(self.names) and _is_null(serializer, data):
+                return MISSING
+            raise
 
     def bind(self, payload: Any, context: TaskContext | None) -> Callable[[], Any]:
         """A call of the handler with a decoded payload."""
         function, name = self.function, self.context_name
-        if len(self.names) == 1:
-            kwargs = {self.names[0]: payload}
-        elif self.names:
-            kwargs = {field: getattr(payload, field) for field in self.names}
-        else:
+        if payload is MISSING:
             kwargs = {}
+        elif len(self.names) == 1:
+            kwargs = {self.names[0]: payload}
+        else:
+            kwargs = {field: value for field in self.names if (value := getattr(payload, field)) is not UNSET}
+        if self._context_first:
+            return lambda: function(context, **kwargs)
         if name is not None:
             kwargs[name] = context
         return lambda: function(**kwargs)
+
+    def value_at(self, path: str, payload: Any, data: bytes, serializer: Serializer) -> Any:
+        """What stands at a path into the payload, also where that was left to a default; None if nothing does."""
+        names = path.removeprefix("payload.").split(".")
+        found = _follow(payload, names)
+        if found is None:  # mostly it is there, and submitting is hot
+            found = _follow(self.payload_type.decode(serializer, data), names)
+        return _follow(self._defaults, names) if found is None else found
+
+    def encode_result(self, value: Any) -> bytes:
+        return encode(JSON, value) if self._result is None else self._result.dump(JSON, value)
 
     def decode_result(self, data: bytes) -> Any:
         """As the declared return type where the value fits it, else plain: the task has succeeded all the same. Raises
@@ -156,18 +163,30 @@ class Entry:
         return ANYTHING.decode(JSON, data)
 
 
-def _annotated(function: Any) -> Any:
-    """What carries the annotations of a callable: of a partial its function, of an object its `__call__`."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return function if inspect.isroutine(function) else type(function).__call__
+def _payload_type(owner: str, fields: Sequence[Field]) -> PayloadType:
+    if len(fields) > 1:
+        return payload.of_fields(fields, owner)
+    return payload.of_value(fields[0].declared if fields else None, owner)
+
+
+def _is_null(serializer: Serializer, data: bytes) -> bool:
+    try:
+        return serializer.decode(data) is None
+    except Exception:  # a serializer of the user's own may raise anything; then it is no null
+        return False
+
+
+def _follow(value: Any, names: list[str]) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    return None if value is UNSET else value
 
 
 def _result_type(declared: Any, owner: str) -> PayloadType | None:
     if declared in (None, type(None), Any):
         return None
     try:
-        return PayloadType(declared, owner)
+        return payload.of_value(declared, owner)
     except ConfigError:  # a return type we cannot rebuild: `result()` gives plain values then
         return None
 

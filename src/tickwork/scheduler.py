@@ -125,8 +125,8 @@ class Scheduler:
         """Run a function by a cron line, written to the store at `start()`. A failed run is not retried by default."""
 
         def decorate(function: F) -> TaskFunction[..., Any]:
-            name = id or function.__name__
-            task: TaskFunction[..., Any] = self.task(name, run_in=run_in)(function)
+            task: TaskFunction[..., Any] = self.task(id, run_in=run_in)(function)
+            name = task.type
             try:
                 if task.entry.names:
                     raise ConfigError(f"periodic function {name!r} takes no payload, but has {task.entry.names}")
@@ -157,7 +157,7 @@ class Scheduler:
 
     def _add_periodic(self, name: str, cron: str, options: ScheduleOptions) -> None:
         given: ScheduleOptions = {"max_retry": 0, **options}
-        self._client.schedules.build(name, name, None, cron, given)  # refused here, where the mistake is
+        self._client.schedules.build(name, name, MISSING, cron, given)  # refused here, where the mistake is
         self._periodic[name] = (cron, given)
         logs.log(self._logger, logging.INFO, "Task registered", name=name, spec=cron)
 

@@ -14,7 +14,7 @@ from tickwork.errors import ConfigError, PayloadError
 from tickwork.handlers import Entry, Registry
 from tickwork.ids import new_id, new_id_beside, new_nonce
 from tickwork.model import Spec
-from tickwork.options import READERS, Options, TaskOptions, known_only, moment, name, seconds, text
+from tickwork.options import READERS, Options, TaskOptions, is_text, known_only, moment, name, seconds, text
 
 UNLIKE = frozenset({"id", "key", "dedup_key"})  # options by which tasks of a kind differ in more than their payload
 
@@ -46,15 +46,16 @@ class SpecMaker:
         if entry is not None:  # else the worker, who knows the handler, fills them in
             fields.setdefault("timeout", self._config.timeout)
             fields.setdefault("max_retry", max_retry_of(fields.get("retry"), self._config))
+        data = self._encode(type, payload, serializer, entry)
         spec = Spec(
             type=name("type", type) if entry is None else type,
             nonce=new_nonce(),
-            payload=self._encode(type, payload, serializer, entry),
+            payload=data,
             serializer=serializer.name,
             at=at,
             delay=delay,
             dedup_ttl=self._dedup_ttl(options) if "dedup_key" in fields else 0,
-            key=self._key(options.get("key"), payload, entry),
+            key=self._key(options.get("key"), payload, data, serializer, entry),
             **fields,
         )
         if entry is not None and not given and not entry.options.keys() & UNLIKE:
@@ -108,18 +109,23 @@ class SpecMaker:
             raise ConfigError("dedup_ttl must be longer than 0 seconds")
         return round(ttl * 1000)
 
-    def _key(self, asked: str | None, payload: Any, entry: Entry | None) -> str | None:
+    def _key(
+        self, asked: str | None, payload: Any, data: bytes, serializer: Serializer, entry: Entry | None
+    ) -> str | None:
         """A key given with the submission is taken as it is; one of the handler is a path into the payload."""
         if asked is None:
             return None
         if entry is None or entry.options.get("key") != asked:
             return text("key", asked, 512)
-        value = payload
-        for part in asked.removeprefix("payload.").split("."):
-            value = value.get(part) if isinstance(value, Mapping) else getattr(value, part, None)
+        value = entry.value_at(asked, payload, data, serializer)
         if value is None:
             raise PayloadError(f"payload for task type {entry.type!r} has nothing at {asked!r}, which is its key")
-        return text("key", str(value), 512)
+        if not is_text(key := str(value), 512) or not key:
+            raise PayloadError(
+                f"payload for task type {entry.type!r}: what stands at {asked!r} is its key, and must be a text of 1 "
+                "to 512 characters"
+            )
+        return key
 
 
 def max_retry_of(retry: Backoff | None, config: Config) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 from tickwork.context import TaskContext
+from tickwork.errors import ConfigError
 from tickwork.handle import Handle
 from tickwork.handlers import Entry, Registry, RunIn
 from tickwork.options import Options, TaskOptions, of_handler
@@ -37,7 +38,7 @@ class TaskFunction(Generic[P, R]):
         self.entry = entry
         self.__name__ = getattr(entry.function, "__name__", entry.type)
         self.__doc__ = entry.function.__doc__
-        self.__module__ = entry.function.__module__
+        self.__module__ = getattr(entry.function, "__module__", __name__)
         self.__wrapped__ = entry.function
 
     @property
@@ -97,16 +98,30 @@ class TaskMaker(Protocol):
     ) -> TaskMaker: ...
 
 
+def _name_of(function: Any) -> str:
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str):
+        raise ConfigError(f'{function!r} has no name of its own, so give it one: app.task("name")(...)')
+    return name
+
+
 def task_maker(client: Client) -> TaskMaker:
     """The decorator of one scheduler."""
 
     def make(what: Any = None, /, *, run_in: RunIn | None = None, **options: Any) -> Any:
+        if what is not None and not isinstance(what, str) and not callable(what):
+            raise ConfigError(
+                f"app.task takes a function, or a name for one, not {what!r}; an object with a method handle() is for "
+                "app.registry.register(name, object)"
+            )
         serializer = options.pop("serializer", None)
         serializer = None if serializer is None else client.registry.chosen(serializer)
         given = of_handler(options)
 
         def decorate(function: Callable[..., Any]) -> TaskFunction[..., Any]:
-            name = what if isinstance(what, str) else function.__name__
+            if isinstance(function, TaskFunction):  # one function, two types
+                function = function.entry.function
+            name = what if isinstance(what, str) else _name_of(function)
             entry = client.registry.register(name, function, serializer, run_in=run_in, **given)
             return TaskFunction(client, entry)
 

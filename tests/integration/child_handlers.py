@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,26 @@ def decorated(ctx: TaskContext, n: int, text: str = "x") -> dict[str, Any]:
     ctx.progress(0.5, "half")
     ctx.logger.info("in process %s", text)
     return {"n": n, "pid": os.getpid(), "id": ctx.task_id, "attempt": ctx.attempt, "tags": dict(ctx.tags)}
+
+
+def greet(name: str = "you") -> str:
+    return name
+
+
+def plainly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator that is not made for coroutines."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+@plainly
+async def behind_a_decorator(n: int) -> int:
+    await asyncio.sleep(0)
+    return n
 
 
 def who() -> int:

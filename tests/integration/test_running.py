@@ -94,6 +94,23 @@ async def test_a_sync_function_cannot_run_on_the_loop(make: Make) -> None:
         app.registry.register("it", child_handlers.who, run_in="fiber")  # type: ignore[arg-type]
 
 
+async def test_an_async_function_behind_a_plain_decorator(app: Scheduler) -> None:
+    """It looks like a blocking function, and what it returns turns out to be awaitable."""
+    app.registry.register("here", child_handlers.behind_a_decorator)
+    app.registry.register("there", child_handlers.behind_a_decorator, run_in="process")
+
+    @app.task(timeout=0.2, max_retry=0)
+    @child_handlers.plainly
+    async def slow() -> None:
+        await asyncio.sleep(60)
+
+    async with app:
+        assert await (await app.submit("here", 1)).result(10) == 1
+        assert await (await app.submit("there", 2)).result(20) == 2
+        with pytest.raises(TaskFailed, match=r"timed out after 0\.2 s"):
+            await (await app.submit("slow")).result(10)
+
+
 async def test_a_decorated_function_in_a_process(make: Make) -> None:
     app = make("memory://")
     app.registry.register("decorated", child_handlers.decorated.entry.function, run_in="process")

@@ -13,8 +13,9 @@ import msgspec
 import pytest
 
 from tickwork import PayloadError
-from tickwork.codec import BUILTIN, JSON, PayloadType, Serializer, encode
+from tickwork.codec import BUILTIN, JSON, Serializer, encode
 from tickwork.depth import DEPTH_MAX, is_deep_json, is_deep_msgpack
+from tickwork.payload import of_value
 
 Nest = Callable[[int, Any], Any]
 
@@ -142,7 +143,7 @@ def test_a_serializer_refuses_it_both_ways(serializer: Serializer) -> None:
                 with pytest.raises(PayloadError, match="nested more than 64 levels deep"):
                     encode(serializer, in_lists(depth))
             with pytest.raises(PayloadError, match="nested more than 64 levels deep"):
-                PayloadType(Any, "work").decode(serializer, written)
+                of_value(Any, "work").decode(serializer, written)
         finally:
             sys.setrecursionlimit(before)
     assert serializer.decode(encode(serializer, in_lists(64))) == in_lists(64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -10,7 +11,6 @@ from typing import Any
 
 from msgspec import Struct, msgpack
 
-from tickwork.codec import JSON, encode
 from tickwork.context import TaskContext
 from tickwork.errors import Abort, PayloadError, Retry, Snooze
 from tickwork.executors.child import Call
@@ -56,7 +56,9 @@ class LocalExecutor:
             value = await self._threads.run(own_loop.run, stop=own_loop.stop)
         else:
             value = await self._threads.run(call)
-        return encode_result(value)
+            if inspect.isawaitable(value):  # an async function behind a plain decorator looks like a blocking one
+                value = await value
+        return encode_result(entry, value)
 
     async def _run_in_process(self, entry: Entry, grant: Grant, context: TaskContext | None) -> bytes | None:
         spec = grant.spec
@@ -97,16 +99,16 @@ class LocalExecutor:
 
 def _decode(entry: Entry, registry: Registry, serializer: str, data: bytes) -> Any:
     try:
-        return entry.payload_type.decode(registry.serializer(serializer), data)
+        return entry.decode(registry.serializer(serializer), data)
     except PayloadError as error:
         raise UnfitPayload(str(error)) from None
 
 
-def encode_result(value: Any) -> bytes | None:
+def encode_result(entry: Entry, value: Any) -> bytes | None:
     if value is None:
         return None
     try:
-        return encode(JSON, value)
+        return entry.encode_result(value)
     except PayloadError as error:
         raise Abort(f"the handler ended, but its return value cannot be stored: {error}") from None
 
@@ -180,7 +182,10 @@ def invoke_in_child(target: object, body: bytes, note: Callable[[bytes], None]) 
         # A function that no decorator has wrapped does not know its scheduler's own serializers here.
         payload = _decode(entry, registry or Registry(), call.serializer, call.payload)
         bound = entry.bind(payload, context)
-        reply = _ChildReply(encode_result(_OwnLoop(bound).run() if entry.is_async else bound()))
+        value = _OwnLoop(bound).run() if entry.is_async else bound()
+        if inspect.isawaitable(value):
+            value = _OwnLoop(lambda: value).run()
+        reply = _ChildReply(encode_result(entry, value))
     except UnfitPayload as error:
         reply = _ChildReply(verdict="payload", text=str(error))
     except Retry as error:
