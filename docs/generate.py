@@ -94,6 +94,7 @@ FACTS = {
     Fact.TYPE_PAUSED: "a task type was paused",
     Fact.TYPE_RESUMED: "a task type was resumed",
     Fact.LOG_MISSED: "told to a subscriber that fell behind: `detail` says how many facts it missed",
+    Fact.LOG_UNREADABLE: "told to readers of the log: here are facts that this version cannot read; `detail` says why",
 }
 
 MEANINGS = {

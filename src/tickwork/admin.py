@@ -14,7 +14,15 @@ from msgspec.structs import replace
 
 from tickwork import duties
 from tickwork.cron_zone import find_zone
-from tickwork.errors import ConfigError, NotRetryable, ScheduleNotFound, StoreUnavailable, TaskExists, TaskNotFound
+from tickwork.errors import (
+    ConfigError,
+    NotRetryable,
+    ScheduleNotFound,
+    StoreError,
+    StoreUnavailable,
+    TaskExists,
+    TaskNotFound,
+)
 from tickwork.events import Event, Fact
 from tickwork.handlers import MISSING
 from tickwork.ids import new_tail
@@ -203,6 +211,8 @@ class Schedules:
     async def trigger(self, schedule_id: str) -> str:
         """Run it once now, beside its ticks; answers the task's id."""
         store, schedule = await self._client.open_store(), await self._find(schedule_id)
+        if schedule.unreadable:
+            raise StoreError(f"schedule {schedule_id}: {schedule.stopped}; delete it, or put it anew")
         return await duties.submit_tick(store, schedule, store.now(), by_hand=f".{new_tail()}")
 
     async def next_runs(self, schedule_id: str, n: int = 5) -> Sequence[datetime]:

@@ -33,6 +33,7 @@ from tickwork.handle import Handle, ScheduleHandle
 from tickwork.handlers import ANYTHING, MISSING, Entry, Registry
 from tickwork.ids import is_token_of, new_id
 from tickwork.model import (
+    UNKNOWN,
     Aborted,
     Lease,
     Outcome,
@@ -244,6 +245,8 @@ class Client:
         raise TaskFailed(f"task {record.id} failed for good ({record.status}): {first_line}", info)
 
     def _result_of(self, record: Record, info: TaskInfo) -> Any:
+        if record.unreadable:
+            raise ResultError(f"task {record.id} has ended, but {record.unreadable}", info)
         if record.result is None:
             return None
         entry = self.registry.find(record.spec.type)
@@ -284,6 +287,8 @@ class Client:
         store = await self.open_store()
         if only not in (None, record.status):
             raise TaskNotFound(record.id)
+        if record.spec.type == UNKNOWN:
+            raise NotRetryable(f"task {record.id} is damaged, and nothing is left of it that could run: delete it")
         await self._check_upstreams(store, record)
         followers = await cancelled_with(store, record) if cascade else []
         found = await store.retry(record.id, only)

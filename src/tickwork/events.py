@@ -51,6 +51,7 @@ class Fact(StrEnum):
     TYPE_PAUSED = "type.paused"
     TYPE_RESUMED = "type.resumed"
     LOG_MISSED = "log.missed"  # told to a slow subscriber: `detail` says how many it missed
+    LOG_UNREADABLE = "log.unreadable"  # told to readers: there are facts here that this version cannot read
 
 
 class Event(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -208,7 +208,8 @@ class Exchange:
         return Claim(slots.id, self._queues, slots.types, limit, lease_ttl, new_claim_nonce(), turn.number, slots.node)
 
     def _take(self, claimed: Claimed, wish: Claim) -> None:
-        if len(claimed.grants) < wish.limit:  # drained: look again when told, when something is due, or by and by
+        if len(claimed.grants) + len(claimed.unreadable) < wish.limit:
+            # Drained: look again when told, when something is due, or by and by.
             pause = self._config.scan_interval
             if claimed.next_due_in is not None:
                 pause = min(pause, claimed.next_due_in / 1000)
@@ -216,6 +217,9 @@ class Exchange:
         else:
             self._look_at = 0.0
         self._slots.start(claimed.grants)
+        for lost in claimed.unreadable:
+            _log.error("task %s goes to the dead letters: %s", lost.lease.id, lost.why)
+            self.add(Aborted(lost.lease, lost.why))
 
     # --- what goes wrong
 

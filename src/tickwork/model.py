@@ -186,6 +186,11 @@ class Lease(Struct, frozen=True, gc=False):
     nonce: str
 
 
+# What stands in the place of a task that was written by a newer version, or damaged.
+CANNOT_READ = "this version cannot read it"
+UNKNOWN = "?"  # a type or a queue of which not even the name is left
+
+
 class Record(Struct, kw_only=True, gc=False):
     """A spec and its progress. `status` is the one truth about where it is; the store's indexes follow it."""
 
@@ -214,6 +219,7 @@ class Record(Struct, kw_only=True, gc=False):
     progress_note: str = ""
     log: list[str] = field(default_factory=list)  # its last lines
     waiting: list[str] = field(default_factory=list)  # dependencies that have not ended
+    unreadable: str = ""  # never stored: why this version cannot read it; only what is known of it is here then
 
     @property
     def id(self) -> str:
@@ -340,6 +346,11 @@ class Schedule(Struct, frozen=True, kw_only=True):
     @property
     def active(self) -> bool:
         return self.enabled and not self.paused and not self.stopped
+
+    @property
+    def unreadable(self) -> bool:
+        """It stands for one that this version cannot read; `stopped` says why."""
+        return self.task.type == UNKNOWN
 
 
 class Worker(Struct, frozen=True, kw_only=True):

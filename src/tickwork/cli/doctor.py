@@ -16,7 +16,7 @@ from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.session import ask, schema_versions, settings, sqlite_path
 from tickwork.config import mask_url
-from tickwork.model import Band, Status, Worker
+from tickwork.model import CANNOT_READ, Band, Status, Worker
 
 if TYPE_CHECKING:
     from tickwork.admin import QueueInfo, ScheduleInfo
@@ -67,7 +67,7 @@ def doctor_command(mend: bool) -> None:
     findings = [
         *check_installation(),
         *patient.store,
-        *(Finding("warning", f"found and put right: {line}") for line in mended),
+        *(Finding("warning", f"found and put right: {line}") for line in mended if CANNOT_READ not in line),
     ]
     findings += check_patient(patient)
     problems = sum(finding.level == "problem" for finding in findings)
@@ -155,16 +155,27 @@ def check_patient(patient: Patient) -> Iterator[Finding]:
 
 def check_audit(patient: Patient) -> Iterator[Finding]:
     total = sum(patient.stats.statuses.values())
-    for problem in patient.audit[:10]:
-        yield Finding("problem", f"audit: {problem}")
-    if patient.audit:
+    unreadable = [line for line in patient.audit if CANNOT_READ in line]
+    faults = [line for line in patient.audit if CANNOT_READ not in line]
+    for line in unreadable[:10]:
+        yield Finding("problem", line)
+    if unreadable:
         yield Finding(
             "problem",
-            f"the audit found {output.many(len(patient.audit), 'fault')}",
+            f"{len(unreadable):,} of what is stored cannot be read by this version",
+            "a newer version wrote it, or it was damaged: let that version run it, or delete it with "
+            "`tickwork delete ID` or `tickwork schedules delete ID`",
+        )
+    for problem in faults[:10]:
+        yield Finding("problem", f"audit: {problem}")
+    if faults:
+        yield Finding(
+            "problem",
+            f"the audit found {output.many(len(faults), 'fault')}",
             "keep a copy of the store and report this: no sequence of calls should lead here; if keys of a Redis were "
             "lost or evicted, `tickwork doctor --mend` puts right what is left",
         )
-    else:
+    if not patient.audit:
         yield Finding(
             "ok", f"the audit of {output.many(total, 'task')} found nothing ({output.duration(patient.audit_seconds)})"
         )
@@ -264,7 +275,7 @@ def check_schedules(patient: Patient) -> Iterator[Finding]:
             "no node leads: start one with `tickwork up MODULE:APP` or `tickwork up --role scheduler`",
         )
     for schedule in patient.schedules:
-        if schedule.stopped:
+        if schedule.stopped and not schedule.stopped.startswith(CANNOT_READ):
             advice = f"when that is mended: tickwork schedules resume {schedule.id}"
             yield Finding("warning", f"schedule {schedule.id} has stopped: {schedule.stopped}", advice)
     if patient.schedules and not late:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 STEP = 500
 STEPS_MAX = 200  # of the log that are looked through for events of rare kinds
-COLORS = {
+COLORS: dict[str, str] = {
     Fact.TASK_SUCCEEDED: "green",
     Fact.TASK_RETRYING: "yellow",
     Fact.TASK_LOST: "yellow",
@@ -117,5 +117,5 @@ def event_line(event: Event) -> str:
     extra = [f"attempt {event.attempt}"] if event.attempt else []
     extra += [output.duration(event.duration)] if event.duration else []
     extra += [first_line(event.detail)] if event.detail else []
-    kind = click.style(f"{output.clean(event.kind):<18}", fg=COLORS.get(Fact(event.kind)))
+    kind = click.style(f"{output.clean(event.kind):<18}", fg=COLORS.get(event.kind))
     return f"{click.style(output.clock(event.at), dim=True)}  {kind} {output.clean('  '.join([about, *extra]))}"

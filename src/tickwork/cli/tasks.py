@@ -34,7 +34,7 @@ COLUMNS = (
     Column("WHEN", drop=1),
     Column("NOTE", least=8, drop=5),
 )
-_SAID = {
+_SAID: dict[str, str] = {
     Fact.TASK_SUBMITTED: "was submitted",
     Fact.TASK_RESOLVED: "heard that a task it waited for has ended",
     Fact.TASK_DUE: "became due",
@@ -187,7 +187,7 @@ def _some(items: Iterable[str]) -> str:
 def _tell_story(story: list[Event]) -> None:
     before = story[0].at
     for event in story:
-        text = _SAID.get(Fact(event.kind), event.kind).format(
+        text = _SAID.get(event.kind, event.kind).format(
             worker=event.worker_id, attempt=event.attempt, duration=output.duration(event.duration)
         )
         if event.detail:

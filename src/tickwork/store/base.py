@@ -3,6 +3,11 @@
 Every method is one atomic step, bounded by a limit and safe to send twice. Guards refuse by return value. The only
 exceptions are `StoreUnavailable` (try again) and `StoreError` (do not). The store's clock decides; no caller's time is
 ever compared. Durations are integer milliseconds here. A store may be called from several event loops.
+
+Data that this version cannot read (written by a newer one, or damaged) harms only itself, and no method raises because
+of it. A claim that would have granted such a task hands it out as `Unreadable`, or puts it into the dead letters itself
+if not even a lease can be given. Every list has what is left of it, with the reason in `last_error`. A schedule that
+cannot be read is listed as stopped and does not fire; facts are listed as `log.unreadable`.
 """
 
 from __future__ import annotations
@@ -57,12 +62,20 @@ class Grant(Struct, frozen=True, gc=False):
     submitted_at: int
 
 
+class Unreadable(Struct, frozen=True, gc=False):
+    """A task that is now the claimer's, who cannot run it, as this version cannot read it: it is to be aborted."""
+
+    lease: Lease
+    why: str
+
+
 class Claimed(Struct, frozen=True):
     """`next_due_in` is the time until another claim may find more: until the next delayed task of any queue is due, 0
     when this one could not look at all that is ready, None when there is nothing to wait for."""
 
     grants: list[Grant]
     next_due_in: int | None = None
+    unreadable: list[Unreadable] = []
 
 
 class Verdict(Struct, frozen=True, gc=False):

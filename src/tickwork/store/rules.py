@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tickwork.errors import StoreError
 from tickwork.events import Fact
 from tickwork.model import DELAYED, ENDS, Leader, Policy, Record, Schedule, Status, Worker
-from tickwork.store.base import Advance, Grant, Query
+from tickwork.store.base import Advance, Claimed, Grant, Query, Unreadable
 
 PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
 LOST_WORKER_KEPT = 3_600_000  # a lost worker stays visible for an hour
@@ -50,6 +50,15 @@ def grant(record: Record) -> Grant:
     return Grant(record.spec, record.lease, record.attempt, record.losses, record.submitted_at)
 
 
+def claimed(records: list[Record], next_due_in: int | None) -> Claimed:
+    """What a claim answers with the tasks that it has started."""
+    return Claimed(
+        [grant(record) for record in records if not record.unreadable],
+        next_due_in,
+        [Unreadable(record.lease, record.unreadable) for record in records if record.unreadable],
+    )
+
+
 def detail_of(record: Record, fact: Fact) -> str:
     return record.last_error or "" if fact in (Fact.TASK_RETRYING, Fact.TASK_DIED, Fact.TASK_FAILED) else ""
 
@@ -81,6 +90,8 @@ def tells_of(task_id: str, kind: str, subject: str) -> bool:
 
 def unsound(record: Record) -> list[str]:
     """What a record of its status must have, and does not."""
+    if record.unreadable:
+        return [record.unreadable]
     status = record.status
     checks = {
         "runs without a lease": status is Status.RUNNING

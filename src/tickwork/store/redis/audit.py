@@ -13,6 +13,7 @@ from tickwork.model import ENDS, Place, Record, Status
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import unpack
 from tickwork.store.rules import unsound
+from tickwork.store.unreadable import read_schedule
 
 STEP = 500
 
@@ -46,11 +47,19 @@ class Audit(Core):
                 problems += await self._unsound_still(record.id)
             if record.waiting:
                 blocked.append(record)
+        problems += await self._unreadable_schedules(part)
         for task_id, found in homes.items():  # no record, or one that is younger than the look at the records
             problems += await self._look_again(part, task_id, found, mend)
         for record in blocked:
             problems += await self._waits_in_vain(part, record, mend)
         return problems
+
+    async def _unreadable_schedules(self, part: str) -> list[str]:
+        if part != self.layout.root:
+            return []
+        found = await self.ask(part, "HGETALL", f"{part}schedules")
+        schedules = [read_schedule(name.decode(), blob) for name, blob in zip(found[::2], found[1::2], strict=True)]
+        return [f"schedule {schedule.id}: {schedule.stopped}" for schedule in schedules if schedule.unreadable]
 
     async def _look_again(self, part: str, task_id: str, found: Found, mend: bool) -> list[str]:
         places = [text for place in found for text in place]

@@ -19,11 +19,11 @@ from tickwork.model import Leader, Schedule, Status, Worker
 from tickwork.store.base import Advance
 from tickwork.store.redis.core import Core
 from tickwork.store.rules import advance_facts, advanced, changed, same_definition, succeed
+from tickwork.store.unreadable import UNREADABLE, read_schedule, refuse_stub
 
 TRIES = 50  # of a swap; every failure means that another one succeeded
 
 _encode = msgspec.msgpack.Encoder().encode
-_schedule = msgspec.msgpack.Decoder(Schedule).decode
 _worker = msgspec.msgpack.Decoder(Worker).decode
 
 Facts = list[tuple[Fact, str]]
@@ -34,6 +34,7 @@ class Members(Core):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._due: dict[str, bytes] = {}
+        self._unreadable_due = 0
 
     # --- schedules
 
@@ -43,7 +44,7 @@ class Members(Core):
         for _ in range(TRIES):
             if seen is None:
                 seen = await self.ask(root, "HGET", f"{root}schedules", schedule_id)
-            old = None if seen is None else _schedule(seen)
+            old = None if seen is None else read_schedule(schedule_id, seen)
             step = change(old)
             if step is None:
                 return old
@@ -64,6 +65,8 @@ class Members(Core):
             refused = old is not None and create
             if refused or (old is not None and if_changed and same_definition(old, schedule)):
                 return None
+            if old is not None and old.unreadable:
+                old = None
             return succeed(old, schedule, self.now()), [(Fact.SCHEDULE_PUT, schedule.cron or "")]
 
         stored = await self._swap(schedule.id, put)
@@ -83,26 +86,31 @@ class Members(Core):
     async def get_schedule(self, schedule_id: str) -> Schedule | None:
         root = self.layout.root
         blob = await self.ask(root, "HGET", f"{root}schedules", schedule_id)
-        return None if blob is None else _schedule(blob)
+        return None if blob is None else read_schedule(schedule_id, blob)
 
     async def schedules(self) -> list[Schedule]:
         root = self.layout.root
-        blobs = await self.ask(root, "HVALS", f"{root}schedules")
-        return sorted(map(_schedule, blobs), key=lambda schedule: schedule.id)
+        found = await self.ask(root, "HGETALL", f"{root}schedules")
+        schedules = [read_schedule(name.decode(), blob) for name, blob in zip(found[::2], found[1::2], strict=True)]
+        return sorted(schedules, key=lambda schedule: schedule.id)
 
     async def due_schedules(self, limit: int) -> tuple[list[Schedule], int | None]:
-        now, later, *blobs = await self.run("due", self.layout.root, limit)
+        # Those that cannot be read stay due, as a leader of a newer version may be able to fire them.
+        now, later, *blobs = await self.run("due", self.layout.root, limit + self._unreadable_due)
         self._skew = now - time.monotonic_ns() // 1_000_000
-        due = [_schedule(blob) for blob in blobs]
-        self._due = {schedule.id: blob for schedule, blob in zip(due, blobs, strict=True)}
-        return due, None if later < 0 else later
+        found = [(read_schedule("", blob), blob) for blob in blobs if blob]
+        due = [(schedule, blob) for schedule, blob in found if not schedule.unreadable]
+        self._unreadable_due = len(blobs) - len(due)
+        self._due = {schedule.id: blob for schedule, blob in due[:limit]}
+        more = len(due) > limit
+        return [schedule for schedule, _ in due[:limit]], 0 if more else None if later < 0 else later
 
     async def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
         done = False
 
         def move(old: Schedule | None) -> tuple[Schedule, Facts] | None:
             nonlocal done
-            done = old is not None and old.next_at == seen
+            done = old is not None and not old.unreadable and old.next_at == seen
             return (advanced(old, step), advance_facts(step)) if old is not None and done else None
 
         await self._swap(schedule_id, move, self._due.pop(schedule_id, None))  # as it was read a moment ago
@@ -121,6 +129,8 @@ class Members(Core):
         def alter(old: Schedule | None) -> tuple[Schedule, Facts] | None:
             nonlocal found
             found = old is not None
+            if old is not None:
+                refuse_stub(old)
             fact = Fact.SCHEDULE_STOPPED if stopped else Fact.SCHEDULE_PUT
             return (
                 None if old is None else (changed(old, self.now(), paused, next_at, stopped), [(fact, stopped or "")])
@@ -169,7 +179,7 @@ class Members(Core):
         blobs, times = await self.ask_all(root, [("HGETALL", f"{root}workers"), ("HGETALL", f"{root}workers:times")])
         moments = dict(zip(times[::2], times[1::2], strict=True))
         found = [
-            _with_times(_worker(blob), moments[worker_id])
+            _read_worker(worker_id.decode(), blob, moments[worker_id])
             for worker_id, blob in zip(blobs[::2], blobs[1::2], strict=True)
             if worker_id in moments
         ]
@@ -200,6 +210,13 @@ class Members(Core):
             return None
         _, till, owner = known.decode().split(" ", 2)
         return (owner, int(till)) if int(till) > self.now() else None
+
+
+def _read_worker(worker_id: str, blob: bytes, times: bytes) -> Worker:
+    try:
+        return _with_times(_worker(blob), times)
+    except UNREADABLE:
+        return Worker(id=worker_id)
 
 
 def _with_times(worker: Worker, times: bytes) -> Worker:

@@ -15,6 +15,7 @@ from tickwork.store.hints import Hint
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import unpack
 from tickwork.store.rules import matches, tells_of
+from tickwork.store.unreadable import UNREADABLE, unreadable_fact
 
 STEP = 100  # records in one read, so that no reply is huge
 FACTS_AT = 5  # in a group of facts, behind what they have in common
@@ -137,7 +138,7 @@ class Queries(Core):
         values, *leases = await self.ask_all(part, commands)
         ends = leases[0] if leases else [None] * len(ids)
         return [
-            None if value is None else unpack(task_id, value, int(float(end or 0)))
+            None if value is None else unpack(task_id, value, int(float(end or 0)), home.status)
             for task_id, value, end in zip(ids, values, ends, strict=True)
         ]
 
@@ -170,8 +171,8 @@ class Queries(Core):
         pauses = []
         for name, what in zip(reply[::2], reply[1::2], strict=True):
             kind, _, subject = name.decode().partition(":")
-            at, _, note = what.decode().partition(" ")
-            pauses.append(Pause(kind, subject, int(at), note))
+            at, _, note = what.decode("utf-8", "backslashreplace").partition(" ")
+            pauses.append(Pause(kind, subject, int(at) if at.isdecimal() else 0, note))
         return sorted(pauses, key=lambda pause: (pause.kind, pause.name))
 
     # --- the log
@@ -193,7 +194,7 @@ class Queries(Core):
                 place = int(entry[0].partition(b"-")[0])
                 found += [
                     event
-                    for event in self._read_facts(entry)
+                    for event in self._facts_of(entry)
                     if event.seq > start and (task_id is None or tells_of(task_id, event.kind, event.id))
                 ]
             if len(entries) < STEP:
@@ -228,8 +229,18 @@ class Queries(Core):
         return max((int(entries[0][0].partition(b"-")[0]) for entries in newest if entries), default=0)
 
     def _first_number(self, entry: Any) -> int:
-        count = sum((len(group) - FACTS_AT) // 2 for group in _groups(entry[1][3]))
-        return int(entry[0].partition(b"-")[0]) - (count - 1) * len(self.prefixes)
+        last = int(entry[0].partition(b"-")[0])
+        try:
+            count = sum((len(group) - FACTS_AT) // 2 for group in _groups(entry[1][3]))
+        except UNREADABLE:
+            return last
+        return last - (count - 1) * len(self.prefixes)
+
+    def _facts_of(self, entry: Any) -> list[Event]:
+        try:
+            return self._read_facts(entry)
+        except UNREADABLE as error:
+            return [unreadable_fact(int(entry[0].partition(b"-")[0]), error)]
 
     def _read_facts(self, entry: Any) -> list[Event]:
         at, number = int(entry[1][1]), self._first_number(entry)

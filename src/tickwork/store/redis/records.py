@@ -13,8 +13,10 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tickwork.backoff import Backoff
+from tickwork.depth import TOO_DEEP, is_deep_msgpack
 from tickwork.model import (
     Aborted,
     Failed,
@@ -30,6 +32,7 @@ from tickwork.model import (
     Succeeded,
 )
 from tickwork.store.base import Grant
+from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec
 
 STATUSES = {
     "p": Status.PENDING,
@@ -121,6 +124,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _body = msgspec.msgpack.Decoder(Body).decode
 _extras = msgspec.msgpack.Decoder(Extras).decode
 _NO_EXTRAS = Extras()
+_USUAL = b"\x95"  # as MessagePack begins a list of five
 
 
 def pack_spec(spec: Spec) -> bytes:
@@ -169,7 +173,11 @@ def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
     body_at = _LABEL_AT + label_size
     state_at = body_at + body_size
     kind, queue, _, nonce, schedule_id, after, dedup_key = value[_LABEL_AT:body_at].decode().split("\n", 6)
-    body = _body(value[body_at:state_at])
+    packed = value[body_at:state_at]
+    # One with the usual fields alone has none that could be nested.
+    if not packed.startswith(_USUAL) and is_deep_msgpack(packed):
+        raise ValueError(TOO_DEEP)
+    body = _body(packed)
     spec = Spec(
         id=task_id,
         type=kind,
@@ -211,11 +219,37 @@ def _text(value: bytes, at: int) -> tuple[str, int]:
     return value[at + 1 : end].decode(), end
 
 
-def unpack(task_id: str, value: bytes, lease_until: int = 0) -> Record:
-    spec, at = _unpack_spec(task_id, value)
+def unpack(task_id: str, value: bytes, lease_until: int = 0, home: Status = Status.DEAD) -> Record:
+    """A record, or what is left of one that cannot be read; `home` is where it was found."""
+    try:
+        spec, at = _unpack_spec(task_id, value)
+        record = _unpack_state(spec, value, at)
+        _unpack_run(record, value, at + _FRESH_SIZE, lease_until)
+    except UNREADABLE as error:
+        return _stub(task_id, value, lease_until, home, reason(error))
+    return record
+
+
+def _stub(task_id: str, value: bytes, lease_until: int, home: Status, why: str) -> Record:
+    spec = stub_spec(task_id)
+    record = Record(spec=spec, seq=0, status=home)
+    try:
+        _, label_size, body_size = _LENGTHS.unpack_from(value)
+        label = value[_LABEL_AT : _LABEL_AT + label_size].decode("utf-8", "backslashreplace")
+        kind, queue, band, _, schedule_id, *_ = label.split("\n")
+        spec = replace(stub_spec(task_id, kind, queue, int(band)), schedule_id=schedule_id or None)
+        at = _LABEL_AT + label_size + body_size
+        record = _unpack_state(spec, value, at)
+        _unpack_run(record, value, at + _FRESH_SIZE, lease_until)
+    except UNREADABLE:
+        pass  # it shows what was found until then
+    return marked(record, why)
+
+
+def _unpack_state(spec: Spec, value: bytes, at: int) -> Record:
     status, cancel, _, _, place = _FLAGS.unpack_from(value, at)
-    (seq, submitted_at, due_at, position), at = _numbers(value, at + _FLAGS.size, _TIMES)
-    record = Record(
+    (seq, submitted_at, due_at, position), _ = _numbers(value, at + _FLAGS.size, _TIMES)
+    return Record(
         spec=spec,
         seq=seq,
         status=_BY_BYTE[status],
@@ -225,13 +259,12 @@ def unpack(task_id: str, value: bytes, lease_until: int = 0) -> Record:
         position=position,
         cancel=bool(cancel),
     )
-    if at < len(value):
-        _unpack_run(record, value, at, lease_until)
-    return record
 
 
 def _unpack_run(record: Record, value: bytes, at: int, lease_until: int) -> None:
     """What became of a task that was claimed, or waits for others."""
+    if at == len(value):
+        return
     record.attempt, record.losses = _COUNTS.unpack_from(value, at)
     (record.fence, started_at, finished_at), at = _numbers(value, at + _COUNTS.size, _RUN)
     record.nonce, at = _text(value, at)
@@ -259,6 +292,13 @@ def unpack_grant(task_id: str, value: bytes, nonce: str) -> Grant:
     submitted_at = int.from_bytes(value[at + _SUBMITTED_AT : at + _SUBMITTED_AT + 6])
     fence = int.from_bytes(value[at + _FENCE_AT : at + _FENCE_AT + 7])
     return Grant(spec, Lease(task_id, fence, nonce), attempt, losses, submitted_at)
+
+
+def lease_in(task_id: str, value: bytes, nonce: str) -> Lease:
+    """The lease alone, of a task whose label or body cannot be read: the script that claimed it has read the rest."""
+    _, label_size, body_size = _LENGTHS.unpack_from(value)
+    at = _LABEL_AT + label_size + body_size + _FENCE_AT
+    return Lease(task_id, int.from_bytes(value[at : at + 7]), nonce)
 
 
 def read_news(message: bytes) -> Iterator[tuple[str, bytes]]:

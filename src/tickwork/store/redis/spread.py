@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import partition_of
 from tickwork.model import Durability, Outcome, Record, Spec, Status
-from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Verdict
+from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Unreadable, Verdict
 from tickwork.store.redis.link import LinkLost, pack
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.records import unpack
@@ -124,6 +124,7 @@ class Spread(Tasks, Queries):
     async def _claim_around(self, want: Claim, seen: tuple[int, ...]) -> Claimed:
         count = len(self.layout.parts)
         grants: list[Grant] = []
+        unreadable: list[Unreadable] = []
         waits: list[int] = []
         start = self._start_of(want)
         for place in ((start + step) % count for step in range(count)):
@@ -137,12 +138,13 @@ class Spread(Tasks, Queries):
                     raise
                 break  # what was granted must not be thrown away
             grants += reply.grants
+            unreadable += reply.unreadable
             waits += [] if reply.next_due_in is None else [reply.next_due_in]
             self._go_on(place, bool(reply.grants))
             if len(grants) >= want.limit:
                 self.wake(set(want.queues), part)
                 break
-        return Claimed(grants, min(waits, default=None))
+        return Claimed(grants, min(waits, default=None), unreadable)
 
     def _start_of(self, want: Claim, place: int | None = None) -> int:
         """Where this claim begins, or began: sent again, it begins there again."""
@@ -199,7 +201,8 @@ class Spread(Tasks, Queries):
                 raise
             return claimed
         waits = [wait for wait in (claimed.next_due_in, rest.next_due_in) if wait is not None]
-        return Claimed(claimed.grants + rest.grants, min(waits, default=None))
+        unreadable = claimed.unreadable + rest.unreadable
+        return Claimed(claimed.grants + rest.grants, min(waits, default=None), unreadable)
 
     def _wake_unfinished(self, outcomes: list[Outcome], verdicts: dict[int, Verdict]) -> None:
         for index, verdict in verdicts.items():

@@ -15,11 +15,21 @@ from typing import Any, Literal, TypeVar
 from tickwork.errors import StoreError
 from tickwork.forks import keep
 from tickwork.model import DELAYED, ENDS, Durability, Lease, Outcome, Record, Spec, Status
-from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
+from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Unreadable, Verdict
 from tickwork.store.redis.coalesce import Args, Coalescer
 from tickwork.store.redis.core import Core
-from tickwork.store.redis.records import CODES, STATUSES, is_plain, pack_options, pack_outcome, pack_spec, unpack_grant
+from tickwork.store.redis.records import (
+    CODES,
+    STATUSES,
+    is_plain,
+    lease_in,
+    pack_options,
+    pack_outcome,
+    pack_spec,
+    unpack_grant,
+)
 from tickwork.store.rules import LOST_WORKER_KEPT, warn_dropped_task
+from tickwork.store.unreadable import UNREADABLE, reason
 
 NOTE_BITS = 48  # of the number that tells a note from the same one sent again
 
@@ -147,7 +157,7 @@ class Tasks(Core):
         for part in self.layout.parts:
             reply = await self.run("settled", part, limit - len(found)) if len(found) < limit else []
             for task_id, status, dependants in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
-                schedule = status[1:].decode() or None
+                schedule = status[1:].decode("utf-8", "backslashreplace") or None
                 waiting = tuple(each.decode() for each in dependants)
                 found.append(Settled(task_id.decode(), STATUSES[status[:1].decode()], waiting, schedule))
         return found
@@ -232,8 +242,15 @@ def wish_args(want: Claim) -> tuple[Any, ...]:
 
 def claimed_of(reply: list[Any], want: Claim) -> Claimed:
     nonce = want.nonce
-    grants = [unpack_grant(reply[i].decode(), reply[i + 1], nonce) for i in range(1, len(reply), 2)]
-    return Claimed(grants, None if reply[0] < 0 else reply[0])
+    grants: list[Grant] = []
+    unreadable: list[Unreadable] = []
+    for i in range(1, len(reply), 2):
+        task_id, value = reply[i].decode(), reply[i + 1]
+        try:
+            grants.append(unpack_grant(task_id, value, nonce))
+        except UNREADABLE as error:
+            unreadable.append(Unreadable(lease_in(task_id, value, nonce), reason(error)))
+    return Claimed(grants, None if reply[0] < 0 else reply[0], unreadable)
 
 
 def _three(reply: list[Any]) -> tuple[Any, Any, Any]:

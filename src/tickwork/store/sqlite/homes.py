@@ -78,7 +78,12 @@ class Homes:
                 self._forget(oldest)
 
     def _forget(self, record: Record) -> None:
-        self.tx.state.ends -= 1
-        if record.status is Status.DEAD:
-            self.tx.dead_letters.change(-1)
+        self._uncount(record)
         self.rows.delete([record.seq])
+
+    def _uncount(self, record: Record) -> None:
+        """It is no longer among those that have ended. One of a status that nobody knows never was."""
+        if not record.unreadable or self.tx.one(f"SELECT 1 FROM @tasks WHERE {IN_ENDS} AND seq = ?", (record.seq,)):
+            self.tx.state.ends -= 1
+            if record.status is Status.DEAD:
+                self.tx.dead_letters.change(-1)

@@ -13,39 +13,50 @@ from tickwork.store.base import Advance
 from tickwork.store.hints import SCHEDULES, WORK
 from tickwork.store.rules import advance_facts, advanced, changed, elect, joined, same_definition, succeed
 from tickwork.store.sqlite.session import Connection, Writer
+from tickwork.store.unreadable import UNREADABLE, read_schedule, refuse_stub
 
 CHANCE = -1  # in the place of a turn: the last task that a process took which one more loss would set aside
 
 _encode = msgspec.msgpack.Encoder().encode
-_schedule = msgspec.msgpack.Decoder(Schedule).decode
 _worker = msgspec.msgpack.Decoder(Worker).decode
 
 
 def get_schedule(connection: Connection, schedule_id: str) -> Schedule | None:
     row = connection.one("SELECT schedule FROM @schedules WHERE id = ?", (schedule_id,))
-    return None if row is None else _schedule(row[0])
+    return None if row is None else read_schedule(schedule_id, row[0])
+
+
+def _read_worker(worker_id: str, blob: bytes) -> Worker:
+    try:
+        return _worker(blob)
+    except UNREADABLE:
+        return Worker(id=worker_id)
 
 
 def list_schedules(connection: Connection) -> list[Schedule]:
-    return [_schedule(row[0]) for row in connection.all("SELECT schedule FROM @schedules ORDER BY id")]
+    return [read_schedule(*row) for row in connection.all("SELECT id, schedule FROM @schedules ORDER BY id")]
 
 
 def list_workers(connection: Connection) -> list[Worker]:
-    return [_worker(row[0]) for row in connection.all("SELECT worker FROM @workers ORDER BY id")]
+    return [_read_worker(*row) for row in connection.all("SELECT id, worker FROM @workers ORDER BY id")]
 
 
 def due_schedules(connection: Connection, now: int, limit: int) -> tuple[list[Schedule], int | None]:
     waiting = "active = 1 AND next_at IS NOT NULL"
-    due = connection.all(
-        f"SELECT schedule FROM @schedules WHERE {waiting} AND next_at <= ? ORDER BY next_at, id LIMIT ?",
-        (now, limit + 1),
-    )
-    if len(due) > limit:
-        return [_schedule(row[0]) for row in due[:limit]], 0
+    due: list[Schedule] = []
+    for row in connection.run(
+        f"SELECT id, schedule FROM @schedules WHERE {waiting} AND next_at <= ? ORDER BY next_at, id", (now,)
+    ):
+        if (schedule := read_schedule(*row)).unreadable:  # a leader of a newer version may be able to fire it
+            continue
+        if len(due) == limit:
+            return due, 0
+        due.append(schedule)
     later = connection.one(
-        f"SELECT next_at FROM @schedules WHERE {waiting} AND next_at > ? ORDER BY next_at LIMIT 1", (now,)
+        f"SELECT next_at FROM @schedules WHERE {waiting} AND next_at > ? AND next_at < ? ORDER BY next_at LIMIT 1",
+        (now, 2**62),
     )
-    return [_schedule(row[0]) for row in due], None if later is None else later[0] - now
+    return due, None if later is None else later[0] - now
 
 
 def lose_workers(tx: Writer, now: int, gone: tuple[str, ...]) -> list[str]:
@@ -56,7 +67,7 @@ def lose_workers(tx: Writer, now: int, gone: tuple[str, ...]) -> list[str]:
         "SELECT id, expires_at, worker FROM @workers WHERE lost_at IS NULL ORDER BY id"
     ):
         if worker_id in gone or (trusted and expires_at <= now):
-            worker = replace(_worker(blob), lost_at=now, running=0)
+            worker = replace(_read_worker(worker_id, blob), lost_at=now, running=0)
             tx.run("UPDATE @workers SET lost_at = ?, worker = ? WHERE id = ?", (now, _encode(worker), worker_id))
             tx.tell(now, Fact.WORKER_LOST, worker_id)
             lost.append(worker_id)
@@ -98,6 +109,8 @@ class SchedulesAndMembers:
         now, old = self.now(), get_schedule(self.tx, schedule.id)
         if old is not None and create:
             return None
+        if old is not None and old.unreadable:
+            old = None
         if old is not None and if_changed and same_definition(old, schedule):
             return old
         self.tx.tell(now, Fact.SCHEDULE_PUT, schedule.id, schedule.cron or "")
@@ -111,7 +124,7 @@ class SchedulesAndMembers:
 
     def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
         schedule = get_schedule(self.tx, schedule_id)
-        if schedule is None or schedule.next_at != seen:
+        if schedule is None or schedule.unreadable or schedule.next_at != seen:
             return False
         now = self.now()
         self._save(advanced(schedule, step))
@@ -130,6 +143,7 @@ class SchedulesAndMembers:
         schedule = get_schedule(self.tx, schedule_id)
         if schedule is None:
             return False
+        refuse_stub(schedule)
         now = self.now()
         self._save(changed(schedule, now, paused, next_at, stopped))
         self.tx.tell(now, Fact.SCHEDULE_STOPPED if stopped else Fact.SCHEDULE_PUT, schedule_id, stopped or "")
@@ -145,7 +159,7 @@ class SchedulesAndMembers:
         now = self.now()
         self.tx.pulse(now)
         row = self.tx.one("SELECT worker FROM @workers WHERE id = ?", (worker.id,))
-        old = None if row is None else _worker(row[0])
+        old = None if row is None else _read_worker(worker.id, row[0])
         worker, new = joined(worker, old, now, ttl or self.tx.policy.lease_ttl)
         self.tx.run(
             "INSERT OR REPLACE INTO @workers VALUES (?, ?, NULL, ?)",

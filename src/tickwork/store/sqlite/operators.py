@@ -46,9 +46,7 @@ class Operators(Homes):
             return found
         waiting, never = transitions.waits_again(record, self.rows.get)
         if not never:
-            self.tx.state.ends -= 1
-            if found is Status.DEAD:
-                self.tx.dead_letters.change(-1)
+            self._uncount(record)
             self.tx.run("DELETE FROM @outbox WHERE id = ?", (task_id,))
             if waiting:
                 self.tx.add_waits(task_id, waiting)
@@ -88,8 +86,8 @@ class Operators(Homes):
     def _oldest(self, status: Status, limit: int) -> list[tuple[int, int, int]]:
         """Position, end and number of those that nobody waits to be told of."""
         return self.tx.all(
-            f"SELECT position, finished_at, seq FROM @tasks WHERE {IN_ENDS} AND status = ? "
-            "AND id NOT IN (SELECT id FROM @outbox) ORDER BY position LIMIT ?",
+            f"SELECT position, iif(typeof(finished_at) = 'integer', finished_at, 0), seq FROM @tasks WHERE {IN_ENDS} "
+            f"AND status = ? AND position < {2**62} AND id NOT IN (SELECT id FROM @outbox) ORDER BY position LIMIT ?",
             (status.value, limit),
         )
 

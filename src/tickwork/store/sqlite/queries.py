@@ -9,14 +9,19 @@ from tickwork.events import Event
 from tickwork.model import DELAYED, ENDS, Policy, Record, Status
 from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
 from tickwork.store.rules import matches, read_cursor, tells_of, unsound
+from tickwork.store.sqlite.members import list_schedules
 from tickwork.store.sqlite.rows import Rows
 from tickwork.store.sqlite.schema import IN_DELAYED, IN_ENDS
 from tickwork.store.sqlite.session import Connection
+from tickwork.store.unreadable import UNREADABLE, unreadable_fact
 
 AUDIT_STEP = 1000
 
 # at, kind, id, type, queue, worker_id, attempt, duration, detail
-_facts = msgspec.msgpack.Decoder(list[tuple[int, str, str, str, str, str, int, float, str]]).decode
+_FACT = tuple[int, str, str, str, str, str, int, float, str]
+_facts = msgspec.msgpack.Decoder(list[_FACT]).decode
+_fact = msgspec.msgpack.Decoder(_FACT).decode
+_raw_facts = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 def page(rows: Rows, query: Query) -> tuple[list[Record], str | None]:
@@ -79,7 +84,8 @@ def stats(connection: Connection) -> Stats:
 
 
 def pauses(connection: Connection) -> list[Pause]:
-    return [Pause(*row) for row in connection.all("SELECT kind, name, at, note FROM @pauses ORDER BY kind, name")]
+    rows = connection.all("SELECT kind, name, at, note FROM @pauses ORDER BY kind, name")
+    return [Pause(kind, name, at, str(note)) for kind, name, at, note in rows]
 
 
 def events(
@@ -91,12 +97,33 @@ def events(
     after = max(after, dropped)
     found: list[Event] = []
     for number, facts in connection.run("SELECT first, facts FROM @events WHERE last > ? ORDER BY last", (after,)):
-        for seq, fact in enumerate(_facts(facts), number):
-            if seq > after and (task_id is None or tells_of(task_id, fact[1], fact[2])):
-                found.append(Event(seq, *fact))
+        for event in _read_facts(facts, number):
+            if event.seq > after and (task_id is None or tells_of(task_id, event.kind, event.id)):
+                found.append(event)
         if len(found) >= limit:
             break
     return found[:limit], dropped
+
+
+def _read_facts(facts: bytes, number: int) -> list[Event]:
+    try:
+        return [Event(seq, *fact) for seq, fact in enumerate(_facts(facts), number)]
+    except UNREADABLE:
+        return [_read_fact(fact, seq) for seq, fact in enumerate(_single_facts(facts), number)]
+
+
+def _single_facts(facts: bytes) -> list[msgspec.Raw]:
+    try:
+        return _raw_facts(facts)
+    except UNREADABLE:
+        return [msgspec.Raw(b"")]
+
+
+def _read_fact(fact: msgspec.Raw, seq: int) -> Event:
+    try:
+        return Event(seq, *_fact(fact))
+    except UNREADABLE as error:
+        return unreadable_fact(seq, error)
 
 
 def last_event(connection: Connection) -> int:
@@ -108,7 +135,6 @@ def audit(connection: Connection, rows: Rows) -> list[str]:
     problems = [f"SQLite: {row[0]}" for row in connection.all("PRAGMA quick_check") if row[0] != "ok"]
     known = ", ".join(repr(status.value) for status in Status)
     strays = {
-        "has no spec": "SELECT id FROM @tasks WHERE seq NOT IN (SELECT seq FROM @specs)",
         "is waited for but will never tell": "SELECT upstream FROM @waits WHERE upstream NOT IN "
         f"(SELECT id FROM @outbox UNION SELECT id FROM @tasks WHERE NOT ({IN_ENDS}))",
         "is said to wait but is not blocked": "SELECT dependant FROM @waits WHERE dependant NOT IN "
@@ -120,11 +146,10 @@ def audit(connection: Connection, rows: Rows) -> list[str]:
     ends, counted = connection.one(f"SELECT ends, (SELECT count(*) FROM @tasks WHERE {IN_ENDS}) FROM @state")
     if ends != counted:
         problems.append(f"{counted} tasks have ended, but {ends} are counted")
-    if problems:
-        return problems
     seq = 0
     while step := rows.where("seq > ? ORDER BY seq LIMIT ?", (seq, AUDIT_STEP)):
         for record in step:
             problems += [f"task {record.id}: {problem}" for problem in unsound(record)]
         seq = step[-1].seq
-    return problems
+    schedules = list_schedules(connection)
+    return problems + [f"schedule {schedule.id}: {schedule.stopped}" for schedule in schedules if schedule.unreadable]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import NoneType
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from tickwork.depth import TOO_DEEP, is_deep_msgpack
 from tickwork.model import Place, Record, Spec, Status
 from tickwork.store.sqlite.session import Connection
+from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec
 
 # In the order of the columns, so that a row is a prefix of constructor arguments.
 CHANGING = (
@@ -16,7 +20,8 @@ CHANGING = (
     "started_at", "finished_at", "cancel", "last_error", "code", "message", "result", "execution_time",
     "progress", "progress_note", "log",
 )  # fmt: skip
-COLUMNS = ", ".join(("seq", "id", "submitted_at", *CHANGING))
+READ = ("seq", "id", "submitted_at", *CHANGING)
+COLUMNS = ", ".join(READ)
 INSERT = (
     f"INSERT INTO @tasks (seq, id, nonce0, type, queue, band, schedule_id, submitted_at, {', '.join(CHANGING)}) "
     f"VALUES ({', '.join('?' * (8 + len(CHANGING)))}) ON CONFLICT (id) DO NOTHING"
@@ -31,6 +36,18 @@ SUCCEED = (
     "message = ?, result = ?, execution_time = ? WHERE seq = ?"
 )
 UPDATE = f"UPDATE @tasks SET {', '.join(f'{name} = ?' for name in CHANGING)} WHERE seq = ?"
+
+# SQLite keeps whatever is written into a column; what no Tickwork has written must not be calculated with.
+_NUMBER, _TEXT = (int,), (str,)
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(READ, _NUMBER),
+    **dict.fromkeys(("id", "status", "nonce", "message", "progress_note"), _TEXT),
+    **dict.fromkeys(("worker_id", "last_error"), (str, NoneType)),
+    **dict.fromkeys(("started_at", "finished_at"), (int, NoneType)),
+    **dict.fromkeys(("execution_time", "progress"), (float, NoneType)),
+    **dict.fromkeys(("result", "log"), (bytes, NoneType)),
+}
+_sound_shapes: set[tuple[type, ...]] = set()  # rows are of few kinds, each of which is looked at once
 
 _STATUS = {status.value: status for status in Status}
 _encode = msgspec.msgpack.Encoder().encode
@@ -115,9 +132,18 @@ class Rows:
         ]
 
     def _record(self, row: Any) -> Record:
+        try:
+            return self._whole(row)
+        except UNREADABLE as error:
+            return self._stub(row, reason(error))
+
+    def _whole(self, row: Any) -> Record:
+        shape = tuple(map(type, row))
+        if shape not in _sound_shapes:
+            _check_shape(shape)
         status = _STATUS[row[3]]
         return Record(
-            spec=self._spec(row[0]), seq=row[0], submitted_at=row[2], status=status, due_at=row[4],
+            spec=self._spec(row[0], row[1]), seq=row[0], submitted_at=row[2], status=status, due_at=row[4],
             place=Place(row[5]), position=row[6], attempt=row[7], losses=row[8], fence=row[9], nonce=row[10],
             worker_id=row[11], lease_until=row[12], started_at=row[13], finished_at=row[14], cancel=bool(row[15]),
             last_error=row[16], code=row[17], message=row[18], result=row[19], execution_time=row[20],
@@ -125,16 +151,49 @@ class Rows:
             waiting=self._waiting(row[1]) if status is Status.BLOCKED else [],
         )  # fmt: skip
 
+    def _stub(self, row: Any, why: str) -> Record:
+        """A record of what can be read, so that it can be shown, ended and deleted."""
+        found = {name: value for name, value in zip(READ, row, strict=True) if type(value) in _TYPES[name]}
+        status = _STATUS.get(found.pop("status", ""), Status.DEAD)
+        task_id, place = str(found.pop("id", row[1])), found.pop("place", Place.MAIN)
+        found.pop("log", None)
+        names = "SELECT type, queue, band, schedule_id FROM @tasks WHERE seq = ?"
+        ((kind, queue, band, schedule_id),) = self._connection.all(names, (row[0],))
+        spec = stub_spec(task_id, str(kind), str(queue), band)
+        record = Record(
+            spec=replace(spec, schedule_id=None if schedule_id is None else str(schedule_id)),
+            status=status,
+            place=Place(place) if place in tuple(Place) else Place.MAIN,
+            cancel=bool(found.pop("cancel", False)),
+            waiting=self._waiting(task_id) if status is Status.BLOCKED else [],
+            **found,
+        )
+        return marked(record, why)
+
     def _waiting(self, task_id: str) -> list[str]:
         return [row[0] for row in self._connection.all("SELECT upstream FROM @waits WHERE dependant = ?", (task_id,))]
 
-    def _spec(self, seq: int) -> Spec:
+    def _spec(self, seq: int, task_id: str) -> Spec:
         spec = self._specs.get(seq)
         if spec is None:
-            encoded = self._connection.one("SELECT spec FROM @specs WHERE seq = ?", (seq,))[0]
+            row = self._connection.one("SELECT spec FROM @specs WHERE seq = ?", (seq,))
+            if row is None:
+                raise LookupError("what was asked is missing")
+            (encoded,) = row
+            if is_deep_msgpack(encoded):
+                raise ValueError(TOO_DEEP)
             spec = _decode_spec(encoded)
+            if spec.id != task_id:
+                raise LookupError(f"what was asked is that of task {spec.id}")
             self._specs.add(seq, spec, len(encoded))
         return spec
+
+
+def _check_shape(shape: tuple[type, ...]) -> None:
+    for name, kind in zip(READ, shape, strict=True):
+        if kind not in _TYPES[name]:
+            raise TypeError(f"column {name} holds a value of type {kind.__name__}")
+    _sound_shapes.add(shape)
 
 
 def _changing(record: Record) -> tuple[Any, ...]:

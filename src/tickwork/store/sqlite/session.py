@@ -40,6 +40,14 @@ _log = logging.getLogger("tickwork.sqlite")
 _encode = msgspec.msgpack.Encoder().encode
 
 
+def _any_text(data: bytes) -> str | bytes:
+    """Bytes where a text is none: whoever reads that value sees that it is damaged, others are not kept from theirs."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
 class Connection(Session):
     """A connection that knows its namespace. Lives on one thread."""
 
@@ -85,7 +93,16 @@ class Connection(Session):
         return self.run(sql, params).fetchone()
 
     def all(self, sql: str, params: Sequence[Any] = ()) -> list[Any]:
-        return self.run(sql, params).fetchall()
+        try:
+            return self.run(sql, params).fetchall()
+        except sqlite3.OperationalError as error:
+            if "Could not decode to UTF-8" not in str(error):
+                raise
+        self.db.text_factory = _any_text
+        try:
+            return self.run(sql, params).fetchall()
+        finally:
+            self.db.text_factory = str
 
 
 class Reader(Connection):

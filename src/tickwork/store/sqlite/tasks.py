@@ -7,9 +7,9 @@ from typing import Literal
 from tickwork import transitions
 from tickwork.events import Fact
 from tickwork.model import ENDS, Band, Lease, Outcome, Place, Record, Spec, Status
-from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Verdict
+from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.hints import WORK
-from tickwork.store.rules import PARK_MAX, Budget, detail_of, grant, last_chance
+from tickwork.store.rules import PARK_MAX, Budget, claimed, detail_of, last_chance
 from tickwork.store.sqlite.members import CHANCE, lose_workers
 from tickwork.store.sqlite.operators import Operators
 from tickwork.store.sqlite.schema import IN_DELAYED
@@ -106,7 +106,8 @@ class Tasks(Operators):
         return len(due)
 
     def _next_due_in(self, now: int) -> int | None:
-        row = self.tx.one(f"SELECT due_at FROM @tasks WHERE {IN_DELAYED} ORDER BY due_at LIMIT 1")
+        # A time that is no number comes behind all numbers in SQLite.
+        row = self.tx.one(f"SELECT due_at FROM @tasks WHERE {IN_DELAYED} AND due_at < {2**62} ORDER BY due_at LIMIT 1")
         return None if row is None else max(row[0] - now, 0)
 
     # --- dispatch
@@ -122,21 +123,19 @@ class Tasks(Operators):
             held = self.rows.where("status = 'running' AND worker_id = ? AND nonce = ?", (want.worker_id, want.nonce))
             ranks = {queue: rank for rank, queue in enumerate(dict.fromkeys(want.queues))}
             held.sort(key=lambda record: _turn(record, ranks.get(record.spec.queue, 0)))
-            return Claimed([grant(record) for record in held], self._next_due_in(now))
+            return claimed(held, self._next_due_in(now))
         self._promote(now, want.limit + PARK_MAX)
         budget = Budget()
         busy = any(turn == CHANCE and self._is_held(lease) for turn, _, lease in known)
         records = self._startable(want, now, budget, busy) if want.limit > 0 else []
-        grants: list[Grant] = []
         for record in records:
             fact = transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now)
             self._settle(record, now, fact, save=False)
-            grants.append(grant(record))
             if last_chance(record, self.tx.policy):
                 self._note_claim(want.process, CHANCE, "", f"{record.id} {record.fence}")
         self.rows.save_started(records)
         self._note_claim(want.worker_id, want.turn, want.nonce, None)
-        return Claimed(grants, 0 if budget.spent else self._next_due_in(now))
+        return claimed(records, 0 if budget.spent else self._next_due_in(now))
 
     def _note_claim(self, *claim: str | int | None) -> None:
         self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?, ?, ?)", claim)

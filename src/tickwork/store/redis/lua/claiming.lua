@@ -50,7 +50,9 @@ local function promote(limit)
   for i = 1, math.min(limit, #found) do
     call('ZREM', KEY .. found[i].home, found[i].member)
     local task = load(string.sub(found[i].member, 12))
-    if task then
+    if task and task.broken then
+      bury(task)
+    elseif task then
       promote_task(task)
     end
   end
@@ -80,7 +82,7 @@ local function wish_of(at)
 end
 
 local function load_whole(id)
-  local value = call('GET', TASK .. id)
+  local value = call('MGET', TASK .. id)[1]
   return value and read(id, TASK .. id, value)
 end
 
@@ -145,11 +147,14 @@ local function take_front(search, lane)
       return
     end
     local task = load_whole(id)
-    if task and not search.types[task.kind.type] and search.left == 0 then
+    if task and not task.broken and not search.types[task.kind.type] and search.left == 0 then
       search.spent = true
       return
     end
-    if task and search.chance and search.types[task.kind.type] and on_last_chance(task) then
+    if task and task.broken then
+      off_shelf('front:' .. lane, id)
+      bury(task)
+    elseif task and search.chance and search.types[task.kind.type] and on_last_chance(task) then
       passed = passed + 1
     else
       off_shelf('front:' .. lane, id)
@@ -167,15 +172,17 @@ local function take_sides(search, lane)
     if search.aside[shelf] then
       local members = call('ZRANGE', KEY .. shelf, 0, search.more - 1, 'WITHSCORES')
       for i = 1, #members, 2 do
-        heads[#heads + 1] = { at = tonumber(members[i + 1]), member = members[i] }
+        heads[#heads + 1] = { at = tonumber(members[i + 1]), member = members[i], shelf = shelf }
       end
     end
   end
   table.sort(heads, sooner)
   for i = 1, math.min(search.more, #heads) do
     local task = load_whole(heads[i].member)
-    if task then
-      off_shelf(shelf_of(task), task.id)
+    off_shelf(heads[i].shelf, heads[i].member)
+    if task and task.broken then
+      bury(task)
+    elseif task then
       take_or_park(search, task)
     end
   end
@@ -199,8 +206,10 @@ local function take_main(search, lane)
     end
     for i, value in ipairs(call('MGET', unpack(keys))) do
       local task = value and read(entries[i][2][2], keys[i], value)
+      if task and task.broken then
+        bury(task)
       -- An entry is a task's own by its place: one that came twice starts nothing twice.
-      if task and task.status == READY and task.place == MAIN and task.position .. '-0' == entries[i][1] then
+      elseif task and task.status == READY and task.place == MAIN and task.position .. '-0' == entries[i][1] then
         take_or_park(search, task)
       end
     end

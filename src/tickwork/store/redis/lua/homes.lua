@@ -82,3 +82,21 @@ local function leave(task)
     call('XDEL', KEY .. 'ended:' .. ENDS[status], task.position .. '-0')
   end
 end
+
+local function to_outbox(task, schedule)
+  call('ZADD', KEY .. 'outbox', 'NX', positions(1), task.id)
+  call('HSET', KEY .. 'outbox:status', task.id, task.status .. schedule)
+  hints['outbox'] = true
+end
+
+-- Into the dead letters with a task whose value is damaged. Who calls it has taken it out of where it was found.
+local function bury(task)
+  local why = 'this version cannot read it: its value in Redis is damaged'
+  task.extras = cmsgpack.pack({ 0, '', '', -1, why, -1, '', {}, {} })
+  enter(task)
+  save(task)
+  tell_task(task.status == DEAD and 'task.died' or 'task.failed', task, why)
+  if call('EXISTS', KEY .. 'dependants:' .. task.id) == 1 then
+    to_outbox(task, '')
+  end
+end

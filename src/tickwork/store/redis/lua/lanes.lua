@@ -9,14 +9,17 @@ local FRESH = '>c1BBBBI6I6I6I6'
 local GLANCE = 1023 -- most tasks are read whole; of a larger one, never the payload
 local ROOM = 256 -- behind the state of a larger one, so that it can grow in place: Redis doubles a string that grows
 
--- Tasks that come together are mostly of one kind.
+-- Tasks that come together are mostly of one kind. Nothing for a text that is none.
 local kinds = {}
 
 local function kind_of(head, size)
   local text = string.sub(head, LABEL_AT, LABEL_AT + size - 1)
   local kind = kinds[text]
   if not kind then
-    local type, queue, band = string.match(text, '^([^\n]*)\n([^\n]*)\n(%d)$')
+    local type, queue, band = string.match(text, '^([^%c\128-\255]+)\n([^%c\128-\255]+)\n([012])$')
+    if not type then
+      return nil
+    end
     local lane = BANDS[band] .. ':' .. queue
     kind = { type = type, queue = queue, name = type .. '\n' .. queue, lane = lane, stream = KEY .. 'stream:' .. lane }
     kinds[text] = kind

@@ -45,6 +45,17 @@ local function take_out(home, entry)
   call(is_stream(home) and 'XDEL' or 'ZREM', KEY .. home, entry)
 end
 
+if task and task.broken then -- the caller has seen that it cannot be read
+  for i = 5, mending and #ARGV or 0, 2 do
+    if holds(ARGV[i], ARGV[i + 1]) then
+      take_out(ARGV[i], ARGV[i + 1])
+    end
+  end
+  if mending then
+    bury(task)
+  end
+  return reply(found)
+end
 if task then
   right_homes()
 end

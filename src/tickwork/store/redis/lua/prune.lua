@@ -26,11 +26,14 @@ local pruned, excess = 0, total - RETENTION_MAX
 for _, entry in ipairs(entries) do
   if untold == 0 or not call('ZSCORE', KEY .. 'outbox', entry.id) then
     local task = load(entry.id)
-    if pruned >= limit or (task and task.finished_at > now - RETENTION and pruned >= excess) then
+    local is_old = not task or task.broken or task.finished_at <= now - RETENTION
+    if pruned >= limit or (not is_old and pruned >= excess) then
       break
     end
     call('XDEL', entry.stream, entry.entry)
-    if task then
+    if task and task.broken then
+      bury(task)
+    elseif task then
       forget(task)
     end
     pruned = pruned + 1

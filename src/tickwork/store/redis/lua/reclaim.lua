@@ -71,6 +71,9 @@ if now >= hold_until and #taken < limit then
       expire(task, 'its lease ran out')
     else
       call('ZREM', KEY .. 'leases', id)
+      if task and task.broken then
+        bury(task)
+      end
     end
   end
 end

@@ -1,15 +1,35 @@
 -- Tasks as tables: loaded, changed, saved.
 local FRESH_SIZE = struct.size(FRESH)
 local STATE = FRESH .. 'I4HI7I6I6Bc0Bc0I4c0'
+local STATUSES = 'pbrxtsfdc'
+local NAMELESS = '?\n?\n1' -- the kind of a task of which not even the names are left
+
+-- What is left of a task whose value was cut short or overwritten: what was found becomes its body, which nobody can
+-- read. It has ended for all who look at it; `bury` makes that true.
+local function wreck(id, key)
+  local value = call('GET', key)
+  local label = NAMELESS .. '\n\n\ns\n'
+  local head = struct.pack(LENGTHS, #NAMELESS, #label, #value) .. label .. value
+  return {
+    id = id, key = key, head = head, kind = kind_of(head, #NAMELESS), offset = #head, small = true, broken = true,
+    status = DLQ and DEAD or FAILED, cancel = 0, tell = 1, watched = 1, place = MAIN, seq = 0, submitted_at = now,
+    due_at = now, position = 0, attempt = 0, losses = 0, fence = 0, started_at = 0, finished_at = now, nonce = '',
+    worker = '', extras = '',
+  }
+end
 
 local function task_of(id, key, head, kind, offset, source, at)
   local status, cancel, tell, watched, place, seq, submitted_at, due_at, position
   local attempt, losses, fence, started_at, finished_at, nonce, worker, extras = 0, 0, 0, 0, 0, '', '', ''
+  local is_whole = true
   if #source - at + 1 == FRESH_SIZE then
     status, cancel, tell, watched, place, seq, submitted_at, due_at, position = struct.unpack(FRESH, source, at)
   else
-    status, cancel, tell, watched, place, seq, submitted_at, due_at, position, attempt, losses, fence, started_at,
-      finished_at, nonce, worker, extras = struct.unpack(STATE, source, at)
+    is_whole, status, cancel, tell, watched, place, seq, submitted_at, due_at, position, attempt, losses, fence,
+      started_at, finished_at, nonce, worker, extras = pcall(struct.unpack, STATE, source, at)
+  end
+  if not is_whole or not kind or not string.find(STATUSES, status, 1, true) then
+    return wreck(id, key)
   end
   return {
     id = id, key = key, head = head, kind = kind, offset = offset, status = status, cancel = cancel, tell = tell,
@@ -21,6 +41,9 @@ end
 
 -- Off its whole value.
 local function read(id, key, value)
+  if #value < LABEL_AT then
+    return wreck(id, key)
+  end
   local kind, label, body = struct.unpack(LENGTHS, value)
   local offset = LABEL_AT - 1 + label + body
   return task_of(id, key, value, kind_of(value, kind), offset, value, offset + 1)
@@ -28,8 +51,8 @@ end
 
 local function load(id)
   local key = TASK .. id
-  local head = call('GETRANGE', key, 0, GLANCE)
-  if head == '' then
+  local head = redis.pcall('GETRANGE', key, 0, GLANCE)
+  if head == '' or head.err then -- there is none, or something else of this name
     return nil
   end
   if #head <= GLANCE then
@@ -96,14 +119,22 @@ local function label_of(head)
   local kind, size = struct.unpack(LENGTHS, head)
   local rest = string.sub(head, LABEL_AT + kind, LABEL_AT + size - 1)
   local nonce, schedule, after, dedup = string.match(rest, '^\n([^\n]*)\n([^\n]*)\n(%a)\n(.*)$')
-  return { nonce = nonce, schedule = schedule, after_end = after == 'e', dedup = dedup }
+  return { nonce = nonce or '', schedule = schedule or '', after_end = after == 'e', dedup = dedup or '' }
 end
 
 -- What few tasks have: the report of the last run, progress, log lines and dependencies.
 local CODE, MESSAGE, RESULT, DURATION, ERROR, PROGRESS, NOTE, LOG, WAITING = 1, 2, 3, 4, 5, 6, 7, 8, 9
 
 local function extras_of(task)
-  local extras = task.extras == '' and { 0, '', '', -1 } or cmsgpack.unpack(task.extras)
+  local extras
+  if task.extras ~= '' then
+    local is_whole, found = pcall(cmsgpack.unpack, task.extras)
+    local is_report = is_whole and type(found) == 'table' and type(found[DURATION]) == 'number'
+    if is_report and (#found == DURATION or type(found[LOG]) == 'table' and type(found[WAITING]) == 'table') then
+      extras = found
+    end
+  end
+  extras = extras or { 0, '', '', -1 }
   if #extras == DURATION then -- a run that succeeded at once reports no more
     extras[ERROR], extras[PROGRESS], extras[NOTE], extras[LOG], extras[WAITING] = '', -1, '', {}, {}
   end

@@ -4,6 +4,7 @@
 -- 1 if it ended well. Reply: 1, or 0 when the task does not wait for it.
 local task, upstream = load(ARGV[3]), ARGV[4]
 if not task or task.status ~= BLOCKED then
+  unawait(upstream, ARGV[3])
   return reply(0)
 end
 local extras, left, found = extras_of(task), {}, false

@@ -14,7 +14,8 @@ if mark_of(task) ~= ARGV[5] then
   return reply('=')
 end
 local found = task.status
-if not ENDS[found] or (ARGV[4] ~= '' and ARGV[4] ~= found) then
+local is_left = string.sub(task.head, LABEL_AT, LABEL_AT + #NAMELESS - 1) ~= NAMELESS
+if not ENDS[found] or not is_left or (ARGV[4] ~= '' and ARGV[4] ~= found) then
   return reply(found)
 end
 

@@ -1,0 +1,395 @@
+"""What this version cannot read harms only itself: it becomes a dead letter that can be seen and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.damage import EACH, EVERY_DAMAGE, Damage, RedisDamage, SqliteDamage
+from tests.support.redis_store import NAMESPACE
+from tests.support.stores import START, Bench, open_store
+from tickwork.clock import ManualClock
+from tickwork.events import Fact
+from tickwork.model import CANNOT_READ, UNKNOWN, Aborted, Failed, Policy, Schedule, Spec, Status, Succeeded, Worker
+from tickwork.store.base import Advance, Query
+
+every_damage = pytest.mark.parametrize(("bench", "kind"), EVERY_DAMAGE, indirect=["bench"], ids=str)
+each_store = pytest.mark.parametrize(("bench", "kind"), EACH, indirect=["bench"], ids=str)
+GOOD = ["g0", "g1", "g2", "g3"]
+
+
+@pytest.fixture
+def policy() -> Policy:
+    return Policy()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+async def bench(request: pytest.FixtureRequest, tmp_path: Path, policy: Policy) -> AsyncIterator[Bench]:
+    clock = ManualClock(START)
+    async with open_store(request.param, tmp_path, clock, policy) as store:
+        bench = Bench(store, clock, request.param)
+        yield bench
+        assert await store.audit() == [], "nothing may be left of it"
+
+
+@pytest.fixture
+def damage(bench: Bench, tmp_path: Path) -> Damage:
+    return RedisDamage(NAMESPACE) if bench.kind == "redis" else SqliteDamage(str(tmp_path / "tick.db"), NAMESPACE)
+
+
+def forget_specs(bench: Bench) -> None:
+    """As if another process had submitted them."""
+    store: Any = bench.store
+    if bench.kind == "sqlite":
+        store._tasks.tx.abandon()
+        store._reader.specs.clear()
+
+
+async def submit_with_one_bad(bench: Bench, damage: Damage, kind: str, **fields: Any) -> None:
+    for task_id in ("g0", "g1", "bad", "g2", "g3"):
+        await bench.submit(task_id, **fields)
+    damage.task("bad", kind)
+    forget_specs(bench)
+
+
+async def run_all(bench: Bench, **fields: Any) -> list[str]:
+    """Claim once and end everything in one batch, as a worker does; answers what was granted."""
+    claimed = await bench.store.claim(bench.wish(10, **fields))
+    outcomes = [Succeeded(grant.lease, b"1") for grant in claimed.grants]
+    aborted = [Aborted(lost.lease, lost.why) for lost in claimed.unreadable]
+    finished = await bench.store.finish([*aborted, *outcomes])
+    assert {verdict.kind for verdict in finished.verdicts} <= {"done"}
+    return [grant.spec.id for grant in claimed.grants]
+
+
+async def assert_is_a_dead_letter(bench: Bench) -> None:
+    record = await bench.record("bad")
+    assert (record.status, record.id) == (Status.DEAD, "bad")
+    assert (record.last_error or "").startswith(f"{CANNOT_READ}: ")
+    dead, cursor = await bench.store.page(Query(Status.DEAD))
+    assert [(each.id, each.last_error) for each in dead] == [("bad", record.last_error)]
+    assert cursor is None
+    assert "bad" in await bench.walk()
+    assert (await bench.store.stats()).statuses[Status.DEAD] == 1
+    assert (await bench.facts("bad"))[-1] == Fact.TASK_DIED
+
+
+async def delete_it(bench: Bench) -> None:
+    assert await bench.store.delete("bad", Status.DEAD) is Status.DEAD
+    assert await bench.store.get("bad") is None
+
+
+@every_damage
+async def test_a_claim_makes_a_dead_letter_of_it_and_grants_the_others(bench: Bench, damage: Damage, kind: str) -> None:
+    await submit_with_one_bad(bench, damage, kind)
+    assert await run_all(bench) == GOOD
+    await assert_is_a_dead_letter(bench)
+    assert [(await bench.record(task_id)).status for task_id in GOOD] == [Status.SUCCESS] * 4
+    if (await bench.record("bad")).unreadable:  # what heals when it is written anew is no fault any more
+        (problem,) = await bench.store.audit()
+        assert problem.startswith(f"task bad: {CANNOT_READ}: ")
+    await delete_it(bench)
+
+
+@every_damage
+async def test_it_is_shown_before_anyone_has_claimed_it(bench: Bench, damage: Damage, kind: str) -> None:
+    await submit_with_one_bad(bench, damage, kind)
+    record = await bench.record("bad")
+    if kind != "names without a band":  # which scripts alone look at
+        assert record.unreadable.startswith(f"{CANNOT_READ}: ")
+        assert record.last_error == record.unreadable
+    assert sorted(await bench.walk()) == sorted([*GOOD, "bad"])
+    assert sorted(await bench.walk(limit=2)) == sorted([*GOOD, "bad"])
+    assert sorted(await bench.walk(status=Status.READY, limit=2)) == sorted([*GOOD, "bad"])
+    assert sorted(await bench.walk(queue="default")) in (sorted(GOOD), sorted([*GOOD, "bad"]))
+    assert await bench.walk(tags={"a": "b"}) == []
+    problems = await bench.store.audit()
+    assert [problem.partition(": ")[0] for problem in problems] == ["task bad"] * bool(record.unreadable)
+    assert (await bench.store.claim(bench.wish(0))).grants == []
+    await run_all(bench)
+    await delete_it(bench)
+
+
+@each_store
+@pytest.mark.parametrize("status", [Status.PENDING, Status.RETRYING, Status.RUNNING, Status.BLOCKED], ids=str)
+async def test_one_that_waits_or_runs_when_it_is_damaged(
+    bench: Bench, damage: Damage, kind: str, status: Status
+) -> None:
+    lease = await bench.bring(status, "bad")
+    await bench.submit_many(2, "g", delay=60_000)
+    damage.task("bad", kind)
+    forget_specs(bench)
+    await bench.store.extend([lease], 30_000)
+    assert await bench.store.note(lease, 0.5, "half", ["line"]) in (True, False)
+    await bench.pass_time(70)
+    await bench.store.reclaim(10)
+    await bench.store.promote(10)
+    if status is Status.BLOCKED:
+        bench.clock.advance(3600)
+        (upstream,) = [grant for grant in await bench.claim(10) if grant.spec.id == "upstream"]
+        await bench.end(Succeeded(upstream.lease))
+        await bench.propagate()
+        assert await bench.store.settled(10) == []
+        await bench.store.mend()
+    await run_all(bench)
+    await assert_is_a_dead_letter(bench)
+    await delete_it(bench)
+
+
+@each_store
+async def test_operators_may_touch_it(bench: Bench, damage: Damage, kind: str) -> None:
+    await submit_with_one_bad(bench, damage, kind)
+    assert await bench.store.run_now("bad") in (Status.READY, Status.DEAD)
+    assert await bench.store.cancel("bad", True, "enough") in (Status.READY, Status.DEAD)
+    assert await bench.store.delete("bad") in (Status.CANCELLED, Status.DEAD)
+    assert await run_all(bench) == GOOD
+
+
+@each_store
+async def test_one_that_ended_is_shown_retried_and_pruned(bench: Bench, damage: Damage, kind: str) -> None:
+    await bench.submit("bad")
+    await bench.submit("good")
+    for grant in await bench.claim(2):
+        await bench.end(Succeeded(grant.lease, b"1"))
+    damage.task("bad", kind)
+    forget_specs(bench)
+    assert await bench.walk(status=Status.SUCCESS) == ["good", "bad"]
+    bench.clock.advance(Policy().retention / 1000 + 1)
+    for _ in range(2):
+        await bench.store.prune(10)
+    assert await bench.status("good") is None
+    if (found := await bench.status("bad")) is not None:  # what could not be read at all became a dead letter first
+        assert found is Status.DEAD
+        await delete_it(bench)
+
+
+@each_store
+async def test_a_dead_letter_that_cannot_be_read_may_be_tried_again(bench: Bench, damage: Damage, kind: str) -> None:
+    """Somebody with a newer version may be able to."""
+    await submit_with_one_bad(bench, damage, kind)
+    await run_all(bench)
+    assert await bench.store.retry("bad", Status.DEAD) is Status.DEAD
+    record = await bench.record("bad")
+    assert record.status is (Status.DEAD if record.spec.type == UNKNOWN else Status.READY), "nothing is left to run"
+    assert await run_all(bench) == []
+    assert await bench.status("bad") is Status.DEAD
+    await delete_it(bench)
+
+
+@each_store
+@pytest.mark.parametrize("policy", [Policy(dlq=False)], ids=["no dead letters"])
+async def test_without_dead_letters_it_has_failed(bench: Bench, damage: Damage, kind: str, policy: Policy) -> None:
+    await submit_with_one_bad(bench, damage, kind)
+    assert await run_all(bench) == GOOD
+    assert await bench.status("bad") is Status.FAILED
+    assert await bench.store.delete("bad") is Status.FAILED
+
+
+@each_store
+@pytest.mark.parametrize("policy", [Policy(dlq_max=1)], ids=["one dead letter"])
+async def test_it_may_be_dropped_from_the_dead_letters(bench: Bench, damage: Damage, kind: str, policy: Policy) -> None:
+    await submit_with_one_bad(bench, damage, kind)
+    await run_all(bench)
+    await bench.end(Aborted(await bench.start("next"), "boom"))
+    await bench.store.prune(10)
+    assert await bench.status("bad") is None
+    assert (await bench.store.stats()).dropped == 1
+
+
+@each_store
+async def test_dependants_hear_of_its_end(bench: Bench, damage: Damage, kind: str) -> None:
+    await bench.submit("bad")
+    await bench.submit("after", depends_on=("bad",))
+    damage.task("bad", kind)
+    forget_specs(bench)
+    await bench.submit("later", depends_on=("bad",))
+    await run_all(bench)
+    await bench.propagate()
+    assert await bench.status("after") is Status.CANCELLED
+    assert await bench.status("later") is Status.CANCELLED
+    await delete_it(bench)
+
+
+@each_store
+@pytest.mark.parametrize("place", ["side", "front"])
+async def test_one_that_waits_aside(bench: Bench, damage: Damage, kind: str, place: str) -> None:
+    if place == "side":
+        await submit_with_one_bad(bench, damage, "no msgpack", type="rare")
+        assert await bench.claimed_ids() == []
+    else:
+        await bench.submit("bad")
+        await bench.store.reclaim(10, gone=("w1",)) if await bench.claim() else None
+        for task_id in GOOD:
+            await bench.submit(task_id)
+    damage.task("bad", kind)
+    forget_specs(bench)
+    assert await run_all(bench, types=("job", "rare")) == GOOD
+    await assert_is_a_dead_letter(bench)
+    await delete_it(bench)
+
+
+@each_store
+async def test_a_claim_that_is_sent_again_hands_it_out_again(bench: Bench, damage: Damage, kind: str) -> None:
+    await submit_with_one_bad(bench, damage, kind)
+    wish = bench.wish(10)
+    first = await bench.store.claim(wish)
+    assert await bench.store.claim(wish) == first
+    await bench.store.finish([Aborted(lost.lease, lost.why) for lost in first.unreadable])
+    await delete_it(bench)
+
+
+@pytest.mark.parametrize(("bench", "kind"), [("redis", "cut in the label")], indirect=["bench"], ids=str)
+async def test_mending_buries_it(bench: Bench, damage: Damage, kind: str) -> None:
+    await submit_with_one_bad(bench, damage, kind)
+    (line,) = await bench.store.mend()
+    assert line.startswith(f"task bad: {CANNOT_READ}")
+    await assert_is_a_dead_letter(bench)
+    assert await bench.claimed_ids() == GOOD
+    await delete_it(bench)
+
+
+@pytest.mark.parametrize("bench", ["redis"], indirect=True)
+async def test_a_report_of_the_last_run_that_cannot_be_read(bench: Bench, damage: RedisDamage) -> None:
+    await bench.submit("bad")
+    (grant,) = await bench.claim()
+    await bench.end(Failed(grant.lease, "boom" * 5, 0))
+    key = f"{damage.root}task:bad"
+    damage.server.command("SET", key, damage.server.command("GET", key).replace(b"boom" * 5, b"\xc1" * 20))
+    assert (await bench.record("bad")).unreadable
+    assert await run_all(bench) == ["bad"], "what was asked is whole"
+    assert await bench.status("bad") is Status.SUCCESS
+    await bench.store.delete("bad")
+
+
+@pytest.mark.parametrize("bench", ["redis"], indirect=True)
+async def test_a_key_of_another_type_in_its_place(bench: Bench, damage: RedisDamage) -> None:
+    await submit_with_one_bad(bench, damage, "no msgpack")
+    damage.server.command("DEL", f"{damage.root}task:bad")
+    damage.server.command("LPUSH", f"{damage.root}task:bad", "x")
+    assert await run_all(bench) == GOOD
+    assert await bench.store.cancel("bad", False) is None
+    assert "bad" not in await bench.walk()
+    damage.server.command("DEL", f"{damage.root}task:bad")
+
+
+@pytest.mark.parametrize("bench", ["sqlite"], indirect=True)
+async def test_a_status_that_nobody_knows(bench: Bench, damage: SqliteDamage) -> None:
+    await bench.submit("bad")
+    damage.run("UPDATE \"@tasks\" SET status = 'napping' WHERE id = 'bad'")
+    assert await bench.walk() == ["bad"]
+    assert (await bench.record("bad")).status is Status.DEAD
+    assert len(await bench.store.audit()) == 2
+    await delete_it(bench)
+
+
+@pytest.mark.parametrize("bench", ["sqlite"], indirect=True)
+async def test_times_that_are_no_numbers(bench: Bench, damage: SqliteDamage) -> None:
+    await bench.bring(Status.PENDING, "later")
+    await bench.bring(Status.SUCCESS, "over")
+    await bench.bring(Status.SUCCESS, "gone")
+    damage.run("UPDATE \"@tasks\" SET due_at = 'soon' WHERE id = 'later'")
+    damage.run("UPDATE \"@tasks\" SET finished_at = 'once' WHERE id = 'over'")
+    damage.run("UPDATE \"@tasks\" SET position = 'first' WHERE id = 'gone'")
+    assert (await bench.store.promote(10)).next_due_in is None
+    assert await run_all(bench) == []
+    assert len(await bench.store.audit()) == 3
+    assert await bench.store.prune(10) == 1
+    for task_id in ("later", "gone"):
+        await bench.store.cancel(task_id, False)
+        await bench.store.delete(task_id)
+
+
+# --- schedules, members and the log
+
+
+def hourly(schedule_id: str) -> Schedule:
+    return Schedule(id=schedule_id, cron="@hourly", task=Spec(id="", type="job", nonce=""), next_at=START - 1)
+
+
+async def test_a_schedule_that_cannot_be_read(bench: Bench, damage: Damage) -> None:
+    for schedule_id in ("a", "b", "bad", "c"):
+        await bench.put(hourly(schedule_id))
+    damage.schedule("bad")
+    listed = await bench.store.schedules()
+    assert [schedule.id for schedule in listed] == ["a", "b", "bad", "c"]
+    assert [schedule.id for schedule in listed if schedule.active] == ["a", "b", "c"]
+    (stopped,) = [schedule.stopped for schedule in listed if schedule.stopped]
+    assert stopped.startswith(f"{CANNOT_READ}: ")
+    assert await bench.store.get_schedule("bad") == listed[2]
+    assert [schedule.id for schedule in (await bench.store.due_schedules(10))[0]] == ["a", "b", "c"]
+    assert await bench.store.advance("bad", None, Advance(START + 1)) is False
+    assert await bench.store.audit() == [f"schedule bad: {stopped}"]
+    assert await bench.store.put_schedule(hourly("bad"), create=True) is None
+    assert await bench.put(hourly("bad"), if_changed=True) == await bench.store.get_schedule("bad")
+    damage.schedule("bad")
+    assert await bench.store.drop_schedule("bad") is True
+    assert await bench.store.get_schedule("bad") is None
+
+
+async def test_many_schedules_that_cannot_be_read_keep_none_from_firing(bench: Bench, damage: Damage) -> None:
+    for number in range(7):
+        await bench.put(hourly(f"bad{number}"))
+        damage.schedule(f"bad{number}")
+    for schedule_id in ("x", "y", "z"):
+        await bench.put(hourly(schedule_id))
+    fired: list[str] = []
+    for _ in range(10):
+        due, _ = await bench.store.due_schedules(2)
+        for schedule in due:
+            assert await bench.store.advance(schedule.id, schedule.next_at, Advance(START + 3_600_000))
+            fired.append(schedule.id)
+    assert fired == ["x", "y", "z"]
+    assert (await bench.store.due_schedules(2))[1] == 3_600_000
+    for number in range(7):
+        await bench.store.drop_schedule(f"bad{number}")
+
+
+async def test_a_member_that_cannot_be_read(bench: Bench, damage: Damage) -> None:
+    for worker_id in ("a", "bad"):
+        await bench.store.beat(Worker(id=worker_id, host="here"))
+    damage.worker("bad")
+    assert [worker.id for worker in await bench.store.workers()] == ["a", "bad"]
+    await bench.store.beat(Worker(id="bad", host="here"))
+    assert [worker.host for worker in await bench.store.workers()] == ["here", "here"]
+    damage.worker("bad")
+    bench.clock.advance(40)
+    await bench.store.reclaim(10)
+    bench.clock.advance(40)
+    assert (await bench.store.reclaim(10)).lost_workers in (["a", "bad"], [])
+
+
+async def test_facts_that_cannot_be_read(bench: Bench, damage: Damage) -> None:
+    for task_id in ("a", "bad", "b"):
+        await bench.submit(task_id)
+    if isinstance(damage, SqliteDamage):
+        damage.run('UPDATE "@events" SET facts = ? WHERE last = 2', b"\xc1")
+    else:
+        damage.server.command("XDEL", f"{damage.root}events", "2-0", "3-0")
+        entry = damage.server.command("XRANGE", f"{damage.root}events", "1-0", "1-0")[0][1]
+        damage.server.command("DEL", f"{damage.root}events")
+        damage.server.command("XADD", f"{damage.root}events", "1-0", *entry)
+        damage.server.command("XADD", f"{damage.root}events", "2-0", "at", "5", "facts", b"\xc1")
+        damage.server.command(
+            "XADD", f"{damage.root}events", "3-0", *(part.replace(b"\xa1a", b"\xa1b") for part in entry)
+        )
+    events = await bench.events()
+    assert [(event.seq, event.kind) for event in events] == [
+        (1, "task.submitted"),
+        (2, "log.unreadable"),
+        (3, "task.submitted"),
+    ]
+    assert events[1].detail.startswith(f"{CANNOT_READ}: ")
+    assert (await bench.store.events(1, 1))[0] == [events[1]]
+    assert [event.seq for event in await bench.events("b")] == [3]
+
+
+@pytest.mark.parametrize("bench", ["sqlite"], indirect=True)
+async def test_one_fact_of_many_that_cannot_be_read(bench: Bench, damage: SqliteDamage) -> None:
+    """As older versions wrote a note that was no text."""
+    await bench.submit_many(3)
+    ((facts,),) = damage.run('SELECT facts FROM "@events"')
+    damage.run('UPDATE "@events" SET facts = ?', facts.replace(b"\xa2t1", b"\xcd\x00\x01"))
+    assert [event.kind for event in await bench.events()] == ["task.submitted", "log.unreadable", "task.submitted"]
