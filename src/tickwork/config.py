@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct, field
@@ -24,6 +24,7 @@ from tickwork import config_values as values
 from tickwork.backoff import LONGEST, Backoff, ExponentialBackoff, RetryPolicy, Seconds
 from tickwork.errors import ConfigError
 from tickwork.ids import is_name
+from tickwork.urls import mask_url
 from tickwork.yaml import read_yaml
 
 FILE, ENVIRONMENT, ARGUMENT = range(3)
@@ -315,22 +316,6 @@ def _bad_rules(config: Config) -> Iterator[tuple[str, str]]:
     names = [rule.name for rule in config.alert_rules]
     if len(set(names)) < len(names) or "" in names:
         yield "alert_rules", "must each have a name of its own"
-
-
-def mask_url(url: str) -> str:
-    """The URL without its passwords; what cannot be told from one is hidden too."""
-    scheme = found[0] if (found := re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", url)) else ""
-    rest = url.removeprefix(scheme)
-    userinfo, at, host = rest.rpartition("@")  # the last one: a password may hold a bare @ or /
-    if at and scheme not in ("sqlite://", "memory://"):
-        user, colon, _ = userinfo.partition(":")
-        rest = f"{user}:***@{host}" if colon else f"***@{host}"
-    return scheme + re.sub(r"([?&])([^=&]*)=[^&]*", _mask_parameter, rest)
-
-
-def _mask_parameter(found: re.Match[str]) -> str:
-    secret = re.search("pass|pwd|secret|token|key|auth", unquote(found[2]), re.IGNORECASE)
-    return f"{found[1]}{found[2]}=***" if secret else found[0]
 
 
 def describe(loaded: Loaded) -> list[tuple[str, str, str]]:

@@ -24,7 +24,8 @@ from tickwork.errors import ConfigError
 Reader: TypeAlias = Callable[[Any], Any]
 
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+LONGEST_TEXT = 64  # of a number or a duration; the patterns below take their time with a longer one
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 0.001}
 _DURATION = re.compile(r"\s*".join(rf"(?:([0-9]+(?:\.[0-9]+)?)\s*{unit}(?![a-z]))?" for unit in _UNITS))
 _LONG_FIELDS = {"base_delay": "base", "max_delay": "max"}
@@ -44,6 +45,7 @@ def read_switch(value: Any) -> bool:
 
 
 def read_number(value: Any) -> float:
+    _refuse_long(value)
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         value = float(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
@@ -60,6 +62,7 @@ def read_whole(value: Any) -> int:
 
 
 def read_seconds(value: Any) -> float:
+    _refuse_long(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, str) and value.strip() and (found := _DURATION.fullmatch(value.strip())):
@@ -69,6 +72,11 @@ def read_seconds(value: Any) -> float:
         return read_number(value)
     except ValueError:
         raise ValueError("is not a duration; give seconds, or text such as 250ms, 10s, 1h30m, 7d") from None
+
+
+def _refuse_long(value: Any) -> None:
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        raise ValueError(f"has {len(value)} characters; a number or a duration has {LONGEST_TEXT} at most")
 
 
 def read_list(item: Reader, value: Any) -> tuple[Any, ...]:

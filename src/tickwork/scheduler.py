@@ -16,7 +16,7 @@ from tickwork import logs
 from tickwork.admin import DeadLetters, Events, Queues, Schedules
 from tickwork.client import Client
 from tickwork.clock import Clock
-from tickwork.config import Config, Loaded, load, mask_url
+from tickwork.config import Config, Loaded, load
 from tickwork.context import TaskContext
 from tickwork.errors import ConfigError, TickworkError
 from tickwork.events import Bus
@@ -33,6 +33,7 @@ from tickwork.store.base import Store
 from tickwork.store.opening import make_store
 from tickwork.sync import Sync
 from tickwork.task import TaskFunction, TaskMaker, task_maker
+from tickwork.urls import mask_url
 from tickwork.views import queue_stats
 
 WITHOUT_EFFECT = (

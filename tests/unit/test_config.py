@@ -4,6 +4,7 @@ import logging
 import math
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -25,8 +26,9 @@ from tickwork.backoff import (
     LinearBackoff,
     RetryPolicy,
 )
-from tickwork.config import AlertRule, Config, Loaded, describe, load, mask_url, validate
+from tickwork.config import AlertRule, Config, Loaded, describe, load, validate
 from tickwork.errors import ConfigError
+from tickwork.urls import mask_url
 
 WriteYaml = Callable[[str], Path]
 
@@ -458,6 +460,14 @@ class TestNumbers:
     @pytest.mark.parametrize("value", ["maybe", 2, 1.0, "", None, []])
     def test_neither_on_nor_off(self, value: object) -> None:
         assert refusal({"metrics": value}) == f"metrics: {value!r} (argument) is not true or false"
+
+    @pytest.mark.parametrize("name", ["timeout", "backoff_rate", "rate_limit"])
+    def test_a_text_that_is_far_too_long_is_refused_at_once(self, name: str) -> None:
+        for text in ("1" * 100_000 + "x", "1" * 100_000 + "e", "1 " * 50_000):
+            started = time.perf_counter()
+            refused = refusal({name: f"{text},1" if name == "rate_limit" else text})
+            assert time.perf_counter() - started < 1
+            assert f"has {len(text)} characters; a number or a duration has 64 at most" in refused
 
 
 class TestTextAndLists:
@@ -951,6 +961,10 @@ class TestSecrets:
             ("redis://h/0?client_name=shop", "redis://h/0?client_name=shop"),
             ("sqlite:////srv/me@work:x/tick.db", "sqlite:////srv/me@work:x/tick.db"),
             ("memory://", "memory://"),
+            ("redis://h/0?password=a?b=c", "redis://h/0?password=***"),
+            ("redis://h/0?a?password=b", "redis://h/0?a?password=***"),
+            ("h&password=b", "h&password=***"),
+            ("redis://h?password_file=/run/pw&ssl_keyfile=a.key", "redis://h?password_file=/run/pw&ssl_keyfile=a.key"),
             ("", ""),
         ],
     )
@@ -961,6 +975,12 @@ class TestSecrets:
     def test_no_password_is_ever_seen(self, password: str) -> None:
         assert mask_url(f"redis://user:{password}@h:6379/0") == "redis://user:***@h:6379/0"
         assert mask_url(f"redis://:{quote(password, safe='')}@h:6379/0") == "redis://:***@h:6379/0"
+
+    @pytest.mark.parametrize("text", ["?", "&", "a", "@", "?a=", "://", ":"])
+    def test_masking_takes_as_long_as_the_url_is(self, text: str) -> None:
+        started = time.perf_counter()
+        mask_url(text * 200_000)
+        assert time.perf_counter() - started < 2
 
     def test_a_config_does_not_show_its_password(self) -> None:
         text = repr(Config(store="redis://:secret@h/0"))

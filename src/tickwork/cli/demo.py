@@ -21,13 +21,14 @@ from tickwork.cli.demo_app import app, bring_customers
 from tickwork.cli.demo_screen import Snapshot, Watcher, draw, rate
 from tickwork.cli.options import Duration, global_options
 from tickwork.cli.session import said, sqlite_path
-from tickwork.config import Config, mask_url
+from tickwork.config import Config
 from tickwork.errors import TickworkError
 from tickwork.events import Fact
 from tickwork.host import is_gone
 from tickwork.model import Status, Worker
 from tickwork.scheduler import run_loop
 from tickwork.store.base import Stats
+from tickwork.urls import mask_url
 
 FRAME = 0.5  # seconds between looks on a terminal
 LINE = 1.0  # and between lines where there is none

@@ -15,8 +15,8 @@ from tickwork import __version__
 from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.session import ask, schema_versions, settings, sqlite_path
-from tickwork.config import mask_url
 from tickwork.model import CANNOT_READ, Band, Status, Worker
+from tickwork.urls import mask_url
 
 if TYPE_CHECKING:
     from tickwork.admin import QueueInfo, ScheduleInfo

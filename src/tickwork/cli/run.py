@@ -68,7 +68,7 @@ def _run(name: str | None, role: str, log_format: str | None, flags: dict[str, A
 
 def show_banner(app: Scheduler, role: str) -> None:
     """Everything that a glance should tell, on the stream of the log that follows."""
-    from tickwork.config import mask_url
+    from tickwork.urls import mask_url
 
     config = app.config
     works = ROLES[role][0]

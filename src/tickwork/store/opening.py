@@ -6,10 +6,11 @@ import re
 from typing import Any, cast
 
 from tickwork.clock import Clock
-from tickwork.config import Config, mask_url
+from tickwork.config import Config
 from tickwork.errors import ConfigError
 from tickwork.model import Durability, Policy
 from tickwork.store.base import Store
+from tickwork.urls import mask_url
 
 KNOWN = (
     "memory://, sqlite:///relative.db, sqlite:////absolute.db, redis://host:port/db, rediss:// (TLS), "
