@@ -102,9 +102,9 @@ class Scheduler:
         self.loaded = loaded
         self.config = config = loaded.config
         self.id = config.scheduler_id or new_node_id()
-        self.url = config.store or "memory://"
-        self._store: Store = make_store(self.url, config, self._clock, self._redis_client)
-        self.url = self._store.url if self._redis_client is not None else self.url
+        url = config.store or "memory://"
+        self._store: Store = make_store(url, config, self._clock, self._redis_client)
+        self.url = mask_url(url) if self._redis_client is None else self._store.url  # without its password
         self._logger = config.logger or logging.getLogger("tickwork")
         self._client.configure(config)
         self._client.types_are_known_here = self.url.startswith("memory:")
@@ -195,7 +195,7 @@ class Scheduler:
         )  # fmt: skip
         await self._node.start()
         logs.log(self._logger, logging.INFO, "Task scheduler started", tasks=len(self._periodic), id=self.id,
-                 store=mask_url(self.url))  # fmt: skip
+                 store=self.url)  # fmt: skip
 
     async def _write_periodic(self) -> None:
         for name, (cron, options) in self._periodic.items():
@@ -369,7 +369,7 @@ class Scheduler:
         return SchedulerStatus(
             scheduler_id=self.id,
             namespace=self.config.namespace,
-            store=mask_url(self.url),
+            store=self.url,
             running=self._node is not None,
             is_leader=leads,
             leader_id=self.id if leads else (leader.id if leader is not None else None),
@@ -427,7 +427,7 @@ class Scheduler:
         return await (await self._open()).audit()
 
     def __repr__(self) -> str:
-        return f"<Scheduler {self.id} on {mask_url(self.url)}>"
+        return f"<Scheduler {self.id} on {self.url}>"
 
 
 def _without_effect(config: Config) -> list[str]:

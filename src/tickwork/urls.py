@@ -15,9 +15,11 @@ _SECRET = re.compile("pass|pwd|secret|token|key|auth", re.IGNORECASE)
 def mask_url(url: str) -> str:
     """The URL without its passwords; what cannot be told from one is hidden too."""
     scheme = found[0] if (found := _SCHEME.match(url)) else ""
+    if scheme in ("sqlite://", "memory://"):
+        return url
     rest = url.removeprefix(scheme)
     userinfo, at, host = rest.rpartition("@")  # the last one: a password may hold a bare @ or /
-    if at and scheme not in ("sqlite://", "memory://"):
+    if at:
         user, colon, _ = userinfo.partition(":")
         rest = f"{user}:***@{host}" if colon else f"***@{host}"
     if (query := _QUERY.search(rest)) is None:

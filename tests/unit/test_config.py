@@ -960,6 +960,7 @@ class TestSecrets:
             ("redis://h:6379/0", "redis://h:6379/0"),
             ("redis://h/0?client_name=shop", "redis://h/0?client_name=shop"),
             ("sqlite:////srv/me@work:x/tick.db", "sqlite:////srv/me@work:x/tick.db"),
+            ("sqlite:///a?key=b.db", "sqlite:///a?key=b.db"),
             ("memory://", "memory://"),
             ("redis://h/0?password=a?b=c", "redis://h/0?password=***"),
             ("redis://h/0?a?password=b", "redis://h/0?a?password=***"),

@@ -64,6 +64,31 @@ def test_the_url_that_is_shown_has_no_password() -> None:
     assert parse(f"redis://user:{SECRET}@host:1/2").url == "redis://user:***@host:1/2"
 
 
+def test_what_is_shown_of_a_target_has_no_password() -> None:
+    target = parse(f"redis+sentinel://user:{SECRET}@h1/tick?sentinel_password=other-one")
+    for shown in (repr(target), str(target), repr(target.access), f"{target.access}", repr([target.sentinel_access])):
+        assert SECRET not in shown
+        assert "other-one" not in shown
+    assert "username='user', password='***'" in repr(target)
+    assert "password=''" in repr(Access("user"))
+
+
+def test_a_scheduler_tells_where_it_is_without_its_password() -> None:
+    app = Scheduler(f"redis://user:{SECRET}@host:1/2")
+    assert app.url == "redis://user:***@host:1/2"
+    assert SECRET not in repr(app)
+
+
+@pytest.mark.parametrize(
+    "url", [f"u:{SECRET}@host:6379", f"{SECRET}@host", f":{SECRET}@host/0", f"host?password={SECRET}", f"u:{SECRET}@"]
+)
+def test_a_url_without_its_scheme_does_not_show_its_password(url: str) -> None:
+    with pytest.raises(ConfigError, match="is of no known kind; did you mean") as refused:
+        Scheduler(url)
+    assert SECRET not in str(refused.value)
+    assert ("did you mean redis://" in str(refused.value)) is ("@" in url)
+
+
 @pytest.mark.parametrize(("text", "meant"), [("true", True), ("1", True), ("Yes", True), ("false", False), ("", False)])
 def test_eviction_is_allowed_by_the_url(text: str, meant: bool) -> None:
     assert parse(f"redis://host?allow_eviction={text}").allow_eviction is meant

@@ -28,7 +28,6 @@ from tickwork.host import is_gone
 from tickwork.model import Status, Worker
 from tickwork.scheduler import run_loop
 from tickwork.store.base import Stats
-from tickwork.urls import mask_url
 
 FRAME = 0.5  # seconds between looks on a terminal
 LINE = 1.0  # and between lines where there is none
@@ -80,7 +79,7 @@ def _from_here(path: Path) -> str:
 class _Demo:
     def __init__(self, path: str | None, live: bool, seconds: float | None, orders: float) -> None:
         self._path = path
-        self._url = mask_url(app.url)
+        self._url = app.url
         self._where = path or f"{self._url}, namespace {app.config.namespace},"
         self._live = live
         self._seconds = seconds

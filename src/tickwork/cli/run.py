@@ -68,11 +68,9 @@ def _run(name: str | None, role: str, log_format: str | None, flags: dict[str, A
 
 def show_banner(app: Scheduler, role: str) -> None:
     """Everything that a glance should tell, on the stream of the log that follows."""
-    from tickwork.urls import mask_url
-
     config = app.config
     works = ROLES[role][0]
-    store = mask_url(app.url) + ("  (kept nowhere, seen by this process only)" if app.url.startswith("memory:") else "")
+    store = app.url + ("  (kept nowhere, seen by this process only)" if app.url.startswith("memory:") else "")
     workers = f"{config.concurrency} tasks at a time"
     if config.worker_count > 1:
         workers += f" in each of {config.worker_count} workers"

@@ -59,8 +59,8 @@ def make_store(
         if config.durability not in ("memory", "disk"):
             raise ConfigError(f'durability={config.durability!r} is not for a SQLite file; use "memory" or "disk"')
         return SqliteStore(path[1:], config.namespace, policy, clock, config.durability)
-    guess = "redis://" if re.fullmatch(r"[\w.-]+:\d+(/\d+)?", url) else "sqlite:///"
-    hint = "" if "://" in url else f"; did you mean {guess}{url}?"
+    guess = "redis://" if "@" in url or re.fullmatch(r"[\w.-]+:\d+(/\d+)?", url) else "sqlite:///"
+    hint = "" if "://" in url else f"; did you mean {guess}{mask_url(url)}?"
     raise ConfigError(f"store URL {mask_url(url)!r} is of no known kind{hint}; known are {KNOWN}")
 
 

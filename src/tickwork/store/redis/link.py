@@ -54,6 +54,11 @@ class Access(NamedTuple):
     tls: ssl.SSLContext | None = None
     connect_timeout: float = 3.0
 
+    def __repr__(self) -> str:
+        """Without the password: what is shown of a program's variables may go anywhere."""
+        password = "'***'" if self.password else "''"
+        return f"Access(username={self.username!r}, password={password}, db={self.db}, tls={self.tls is not None})"
+
 
 class Link(asyncio.Protocol):
     def __init__(self, timeout: float, on_push: Callable[[list[Any]], None] | None = None) -> None:
