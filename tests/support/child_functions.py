@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -132,3 +134,20 @@ def use_multiprocessing(body: bytes, note: Note) -> bytes:
 def ignore_term(body: bytes, note: Note) -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     spin(body, note)
+
+
+def start_and_spin(body: bytes, note: Note) -> NoReturn:
+    """Start a program and a forked process, say who they are, then keep the processor busy for ever."""
+    program = subprocess.Popen(["sleep", "600"])
+    forked = multiprocessing.get_context("fork").Process(target=_sleep_long)
+    forked.start()
+    note(b"%d %d" % (program.pid, forked.pid or 0))
+    while True:
+        pass
+
+
+def hold_the_interpreter(body: bytes, note: Note) -> bytes:
+    """Say who we are, then sleep in C without letting any other thread of ours run."""
+    note(str(os.getpid()).encode())
+    ctypes.PyDLL(None).sleep(600)
+    return b"woke up"

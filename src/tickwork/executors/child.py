@@ -6,6 +6,7 @@ child -> parent     Done at its start, or Failed if it cannot serve; then for ea
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import io
@@ -27,6 +28,7 @@ Invoke: TypeAlias = Callable[[object, bytes, Callable[[bytes], None]], bytes]
 
 # The parent answers these: a Ctrl-C or a SIGTERM for the whole group must leave handlers their grace.
 PARENT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+PR_SET_PDEATHSIG = 1  # of Linux, linux/prctl.h
 
 
 class Call(Struct, frozen=True, array_like=True):
@@ -50,6 +52,9 @@ class Failed(Struct, frozen=True, array_like=True, tag=True):
 
 
 def main(pipe: Connection[Any, Any], invoke: str) -> None:
+    _die_with_parent()
+    if hasattr(os, "setsid"):
+        os.setsid()  # so that the parent can kill, together with us, all that a handler has started
     for number in PARENT_SIGNALS:
         signal.signal(number, lambda *_: None)  # not SIG_IGN: programs that a handler starts would inherit it
     if hasattr(signal, "pthread_sigmask"):
@@ -130,8 +135,19 @@ def _failed(error: BaseException) -> Failed:
     return Failed(type_name, storable(text), describe(error), verdict if isinstance(verdict, bytes) else None)
 
 
+def _die_with_parent() -> None:
+    """Have the kernel kill us when the parent dies, also while a handler holds the interpreter lock. It goes by the
+    thread that started us, which keeps us for as long as we live."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        parent = multiprocessing.parent_process()
+        if parent is not None and parent.pid != os.getppid():  # it died before that
+            os._exit(1)
+
+
 def _end_with_parent() -> None:
-    # A busy child does not read its pipe, so a thread waits for the parent's end, be it by SIGKILL.
+    # A busy child does not read its pipe, so a thread waits for the parent's end, be it by SIGKILL: for systems without
+    # a signal at the parent's death, and for handlers that change their user, which takes it away.
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

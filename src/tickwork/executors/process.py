@@ -67,7 +67,7 @@ class _Child:
         self.start_error = ""
         self.result: asyncio.Future[bytes | ChildError | ChildDied] | None = None
         self.on_note: Callable[[bytes], None] | None = None
-        self.doomed = self.gone = self.unread = False
+        self.doomed = self.gone = self.unread = self.reaped = False
         self.posted = self.handled = self.calls = 0
         self.timer = loop.call_later(START_TIMEOUT, self.kill, f"it was not ready in {START_TIMEOUT:g} s")
         self.owner = os.getpid()
@@ -77,7 +77,14 @@ class _Child:
         self.start_error = self.start_error or why
         self.doomed = True  # before the look at `process`: `_start` does it the other way round
         if self.process is not None and self.owner == os.getpid():
-            self.process.kill()
+            self._kill(self.process)
+
+    def _kill(self, process: SpawnProcess) -> None:
+        """The child, and what its handler has started. A dead one keeps its number until it is reaped."""
+        if not self.reaped and process.pid is not None and hasattr(os, "killpg"):
+            with suppress(ProcessLookupError, PermissionError):  # it has no group yet, or is dead
+                os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
 
     def keep(self, name: str, invoke: str, post: Callable[[_Child, Note | Done | Failed | ChildDied], Any]) -> None:
         decoder = msgpack.Decoder(Note | Done | Failed)
@@ -109,7 +116,7 @@ class _Child:
             process.start()
         self.process = process
         if self.doomed:
-            process.kill()
+            self._kill(process)
 
     def _reap(self) -> ChildDied:
         code = None
@@ -118,6 +125,7 @@ class _Child:
             while self.process is not None and code is None and time.monotonic() < deadline:
                 time.sleep(0.0005)  # polling, as `join(timeout)` also waits for whatever the child has forked
                 code = self.process.exitcode
+            self.reaped = code is not None
             if code is None:
                 self.kill()
             elif self.process is not None:
