@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
 from typing import Any
 
 from tickwork import views
@@ -48,13 +49,14 @@ from tickwork.model import (
     TaskInfo,
     Worker,
 )
-from tickwork.options import Options, TaskOptions, known_only, name, wanted_durability
+from tickwork.options import Options, TaskOptions, known_only, name, wait_limit, wanted_durability
 from tickwork.store.base import SUBMIT_MAX, Query, Receipt, Store
 from tickwork.submission import SpecMaker
 from tickwork.transitions import waits_again
 
 CURSOR = re.compile(r"[0-9]+(\.[0-9A-Za-z._:@/-]{1,400})?")
-RESULT_POLL = 1.0  # behind the hint that the task has ended
+RESULT_POLL = 1.0  # behind the hint that the task has ended: twice as long each time,
+RESULT_POLL_MAX = 30.0  # since many may wait for long
 PAGES_MAX = 20  # index pages that one list_tasks call may look through
 
 NOBODY_RUNS = (
@@ -216,9 +218,10 @@ class Client:
         store, record = await self.open_store(), await self.record(task_id)
         return views.explain(record, await store.paused(), await store.workers(), store.now())
 
-    async def result(self, task_id: str, timeout: float | None = None) -> Any:
+    async def result(self, task_id: str, timeout: float | timedelta | None = None) -> Any:
+        patience = wait_limit("timeout", timeout)
+        deadline, pause = time.monotonic() + patience, RESULT_POLL
         store = await self.open_store()
-        deadline = None if timeout is None else time.monotonic() + timeout
         with store.hint(task_id) as ended:
             while True:
                 record = await store.get(task_id, ended)
@@ -226,17 +229,18 @@ class Client:
                     raise TaskNotFound(task_id)
                 if record.status.ended:
                     return self._value(record)
-                left = RESULT_POLL if deadline is None else min(deadline - time.monotonic(), RESULT_POLL)
+                left = min(deadline - time.monotonic(), pause)
                 if left <= 0:
-                    late = f"task {task_id} has not ended within {timeout:g} s; it is {record.status}."
+                    late = f"task {task_id} has not ended within {patience:g} s; it is {record.status}."
                     info = views.task_info(record, self.registry)
                     raise ResultTimeout(f"{late} {await self.explain(task_id)}", info)
                 await ended.wait(left)
+                pause = min(2 * pause, RESULT_POLL_MAX)
 
     def _value(self, record: Record) -> Any:
-        info = views.task_info(record, self.registry)
         if record.status is Status.SUCCESS:
-            return self._result_of(record, info)
+            return self._result_of(record)
+        info = views.task_info(record, self.registry)
         if record.status is Status.CANCELLED:
             raise TaskCancelled(
                 f"task {record.id} was cancelled" + (f": {record.message}" if record.message else ""), info
@@ -244,8 +248,9 @@ class Client:
         first_line = (record.last_error or "unknown error").partition("\n")[0]
         raise TaskFailed(f"task {record.id} failed for good ({record.status}): {first_line}", info)
 
-    def _result_of(self, record: Record, info: TaskInfo) -> Any:
+    def _result_of(self, record: Record) -> Any:
         if record.unreadable:
+            info = views.task_info(record, self.registry)
             raise ResultError(f"task {record.id} has ended, but {record.unreadable}", info)
         if record.result is None:
             return None
@@ -254,7 +259,7 @@ class Client:
             return ANYTHING.decode(JSON, record.result) if entry is None else entry.decode_result(record.result)
         except PayloadError as error:
             text = f"task {record.id} has ended, but its stored result cannot be read: {error}"
-            raise ResultError(text, info) from None
+            raise ResultError(text, views.task_info(record, self.registry)) from None
 
     # --- steering
 

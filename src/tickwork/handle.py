@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tickwork.model import TaskInfo
@@ -21,10 +22,10 @@ class Handle(Generic[R]):
         self._client = client
         self.id = task_id
 
-    async def result(self, timeout: float | None = None) -> R:
+    async def result(self, timeout: float | timedelta | None = None) -> R:
         """Wait for the end and give the handler's return value.
 
-        Raises `TaskFailed`, `TaskCancelled`, or `ResultTimeout` after `timeout` seconds (the task goes on).
+        Raises `TaskFailed`, `TaskCancelled`, or `ResultTimeout` after `timeout` (the task goes on).
         """
         value: R = await self._client.result(self.id, timeout)
         return value
@@ -45,7 +46,7 @@ class ScheduleHandle(Handle[Any]):
 
     __slots__ = ()
 
-    async def result(self, timeout: float | None = None) -> Any:
+    async def result(self, timeout: float | timedelta | None = None) -> Any:
         raise TypeError(f"{self.id} is a schedule and has no result of its own; each of its runs is a task")
 
     async def info(self) -> TaskInfo:

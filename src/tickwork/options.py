@@ -121,6 +121,16 @@ def seconds(what: str, value: Any) -> float:
     return float(number)
 
 
+def wait_limit(what: str, value: Any) -> float:
+    """How long to wait, in seconds; None is for ever."""
+    if value is None:
+        return math.inf
+    number = value.total_seconds() if isinstance(value, timedelta) else value
+    if not isinstance(number, int | float) or isinstance(number, bool) or math.isnan(number):
+        raise ConfigError(f"{what} must be a number of seconds or a timedelta, not {value!r}")
+    return float(number)
+
+
 def moment(options: Mapping[str, Any]) -> tuple[int | None, int]:
     """When it is to run: (absolute, delay), both in milliseconds."""
     said = [option for option in ("delay", "schedule_at", "cron") if option in options]

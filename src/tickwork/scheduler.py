@@ -27,7 +27,7 @@ from tickwork.jobs import Jobs
 from tickwork.lock import Lock
 from tickwork.model import Page, QueueStats, SchedulerStatus, Status, Task, TaskInfo, Worker
 from tickwork.node import Node, new_node_id
-from tickwork.options import Options, ScheduleOptions
+from tickwork.options import Options, ScheduleOptions, wait_limit
 from tickwork.periodic import PeriodicTask, Runnable
 from tickwork.store.base import Store
 from tickwork.store.opening import make_store
@@ -201,12 +201,13 @@ class Scheduler:
         for name, (cron, options) in self._periodic.items():
             await self._client.schedules.put(name, name, cron=cron, if_changed=True, **options)
 
-    async def shutdown(self, timeout: float | None = None) -> None:
+    async def shutdown(self, timeout: float | timedelta | None = None) -> None:
         """Stop claiming, wait up to `timeout` for what runs, give back the rest without blame, close the store."""
+        grace = self.config.shutdown_timeout if timeout is None else wait_limit("timeout", timeout)
         node, self._node = self._node, None
         try:
             if node is not None:
-                await node.stop(self.config.shutdown_timeout if timeout is None else timeout)
+                await node.stop(grace)
                 logs.log(self._logger, logging.INFO, "Task scheduler stopped", id=self.id)
         finally:
             self.node_loop = None

@@ -30,7 +30,7 @@ class SyncHandle:
         self._handle = handle
         self.id = handle.id
 
-    def result(self, timeout: float | None = None) -> Any:
+    def result(self, timeout: float | timedelta | None = None) -> Any:
         self._sync.refuse_to_deadlock()
         return self._sync.call(self._handle.result(timeout))
 
