@@ -37,7 +37,21 @@ LONGEST_WAIT = 100 * 365 * 86_400
 TOO_LATE = datetime(3000, 1, 1, tzinfo=UTC)  # whoever means "never" must not get a date that no calendar can show
 
 
-class TickworkError(Exception):
+def _rebuild(kind: type[_Portable], args: tuple[Any, ...], state: dict[str, Any]) -> _Portable:
+    error = kind.__new__(kind)
+    error.args = args
+    vars(error).update(state)
+    return error
+
+
+class _Portable(Exception):
+    """Can be copied and sent to another process, though `__init__` takes other arguments than `args` holds."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.args, vars(self))
+
+
+class TickworkError(_Portable):
     """The root of the tree: catch it to catch all that Tickwork raises."""
 
 
@@ -152,7 +166,7 @@ def _wait(what: str, value: float | timedelta) -> float:
     return max(float(seconds), 0.0)
 
 
-class _Verdict(Exception):
+class _Verdict(_Portable):
     """What a handler raises to say how its attempt ended."""
 
 
