@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import islice
 
@@ -22,7 +23,6 @@ from tickwork.store.base import Advance, Settled, Store
 
 SKIP_TOLERANCE = 5_000  # a tick this late still counts as on time for misfire="skip"
 COUNT_MAX = 1_000  # missed ticks are counted up to here
-WALK_MAX = 100_000  # and walked, for misfire="all", up to here
 BACKOFF_MAX = 30.0
 WORKERS_A_SECOND = 100
 UNAVAILABLE_MAX = 1.0  # for a store that cannot be reached: work must go on soon after its return
@@ -174,8 +174,7 @@ def ticks_to_run(schedule: Schedule, cron: Cron, first: int, now: int) -> tuple[
     """The ticks from `first` to `now` that are to run by the misfire policy, and how many are not."""
     newest = _newest(cron, first, now)
     if schedule.misfire is Misfire.ALL:
-        start = cron.next_ms(max(first, now - schedule.misfire_grace) - 1)
-        run = [] if start is None or start > now else list(_ticks(cron, start, now))[-schedule.misfire_cap :]
+        run = _newest_ticks(cron, max(first, now - schedule.misfire_grace), now, schedule.misfire_cap)
     else:
         grace = SKIP_TOLERANCE if schedule.misfire is Misfire.SKIP else schedule.misfire_grace
         run = [newest] if now - newest <= grace else []
@@ -185,13 +184,21 @@ def ticks_to_run(schedule: Schedule, cron: Cron, first: int, now: int) -> tuple[
     return run, missed
 
 
-def _ticks(cron: Cron, first: int, now: int) -> Iterator[int]:
-    tick: int | None = first
-    for _ in range(WALK_MAX):
-        if tick is None or tick > now:
-            return
+def _ticks(cron: Cron, first: int | None, now: int) -> Iterator[int]:
+    tick = first
+    while tick is not None and tick <= now:
         yield tick
         tick = cron.next_ms(tick)
+
+
+def _newest_ticks(cron: Cron, first: int, now: int, most: int) -> list[int]:
+    """The last ticks from `first` to `now`, at most so many, without walking through all that were before."""
+
+    def ticks_from(start: int) -> list[int]:
+        return list(islice(_ticks(cron, cron.next_ms(start - 1), now), most + 1))
+
+    start = first + bisect_left(range(first, now), True, key=lambda moment: len(ticks_from(moment)) <= most)
+    return ticks_from(start)
 
 
 def _newest(cron: Cron, first: int, now: int) -> int:

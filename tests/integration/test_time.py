@@ -32,7 +32,7 @@ from tickwork import (
 )
 from tickwork.cli import output
 from tickwork.events import Bus
-from tickwork.model import Spec
+from tickwork.model import Misfire, Schedule, Spec, to_millis
 from tickwork.testing import ManualClock, drain, wait_for
 
 MIDNIGHT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -619,6 +619,30 @@ async def test_misfires(
         clock.set(next_at)
         await drain(app)
         assert len(order) == len(expected) + 1, "and on it goes"
+
+
+@pytest.mark.parametrize(
+    ("cron", "back", "cap", "expected"),
+    [
+        ("* * * * * *", timedelta(hours=36), 5, [4, 3, 2, 1, 0]),
+        ("* * * * * *", timedelta(days=3650), 1, [0]),
+        ("* * 23 * 12 *", timedelta(days=3650), 2, [1, 0]),  # a month of bursts, a year apart
+        ("0 * * * * *", timedelta(seconds=150), 100, [120, 60, 0]),
+    ],
+)
+def test_all_that_was_missed_means_the_latest_of_it(cron: str, back: timedelta, cap: int, expected: list[int]) -> None:
+    now = datetime(2030, 12, 31, 23, 59, 59, tzinfo=UTC) if "12" in cron else MIDNIGHT
+    now_ms, first = to_millis(now), to_millis(now - back)
+    schedule = Schedule(
+        id="s", cron=cron, task=Spec(id="", type="t", nonce=""), misfire=Misfire.ALL, misfire_cap=cap,
+        misfire_grace=10**12,
+    )  # fmt: skip
+    line = duties.cron_of(schedule)
+    started = time.perf_counter()
+    run, missed = duties.ticks_to_run(schedule, line, line.next_ms(first - 1) or 0, now_ms)
+    assert [(now_ms - tick) // 1000 for tick in run] == expected
+    assert missed <= 1000
+    assert time.perf_counter() - started < 5, "not by walking through all of them"
 
 
 # --- steering schedules
