@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from tickwork.admin import DeadLetters, Events, Queues, Schedules
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handle import Handle
 from tickwork.handlers import MISSING
@@ -93,7 +95,8 @@ class SyncLock:
 class Sync:
     """Runs the scheduler's coroutines on a background thread with a loop of its own. Safe from several threads.
 
-    Every coroutine method of the scheduler, and of `dlq`, `schedules`, `queues` and `events`, is there under its name.
+    Every coroutine method of the scheduler, and of `dlq`, `schedules`, `queues` and `events`, is there under its name;
+    `events.subscribe()` is an iterator that blocks. Everything else is as it is there.
     """
 
     def __init__(self, app: Scheduler) -> None:
@@ -112,6 +115,10 @@ class Sync:
 
     def submit_many(self, type: Any, payloads: Iterable[Any], **options: Unpack[Options]) -> list[SyncHandle]:
         return [SyncHandle(self, h) for h in self.call(self._app.submit_many(type, payloads, **options))]
+
+    def handle(self, task_id: str) -> SyncHandle:
+        """A handle on a task that was submitted elsewhere, or before."""
+        return SyncHandle(self, self._app.handle(task_id))
 
     def lock(self, name: str, ttl: float | timedelta | None = None) -> SyncLock:
         return SyncLock(self, self._app.lock(name, ttl))
@@ -171,14 +178,28 @@ class _Part:
 
 
 def _blocking(sync: Sync, what: Any) -> Any:
-    if asyncio.iscoroutinefunction(what):
+    if inspect.iscoroutinefunction(what):
 
         def call(*args: Any, **kwargs: Any) -> Any:
             found = sync.call(what(*args, **kwargs))
             return SyncHandle(sync, found) if isinstance(found, Handle) else found
 
         return call
-    return what if callable(what) or isinstance(what, str) else _Part(sync, what)
+    if inspect.isasyncgenfunction(what):
+        return lambda *args, **kwargs: _iterate(sync, what(*args, **kwargs))
+    return _Part(sync, what) if isinstance(what, DeadLetters | Schedules | Queues | Events) else what
+
+
+def _iterate(sync: Sync, source: AsyncGenerator[T, None]) -> Generator[T, None, None]:
+    async def step() -> T | None:
+        return await anext(source, None)
+
+    sync.refuse_to_deadlock("events", "async for")
+    try:
+        while (item := sync.call(step())) is not None:
+            yield item
+    finally:
+        sync.call(source.aclose())
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -259,3 +259,43 @@ async def test_names_that_do_not_exist(app: Scheduler) -> None:
     assert app.sync.id == app.id
     with pytest.raises(ConfigError):
         app.sync.submit("double", 1, priority=11)
+
+
+def test_a_handle_on_a_task_of_before(app: Scheduler) -> None:
+    handle = app.sync.submit("double", 1, delay=60)
+    again = app.sync.handle(handle.id)
+    assert again.info().id == handle.id
+    again.cancel()
+    assert handle.info().status is Status.CANCELLED
+    app.sync.close()
+
+
+def test_plain_values_are_what_they_are(app: Scheduler) -> None:
+    assert app.sync.exhausted is False
+    assert app.sync.config is app.config
+    assert app.sync.registry is app.registry
+    assert app.sync.url == app.url
+
+
+def test_events_one_after_the_other(app: Scheduler) -> None:
+    app.sync.start()
+    try:
+        handle = app.sync.submit("double", 2)
+        assert handle.result(10) == 4
+        followed = app.sync.events.subscribe(after=0, task_id=handle.id)
+        kinds = [next(followed).kind for _ in range(3)]
+        assert kinds == ["task.submitted", "task.claimed", "task.succeeded"]
+        followed.close()
+        with pytest.raises(StopIteration):
+            next(followed)
+        for event in app.sync.events.subscribe(after=0, kinds=["task.succeeded"]):
+            assert event.id == handle.id
+            break
+    finally:
+        app.sync.shutdown()
+
+
+async def test_events_are_not_waited_for_in_the_loop_that_works(app: Scheduler) -> None:
+    async with app:
+        with pytest.raises(RuntimeError, match=r"waiting for events here would stop.*use `async for`"):
+            next(app.sync.events.subscribe())
