@@ -19,6 +19,7 @@ from tickwork.model import (
     Succeeded,
     Worker,
 )
+from tickwork.store.base import Reclaimed
 
 LEASE, RENEW = Policy().lease_ttl, Policy().renew_interval
 SILENCE = (LEASE - RENEW) / 1000  # seconds without any sign of life that the store takes for normal
@@ -513,6 +514,46 @@ async def test_a_clock_set_back_brings_a_grace(bench: Bench) -> None:
     assert (await bench.store.reclaim(10)).ids == []
     await bench.pass_time(1)
     assert (await bench.store.reclaim(10)).ids == ["it"]
+
+
+HOUR = 3600
+
+
+async def test_a_clock_set_back_keeps_nobodys_task_for_longer_than_its_lease(bench: Bench) -> None:
+    """It ran an hour ahead, and is put right. Whoever died just before is noticed as at any other time."""
+    await bench.store.beat(Worker(id="w1"))
+    lease = await bench.start("it")
+    bench.clock.advance(-HOUR)
+    assert await bench.store.reclaim(10) == Reclaimed([], [])
+    await bench.pass_time(29)
+    assert await bench.store.reclaim(10) == Reclaimed([], [])
+    assert (await bench.record("it")).lease_until == bench.clock.now() + 1000
+    await bench.pass_time(1)
+    assert await bench.store.reclaim(10) == Reclaimed(["it"], ["w1"])
+    assert await bench.end(Succeeded(lease)) == "lost"
+
+
+async def test_who_renews_after_the_clock_was_set_back_keeps_its_task(bench: Bench) -> None:
+    await bench.submit_many(2)
+    short, long = [(await bench.claim(lease_ttl=ttl, worker="w1"))[0].lease for ttl in (30_000, 120_000)]
+    bench.clock.advance(-HOUR)
+    assert await bench.store.extend([short], 30_000) == ["held"]
+    await bench.pass_time(29)
+    assert (await bench.store.reclaim(10)).ids == []
+    await bench.pass_time(70)
+    assert (await bench.store.reclaim(10)).ids == [short.id], "a longer lease keeps what it had left"
+    assert await bench.store.extend([long], 30_000) == ["held"]
+
+
+async def test_members_that_were_lost_stay_so_when_the_clock_is_set_back(bench: Bench) -> None:
+    await bench.store.beat(Worker(id="gone"))
+    await bench.store.beat(Worker(id="there"))
+    await bench.store.reclaim(10, gone=("gone",))
+    before = {worker.id: worker.expires_at for worker in await bench.store.workers()}
+    bench.clock.advance(-HOUR)
+    await bench.store.reclaim(10)
+    after = {worker.id: worker.expires_at for worker in await bench.store.workers()}
+    assert after == {"gone": before["gone"], "there": before["there"] - HOUR * 1000}
 
 
 async def test_a_gone_worker_has_no_grace(bench: Bench) -> None:

@@ -164,6 +164,24 @@ async def test_a_renewal_follows_a_clock_that_was_set_back(bench: Bench) -> None
     assert await bench.store.locked("it") == ("a", START - 3_600_000 + 1000)
 
 
+async def test_a_clock_that_is_set_back_leaves_a_lock_the_time_it_had_left(bench: Bench) -> None:
+    await take(bench, "it", "a", 30_000)
+    await take(bench, "long", "a", 120_000)
+    for _ in range(2):
+        bench.clock.advance(-3600)
+        assert await bench.store.lock("it", "b", 1000) is None
+        assert await bench.store.locked("it") == ("a", bench.clock.now() + 30_000)
+    bench.clock.advance(29.999)
+    assert await bench.store.lock("it", "b", 1000) is None
+    bench.clock.advance(0.001)
+    assert await bench.store.locked("it") is None
+    assert await bench.store.lock("it", "b", 1000) is not None
+    assert await bench.store.locked("long") == ("a", bench.clock.now() + 90_000)
+    assert await bench.store.extend_lock("long", "a", 1000) is True
+    assert await bench.store.locked("long") == ("a", bench.clock.now() + 1000)
+    assert await bench.store.unlock("it", "b") is True
+
+
 async def test_locks_are_no_tasks(bench: Bench) -> None:
     await take(bench, "it", "a")
     assert (await bench.walk(), await bench.facts()) == ([], [])

@@ -2,7 +2,8 @@
 
 Every method is one atomic step, bounded by a limit and safe to send twice. Guards refuse by return value. The only
 exceptions are `StoreUnavailable` (try again) and `StoreError` (do not). The store's clock decides; no caller's time is
-ever compared. Durations are integer milliseconds here. A store may be called from several event loops.
+ever compared. When it is set back, leases of tasks, members and locks keep the time that they had left. Durations are
+integer milliseconds here. A store may be called from several event loops.
 
 Data that this version cannot read (written by a newer one, or damaged) harms only itself, and no method raises because
 of it. A claim that would have granted such a task hands it out as `Unreadable`, or puts it into the dead letters itself

@@ -38,6 +38,12 @@ class Homes(Members, Locks):
         self._outbox: dict[str, tuple[Status, str | None]] = {}
         self._pauses: dict[tuple[str, str], Pause] = {}
 
+    def _set_back(self, by: int) -> None:
+        super()._set_back(by)
+        for record in [self._tasks[task_id] for task_id in self._leases]:
+            record.lease_until -= by
+            self._leases.put(record.id, record.lease_until)
+
     def _enter(self, record: Record) -> None:
         status = record.status
         if status is Status.READY:

@@ -23,6 +23,12 @@ class Locks(Core):
         self._holds: dict[str, _Hold] = {}
         self._lock_fence = 0
 
+    def _set_back(self, by: int) -> None:
+        super()._set_back(by)
+        for name, hold in self._holds.items():
+            if not hold.freed_at:
+                self._holds[name] = hold._replace(until=hold.until - by)
+
     def _hold(self, name: str, now: int) -> _Hold | None:
         hold = self._holds.get(name)
         return hold if hold is not None and hold.until > now else None
@@ -30,6 +36,7 @@ class Locks(Core):
     @atomic
     def lock(self, name: str, owner: str, ttl: int) -> int | None:
         now = self.now()
+        self._pulse(now)
         hold = self._hold(name, now)
         if hold is None:
             self._lock_fence = next_fence(self._lock_fence, now)
@@ -42,6 +49,7 @@ class Locks(Core):
     @atomic
     def extend_lock(self, name: str, owner: str, ttl: int) -> bool:
         now = self.now()
+        self._pulse(now)
         hold = self._hold(name, now)
         if hold is None or hold.owner != owner:
             return False
@@ -50,7 +58,9 @@ class Locks(Core):
 
     @atomic
     def unlock(self, name: str, owner: str) -> bool:
-        now, hold = self.now(), self._holds.get(name)
+        now = self.now()
+        self._pulse(now)
+        hold = self._holds.get(name)
         if hold is None or hold.owner != owner:
             return False
         if hold.freed_at:

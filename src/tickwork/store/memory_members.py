@@ -61,10 +61,20 @@ class Core:
         self._log: list[Event] = []
         self._log_seq = 0
         self._log_dropped = 0
+        self._pulse_at = self.now()
+        self._hold_until = 0
 
     def after_fork(self) -> None:
         """The child goes on with its own copy of everything."""
         self.hints.forget()
+
+    def _pulse(self, now: int) -> None:
+        self._pulse_at, self._hold_until, back = pulse(self._pulse_at, self._hold_until, now, self.policy)
+        if back:
+            self._set_back(back)
+
+    def _set_back(self, by: int) -> None:
+        """The clock was set back: each part moves the ends that it keeps."""
 
     def now(self) -> int:
         return self._clock.now()
@@ -197,11 +207,12 @@ class Members(Schedules):
         self._last_claims: dict[str, dict[int, tuple[str, list[str]]]] = {}  # worker -> turn -> nonce and tasks
         self._last_chances: dict[str, Lease] = {}  # process -> the last it took that one more loss would set aside
         self._leader: Leader | None = None
-        self._pulse_at = self.now()
-        self._hold_until = 0
 
-    def _pulse(self, now: int) -> None:
-        self._pulse_at, self._hold_until = pulse(self._pulse_at, self._hold_until, now, self.policy)
+    def _set_back(self, by: int) -> None:
+        super()._set_back(by)
+        for worker in self._workers.values():
+            if worker.lost_at is None:
+                self._workers[worker.id] = replace(worker, expires_at=worker.expires_at - by)
 
     @atomic
     def beat(self, worker: Worker, ttl: int | None = None) -> Leader | None:

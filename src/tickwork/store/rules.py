@@ -157,16 +157,18 @@ def next_fence(last: int, now: int) -> int:
     return max(last + 1, now * 1000)
 
 
-def pulse(pulse_at: int, held: int, now: int, policy: Policy) -> tuple[int, int]:
-    """When the store was last in touch, and until when nobody's lease counts as expired.
+def pulse(pulse_at: int, held: int, now: int, policy: Policy) -> tuple[int, int, int]:
+    """When the store was last in touch, until when nobody's lease counts as expired, and by how much the clock was set
+    back since.
 
-    After a silence long enough for live leases to have run out, or when the clock was set back, that is one lease from
-    now: whoever lives gets the time to say so. A pulse that is fresh is left as it is and costs no write.
+    After a silence long enough for live leases to have run out, or when the clock was set back, leases are held for one
+    lease from now: whoever lives gets the time to say so. A pulse that is fresh is left as it is and costs no write.
+    The ends of leases, members and locks move with a clock that is set back, or they would last so much longer.
     """
     silence, quiet = now - pulse_at, policy.lease_ttl - policy.renew_interval
     if 0 <= silence < min(1000, quiet // 4):
-        return pulse_at, held
-    return now, now + policy.lease_ttl if silence > quiet or silence < 0 else held
+        return pulse_at, held, 0
+    return now, now + policy.lease_ttl if silence > quiet or silence < 0 else held, max(-silence, 0)
 
 
 def elect(old: Leader | None, node: str, ttl: int, now: int) -> tuple[Leader, bool]:

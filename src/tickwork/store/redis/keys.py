@@ -59,7 +59,12 @@ TASK_KEYS = (
 )
 # Once in a namespace.
 NAMESPACE_KEYS = (
-    Key("meta", "Hash", "version of this layout, number of partitions, epoch of the data", "3"),
+    Key(
+        "meta",
+        "Hash",
+        "version of this layout, number of partitions, epoch, how far the clock was set back in all",
+        "4",
+    ),
     Key("workers", "Hash", "what each worker says of itself (msgpack)", "workers"),
     Key("workers:times", "Hash", "started, last beat, end of lease, and when it was lost", "workers"),
     Key("workers:nodes", "Hash", "the node of each worker", "workers"),

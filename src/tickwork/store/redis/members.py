@@ -205,11 +205,12 @@ class Members(Core):
 
     async def locked(self, name: str) -> tuple[str, int] | None:
         root = self.layout.root
-        known = await self.ask(root, "GET", f"{root}lock:{name}")
+        known, back = await self.ask_all(root, [("GET", f"{root}lock:{name}"), ("HGET", f"{root}meta", "clock_back")])
         if known is None:
             return None
         _, till, owner = known.decode().split(" ", 2)
-        return (owner, int(till)) if int(till) > self.now() else None
+        until = int(till) - int(back or 0)
+        return (owner, until) if until > self.now() else None
 
 
 def _read_worker(worker_id: str, blob: bytes, times: bytes) -> Worker:

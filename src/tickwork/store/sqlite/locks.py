@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tickwork.store.rules import LOCK_KEPT, UNLOCK_KEPT, next_fence
+from tickwork.store.sqlite.members import keep_pulse
 from tickwork.store.sqlite.session import Connection, Writer
 
 
@@ -17,8 +18,13 @@ class Locks:
     def __init__(self, tx: Writer) -> None:
         self.tx = tx
 
-    def lock(self, name: str, owner: str, ttl: int) -> int | None:
+    def _now(self) -> int:
         now = self.tx.clock.now()
+        keep_pulse(self.tx, now)
+        return now
+
+    def lock(self, name: str, owner: str, ttl: int) -> int | None:
+        now = self._now()
         held = self.tx.one("SELECT owner, fence FROM @locks WHERE name = ? AND until > ?", (name, now))
         if held is not None and held[0] != owner:
             return None
@@ -33,7 +39,7 @@ class Locks:
         return fence
 
     def extend(self, name: str, owner: str, ttl: int) -> bool:
-        now = self.tx.clock.now()
+        now = self._now()
         renewed = self.tx.run(
             "UPDATE @locks SET until = ? WHERE name = ? AND owner = ? AND until > ?", (now + ttl, name, owner, now)
         )
@@ -41,7 +47,7 @@ class Locks:
 
     def unlock(self, name: str, owner: str) -> bool:
         """One that was given back stays for a while, with the time of that as a negative end."""
-        now = self.tx.clock.now()
+        now = self._now()
         row = self.tx.one("SELECT until FROM @locks WHERE name = ? AND owner = ?", (name, owner))
         until = 0 if row is None else row[0]
         if until > now:

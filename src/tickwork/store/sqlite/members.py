@@ -11,7 +11,7 @@ from tickwork.events import Fact
 from tickwork.model import Leader, Schedule, Status, Worker
 from tickwork.store.base import Advance
 from tickwork.store.hints import SCHEDULES, WORK
-from tickwork.store.rules import advance_facts, advanced, changed, elect, joined, same_definition, succeed
+from tickwork.store.rules import advance_facts, advanced, changed, elect, joined, pulse, same_definition, succeed
 from tickwork.store.sqlite.session import Connection, Writer
 from tickwork.store.unreadable import UNREADABLE, read_schedule, refuse_stub
 
@@ -57,6 +57,27 @@ def due_schedules(connection: Connection, now: int, limit: int) -> tuple[list[Sc
         (now, 2**62),
     )
     return due, None if later is None else later[0] - now
+
+
+def keep_pulse(tx: Writer, now: int) -> None:
+    state = tx.state
+    state.pulse_at, state.hold_until, back = pulse(state.pulse_at, state.hold_until, now, tx.policy)
+    if back:
+        _set_back(tx, back)
+
+
+def _set_back(tx: Writer, by: int) -> None:
+    """The clock was set back: leases of tasks, members and locks keep the time that they had left."""
+    tx.running.clear()
+    tx.run("UPDATE @tasks SET lease_until = lease_until - ? WHERE status = 'running'", (by,))
+    tx.run("UPDATE @locks SET until = until - ? WHERE until > 0", (by,))
+    for (blob,) in tx.all("SELECT worker FROM @workers WHERE lost_at IS NULL"):
+        worker = _worker(blob)
+        worker = replace(worker, expires_at=worker.expires_at - by)
+        tx.run(
+            "UPDATE @workers SET expires_at = ?, worker = ? WHERE id = ?",
+            (worker.expires_at, _encode(worker), worker.id),
+        )
 
 
 def lose_workers(tx: Writer, now: int, gone: tuple[str, ...]) -> list[str]:
@@ -157,7 +178,7 @@ class SchedulesAndMembers:
 
     def beat(self, worker: Worker, ttl: int | None = None) -> Leader | None:
         now = self.now()
-        self.tx.pulse(now)
+        keep_pulse(self.tx, now)
         row = self.tx.one("SELECT worker FROM @workers WHERE id = ?", (worker.id,))
         old = None if row is None else _read_worker(worker.id, row[0])
         worker, new = joined(worker, old, now, ttl or self.tx.policy.lease_ttl)

@@ -16,7 +16,6 @@ from tickwork.errors import StoreError
 from tickwork.events import Fact
 from tickwork.model import Policy, Record
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
-from tickwork.store.rules import pulse
 from tickwork.store.sqlite.dead_letters import DeadLetters
 from tickwork.store.sqlite.files import Files
 from tickwork.store.sqlite.schema import prepare, qualify
@@ -346,10 +345,6 @@ class Writer(Connection):
                 (now, fact, spec.id, spec.type, spec.queue, record.worker_id or "",
                  record.attempt, record.execution_time or 0.0, detail)
             )  # fmt: skip
-
-    def pulse(self, now: int) -> None:
-        state = self.state
-        state.pulse_at, state.hold_until = pulse(state.pulse_at, state.hold_until, now, self.policy)
 
 
 def _primary(error: sqlite3.Error) -> int:

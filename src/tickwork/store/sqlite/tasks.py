@@ -10,7 +10,7 @@ from tickwork.model import ENDS, Band, Lease, Outcome, Place, Record, Spec, Stat
 from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.hints import WORK
 from tickwork.store.rules import PARK_MAX, Budget, claimed, detail_of, last_chance
-from tickwork.store.sqlite.members import CHANCE, lose_workers
+from tickwork.store.sqlite.members import CHANCE, keep_pulse, lose_workers
 from tickwork.store.sqlite.operators import Operators
 from tickwork.store.sqlite.schema import IN_DELAYED
 
@@ -115,7 +115,7 @@ class Tasks(Operators):
     def claim(self, want: Claim) -> Claimed:
         now = self.now()
         self.tx.claims = True
-        self.tx.pulse(now)
+        keep_pulse(self.tx, now)
         known: list[tuple[int, str, str | None]] = self.tx.all(
             "SELECT turn, nonce, last_chance FROM @claims WHERE worker_id IN (?, ?)", (want.worker_id, want.process)
         )
@@ -214,7 +214,7 @@ class Tasks(Operators):
 
     def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:
         now = self.now()
-        self.tx.pulse(now)
+        keep_pulse(self.tx, now)
         held = self._held(leases)
         for record in held:
             if record is not None:
@@ -257,7 +257,7 @@ class Tasks(Operators):
 
     def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
         now = self.now()
-        self.tx.pulse(now)
+        keep_pulse(self.tx, now)
         lost_workers = lose_workers(self.tx, now, gone)
         orphans = self.rows.where(
             f"status = 'running' AND worker_id IN ({', '.join('?' * len(gone))}) ORDER BY lease_until, id LIMIT ?",

@@ -1,13 +1,17 @@
 -- flags: allow-oom
+-- parts: pulse
 -- Take, renew or give back a lock. Arguments: 'take', 'extend' or 'release', name, owner, ttl. Reply: for take its fence
--- (0 when another holds it), else 1 or 0. A lock that has run out is nobody's.
+-- (0 when another holds it), else 1 or 0. A lock that has run out is nobody's. Its end is by a clock that was never set
+-- back: see `pulse`.
 local UNLOCK_KEPT = 60000 -- see `rules.UNLOCK_KEPT`
+pulse()
+local lock_time = now + tonumber(call('HGET', KEY .. 'meta', 'clock_back') or 0)
 local act, key, owner = ARGV[3], KEY .. 'lock:' .. ARGV[4], ARGV[5]
 local fence, holder, till
 local known = call('GET', key)
 if known then
   fence, till, holder = string.match(known, '^(%d+) (%d+) (.*)$')
-  if tonumber(till) <= now then
+  if tonumber(till) <= lock_time then
     holder = nil
   end
 end
@@ -30,6 +34,6 @@ if holder ~= owner then
   fence = whole(math.max(tonumber(call('GET', KEY .. 'fences') or 0) + 1, now * 1000))
   call('SET', KEY .. 'fences', fence)
 end
-call('SET', key, fence .. ' ' .. whole(now + tonumber(ARGV[6])) .. ' ' .. owner, 'PX',
+call('SET', key, fence .. ' ' .. whole(lock_time + tonumber(ARGV[6])) .. ' ' .. owner, 'PX',
   whole(tonumber(ARGV[6]) + SLACK))
 return reply(act == 'take' and tonumber(fence) or 1)

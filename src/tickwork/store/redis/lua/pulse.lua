@@ -15,6 +15,24 @@ local function pulse()
   if silence > quiet or silence < 0 then
     hold_until = now + LEASE_TTL
   end
+  if silence < 0 then -- the clock was set back: what has an end keeps the time that it had left
+    for _, home in ipairs({ 'leases', 'workers:online' }) do
+      local ends, moved = call('ZRANGE', KEY .. home, 0, -1, 'WITHSCORES'), {}
+      for i = 1, #ends, 2 do
+        moved[i], moved[i + 1] = whole(tonumber(ends[i + 1]) + silence), ends[i]
+      end
+      in_slices('ZADD', KEY .. home, moved)
+    end
+    for _, id in ipairs(call('ZRANGE', KEY .. 'workers:online', 0, -1)) do
+      local times, ends = string.match(call('HGET', KEY .. 'workers:times', id) or '', '^(%d+ %d+ )(%d+)$')
+      if times then
+        call('HSET', KEY .. 'workers:times', id, times .. whole(tonumber(ends) + silence))
+      end
+    end
+    -- Nobody knows of all locks: they go by a time that stands still meanwhile.
+    local back = tonumber(call('HGET', KEY .. 'meta', 'clock_back') or 0)
+    call('HSET', KEY .. 'meta', 'clock_back', whole(back - silence))
+  end
   call('SET', KEY .. 'pulse', whole(now) .. ' ' .. whole(hold_until))
   return hold_until
 end
