@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -45,9 +44,6 @@ if TYPE_CHECKING:
     from tickwork.client import Client
 
 EVENT_BATCH = 500
-
-
-_log = logging.getLogger("tickwork.client")
 
 
 class DeadLetters:
@@ -351,9 +347,10 @@ class Events:
                 try:
                     found, dropped = await store.events(seen, EVENT_BATCH)
                 except StoreUnavailable as error:  # it goes on where it was when the store is back
-                    _log.warning("events cannot be read now, trying again: %s", error)
+                    store.contact.lost("events", error)
                     await asyncio.sleep(1.0)
                     continue
+                store.contact.made("events")
                 if dropped > seen:
                     missed = dropped - seen
                     yield Event(dropped, store.now(), Fact.LOG_MISSED, "", detail=f"{missed} events")

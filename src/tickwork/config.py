@@ -24,6 +24,7 @@ from tickwork import config_values as values
 from tickwork.backoff import LONGEST, Backoff, ExponentialBackoff, RetryPolicy, Seconds
 from tickwork.errors import ConfigError
 from tickwork.ids import is_name
+from tickwork.loggers import METHODS, as_logger, is_logger
 from tickwork.urls import mask_url
 from tickwork.yaml import read_yaml
 
@@ -139,9 +140,11 @@ def _read_serializer(value: Any) -> Any:
 
 
 def _read_logger(value: Any) -> Any:
-    if hasattr(value, "warning"):
-        return value
-    raise ValueError("is not a logger; it can only be given as an argument")
+    if is_logger(value):
+        return as_logger(value)
+    raise ValueError(
+        f"is not a logger, which has the methods {', '.join(METHODS)}; it can only be given as an argument"
+    )
 
 
 _READERS: dict[str, values.Reader] = {

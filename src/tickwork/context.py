@@ -15,6 +15,7 @@ import msgspec
 from tickwork.ids import run_token
 
 LINE_MAX = 2000
+LINES_KEPT = 200  # of one task, while the store cannot be reached
 
 _logger = logging.getLogger("tickwork.task")
 
@@ -53,6 +54,13 @@ class Notes:
             (value, text), lines = self._progress or (None, ""), self._lines
             self._progress, self._lines = None, []
         return value, text, lines
+
+    def put_back(self, value: float | None, text: str, lines: list[str]) -> None:
+        """What could not be written now; progress that was made since is newer."""
+        with self._lock:
+            if value is not None and self._progress is None:
+                self._progress = (value, text)
+            self._lines = (lines + self._lines)[-LINES_KEPT:]
 
 
 class TaskLogger(logging.LoggerAdapter[logging.Logger]):

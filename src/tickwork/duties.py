@@ -7,7 +7,6 @@ A duty does a bounded piece of work and answers in how many seconds it wants to 
 from __future__ import annotations
 
 import asyncio
-import logging
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import islice
@@ -18,6 +17,7 @@ from tickwork.cron import Cron
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.events import Bus, Event, Fact
 from tickwork.host import is_gone
+from tickwork.loggers import Log
 from tickwork.model import Misfire, Overlap, Schedule, Spec, Status
 from tickwork.store.base import Advance, Settled, Store
 
@@ -27,28 +27,41 @@ BACKOFF_MAX = 30.0
 WORKERS_A_SECOND = 100
 UNAVAILABLE_MAX = 1.0  # for a store that cannot be reached: work must go on soon after its return
 
-_log = logging.getLogger("tickwork.duties")
+_LOG = Log.of(None, "duties")
 
 Duty = Callable[[], Awaitable[float | None]]
 
 
-async def repeat(name: str, duty: Duty, interval: float, store: Store, topic: str | None = None) -> None:
+async def repeat(
+    name: str, duty: Duty, interval: float, store: Store, topic: str | None = None, log: Log = _LOG
+) -> None:
     """Run a duty for ever; cancelled when the node stops or is no leader any more."""
+    try:
+        await _repeat(name, duty, interval, store, topic, log)
+    finally:
+        store.contact.forget(name)
+
+
+async def _repeat(name: str, duty: Duty, interval: float, store: Store, topic: str | None, log: Log) -> None:
     failures = 0
     with store.hint(topic or f"*{name}") as hint:
         while True:
             try:
                 pause = await duty()
                 failures = 0
+                store.contact.made(name)
+            except StoreUnavailable as error:
+                failures += 1
+                pause = min(0.1 * 2.0 ** min(failures, 10), UNAVAILABLE_MAX)
+                store.contact.lost(name, error)
             except StoreError as error:
                 failures += 1
-                longest = UNAVAILABLE_MAX if isinstance(error, StoreUnavailable) else BACKOFF_MAX
-                pause = min(0.1 * 2.0 ** min(failures, 10), longest)
-                _log.warning("%s failed, trying again in %.1f s: %s", name, pause, error)
+                pause = min(0.1 * 2.0 ** min(failures, 10), BACKOFF_MAX)
+                log.warning("%s failed, trying again in %.1f s: %s", name, pause, error)
             except Exception:  # a bug in one duty must not end it, nor the others
                 failures += 1
                 pause = min(1.0 * 2.0 ** min(failures, 5), BACKOFF_MAX)
-                _log.exception("%s failed, trying again in %.1f s", name, pause)
+                log.exception("%s failed, trying again in %.1f s", name, pause)
             if pause == 0:
                 await asyncio.sleep(0)
             else:
@@ -60,16 +73,16 @@ async def promote(store: Store, limit: int) -> float | None:
     return None if next_due_in is None else next_due_in / 1000
 
 
-async def reclaim(store: Store, limit: int) -> float | None:
+async def reclaim(store: Store, limit: int, log: Log = _LOG) -> float | None:
     taken = await store.reclaim(limit)
     for worker_id in taken.lost_workers:
-        _log.warning("worker %s has not been heard of for a whole lease: counted as lost", worker_id)
+        log.warning("worker %s has not been heard of for a whole lease: counted as lost", worker_id)
     if taken.ids:
-        _log.warning("took back %d tasks of lost workers", len(taken.ids))
+        log.warning("took back %d tasks of lost workers", len(taken.ids))
     return 0 if len(taken.ids) >= limit else None
 
 
-async def take_back(store: Store, limit: int, every: float = 0.0) -> float | None:
+async def take_back(store: Store, limit: int, every: float = 0.0, log: Log = _LOG) -> float | None:
     """Work of processes of this host that are provably gone need not wait for its leases."""
     workers = await store.workers()
     gone = tuple(
@@ -82,7 +95,7 @@ async def take_back(store: Store, limit: int, every: float = 0.0) -> float | Non
         ids = (await store.reclaim(limit, gone)).ids
         taken += len(ids)
         if len(ids) < limit:
-            _log.warning("processes of this host are gone; tasks taken back: %d (%s)", taken, ", ".join(gone))
+            log.warning("processes of this host are gone; tasks taken back: %d (%s)", taken, ", ".join(gone))
             break
     return max(every, len(workers) / WORKERS_A_SECOND)  # every node looks at all: with many, each looks less often
 
@@ -116,23 +129,23 @@ async def prune(store: Store, limit: int) -> float | None:
     return 0 if await store.prune(limit) >= limit else None
 
 
-async def fire_schedules(store: Store, limit: int, bus: Bus) -> float | None:
+async def fire_schedules(store: Store, limit: int, bus: Bus, log: Log = _LOG) -> float | None:
     """Turn every tick that is due into a task, once, whoever else does the same."""
     due, later = await store.due_schedules(limit)
     # Together, since each of them waits for the store several times.
-    fired = await asyncio.gather(*(_try_to_fire(store, schedule, bus) for schedule in due))
+    fired = await asyncio.gather(*(_try_to_fire(store, schedule, bus, log) for schedule in due))
     if due:
         return 0 if all(fired) else 1.0  # what was fired has a next tick now, which may be the first of all
     return None if later is None else later / 1000
 
 
-async def _try_to_fire(store: Store, schedule: Schedule, bus: Bus) -> bool:
+async def _try_to_fire(store: Store, schedule: Schedule, bus: Bus, log: Log) -> bool:
     try:
         await fire(store, schedule, bus)
     except StoreError:
         raise
     except Exception:  # a zone that this host does not know, say: it must not hold up the others
-        _log.exception("schedule %s cannot be fired here, trying again", schedule.id)
+        log.exception("schedule %s cannot be fired here, trying again", schedule.id)
         return False
     return True
 

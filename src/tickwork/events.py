@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import sys
-import traceback
 from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import NamedTuple
 
 from msgspec import Struct
 
-_log = logging.getLogger("tickwork.events")
+from tickwork.loggers import Log
 
 
 class Fact(StrEnum):
@@ -88,7 +85,8 @@ class Bus:
     """The facts of this process as they happen, for logs and metrics. Nobody listening costs one look-up. A listener
     that raises harms neither who publishes nor the other listeners."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Log | None = None) -> None:
+        self._log = log or Log.of(None, "events")
         self._listeners: dict[str, tuple[tuple[Listener, Callable[[Fact], bool]], ...]] = {}
         self._broken: set[Listener] = set()
 
@@ -114,7 +112,4 @@ class Bus:
         if listener in self._broken:
             return
         self._broken.add(listener)
-        try:
-            _log.error("a listener to events failed; further errors of it are not told", exc_info=broken)
-        except Exception:  # it may be the logging itself that fails
-            traceback.print_exception(broken, file=sys.stderr)
+        self._log.error("a listener to events failed; further errors of it are not told", exc_info=broken)

@@ -10,7 +10,6 @@ handlers of the other run. With one, worker and store would take turns, and each
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -19,6 +18,7 @@ from tickwork.config import Config
 from tickwork.context import storable
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import new_claim_nonce
+from tickwork.loggers import Log
 from tickwork.model import Aborted, Outcome
 from tickwork.notes import Notes
 from tickwork.store.base import Claim, Claimed, Grant, Store, Verdict
@@ -28,8 +28,6 @@ OUTCOMES_MAX = 100
 SHARE_MIN = 4  # slots; with fewer, a second exchange costs more than it hides
 STOP_STEP = 0.1  # between two looks at something that ends without telling
 BACKOFF_MAX = 0.5  # work must go on within a second of the store's return
-
-_log = logging.getLogger("tickwork.worker")
 
 
 class Slots(Protocol):
@@ -70,6 +68,7 @@ class Exchange:
         self._slots = slots
         self._store = store
         self._config = config
+        self._log = Log.of(config.logger, "worker")
         self._notes = notes
         self._on_ended = on_ended
         self._queues = tuple(config.queues)
@@ -125,6 +124,7 @@ class Exchange:
                     await self._turn(hint)
         finally:
             self._hint = None
+            self._store.contact.forget(f"worker {self._slots.id}")
             relief.cancel()
             await asyncio.gather(relief, return_exceptions=True)
 
@@ -195,7 +195,9 @@ class Exchange:
             self._set_aside(batch, error)
             return
         turn.wish = None
-        self._failures = 0
+        if self._failures:
+            self._failures = 0
+            self._store.contact.made(f"worker {self._slots.id}")
         self._singly = max(self._singly - len(batch), 0)
         if claimed is not None and wish is not None:
             self._take(claimed, wish)
@@ -218,14 +220,13 @@ class Exchange:
             self._look_at = 0.0
         self._slots.start(claimed.grants)
         for lost in claimed.unreadable:
-            _log.error("task %s goes to the dead letters: %s", lost.lease.id, lost.why)
+            self._log.error("task %s goes to the dead letters: %s", lost.lease.id, lost.why)
             self.add(Aborted(lost.lease, lost.why))
 
     # --- what goes wrong
 
     async def _back_off(self, error: StoreUnavailable) -> None:
-        if self._failures == 0:
-            _log.warning("the store cannot be reached, trying again: %s", error)
+        self._store.contact.lost(f"worker {self._slots.id}", error)
         self._failures += 1
         await asyncio.sleep(min(0.05 * 2 ** min(self._failures, 10), BACKOFF_MAX))
 
@@ -237,7 +238,7 @@ class Exchange:
             return
         (refused,) = batch
         self._singly = max(self._singly - 1, 0)
-        _log.error("task %s: the store refused its outcome: %s", refused.lease.id, error)
+        self._log.error("task %s: the store refused its outcome: %s", refused.lease.id, error)
         if not isinstance(refused, Aborted):
             text = f"the handler ended, but its outcome could not be stored: {error}"
             self._outcomes.insert(0, Aborted(refused.lease, storable(text)[:1000]))

@@ -7,12 +7,12 @@ the interpreter lock for longer than the lease does; such work belongs in `run_i
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
 from collections.abc import Callable
 
 from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.loggers import Log
 from tickwork.model import Leader
 from tickwork.model import Worker as Member
 from tickwork.store.base import Store
@@ -23,8 +23,6 @@ BATCH = 500
 WARN_INTERVAL = 5.0
 DOWN_TRUST = 600.0  # seconds for which a refused connection is taken for a server that is down for everybody
 
-_log = logging.getLogger("tickwork.heart")
-
 
 class Heart:
     def __init__(
@@ -34,7 +32,9 @@ class Heart:
         describe: Callable[[Worker], Member],
         lease_ttl: float,
         renew_interval: float,
+        log: Log,
     ) -> None:
+        self._log = log
         self.leader: Leader | None = None
         self._home_store = store
         self._store = store.sibling()
@@ -97,29 +97,32 @@ class Heart:
                     await self._renew(worker)
                     self.leader = await self._store.beat(self._describe(worker))
             self._renewed_at = self._met_at = sent_at
+            self._store.contact.made("heart")
             return True
         except TimeoutError:
-            self._warn("the store does not answer")
+            self._store.contact.lost("heart", "the store does not answer")
         except StoreError as error:
-            self._warn(str(error))
+            self._tell(error)
             if isinstance(error, StoreUnavailable) and error.down and sent_at - self._met_at < DOWN_TRUST:
                 # Nobody can take our tasks from a server that does not run, and when it is back it holds all leases for
                 # their length: what runs here may run on, and its outcome will be taken.
                 self._renewed_at = time.monotonic()
                 return False
         if time.monotonic() >= trusted_until:
-            _log.error("no contact with the store for a whole lease: stopping what runs here")
+            self._log.error("no contact with the store for a whole lease: stopping what runs here")
             for worker in self._workers:
                 self._tell_home(worker.fence_off)
             self._renewed_at = time.monotonic()
         return False
 
-    def _warn(self, why: str) -> None:
+    def _tell(self, error: StoreError) -> None:
         """It is tried again several times a second; saying so now and then will do."""
         now = time.monotonic()
-        if now - self._warned_at >= WARN_INTERVAL:
+        if isinstance(error, StoreUnavailable):
+            self._store.contact.lost("heart", error)
+        elif now - self._warned_at >= WARN_INTERVAL:
             self._warned_at = now
-            _log.warning("leases could not be renewed, trying again: %s", why)
+            self._log.warning("leases could not be renewed, trying again: %s", error)
 
     async def _renew(self, worker: Worker) -> None:
         leases = worker.leases()

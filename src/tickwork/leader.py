@@ -6,23 +6,28 @@ A term is trusted for as long as this node's own monotonic clock says, counted f
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from tickwork.errors import StoreError
+from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.loggers import Log
 from tickwork.model import Leader
 from tickwork.store.base import Store
-
-_log = logging.getLogger("tickwork.leader")
 
 
 class Candidate:
     """Campaigns for as long as it runs, and does the leader's work while it leads."""
 
     def __init__(
-        self, store: Store, node: str, lease_ttl: float, renew_interval: float, lead: Callable[[], Awaitable[None]]
+        self,
+        store: Store,
+        node: str,
+        lease_ttl: float,
+        renew_interval: float,
+        lead: Callable[[], Awaitable[None]],
+        log: Log | None = None,
     ) -> None:
+        self._log = log or Log.of(None, "leader")
         self._store = store
         self._node = node
         self._lease_ttl = lease_ttl
@@ -42,10 +47,14 @@ class Candidate:
             try:
                 answer = await self._store.campaign(self._node, round(self._lease_ttl * 1000))
             except StoreError as error:
-                _log.warning("cannot campaign for leadership now: %s", error)
+                if isinstance(error, StoreUnavailable):
+                    self._store.contact.lost("leader", error)
+                else:
+                    self._log.warning("cannot campaign for leadership now: %s", error)
                 if not self.leads:
                     await self._step_down()
             else:
+                self._store.contact.made("leader")
                 await self._hear(answer, asked_at)
             await asyncio.sleep(self._renew_interval)
 
@@ -58,14 +67,14 @@ class Candidate:
         if self.term != answer.term:
             await self._step_down()
             self.term = answer.term
-            _log.info("this node leads, term %d", answer.term)
+            self._log.info("this node leads, term %d", answer.term)
             self._work = asyncio.ensure_future(self._lead())
 
     async def _step_down(self) -> None:
         if self._work is not None:
             self._work.cancel()
             await asyncio.gather(self._work, return_exceptions=True)
-            _log.info("this node leads no longer")
+            self._log.info("this node leads no longer")
         self._work = self.term = None
 
     async def resign(self) -> None:
@@ -75,4 +84,4 @@ class Candidate:
             try:
                 await self._store.resign(self._node, term)
             except StoreError as error:  # the lease will run out by itself
-                _log.warning("could not resign: %s", error)
+                self._log.warning("could not resign: %s", error)

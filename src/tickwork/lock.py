@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -14,14 +13,13 @@ from tickwork.config import Config
 from tickwork.errors import ConfigError, LeaseLost, StoreError, StoreUnavailable, TickworkError
 from tickwork.forks import keep, tell_of_forks
 from tickwork.ids import new_id
+from tickwork.loggers import Log
 from tickwork.options import name as checked_name
 from tickwork.options import seconds
 from tickwork.store.base import Store
 
 FIRST_PAUSE = 0.02  # between two tries for a lock that another holds
 LONGEST_PAUSE = 0.5
-
-_log = logging.getLogger("tickwork.lock")
 
 
 class Lock:
@@ -47,6 +45,7 @@ class Lock:
         if self._ttl_ms < 1:
             raise ConfigError(f"ttl must be a millisecond or more, not {ttl!r}")
         self._owner = new_id()
+        self._log = Log.of(config.logger, "lock")
         self._open_store = open_store
         self._store: Store | None = None  # the one that it was taken from, while it was not given back
         self._fence: int | None = None
@@ -113,7 +112,7 @@ class Lock:
             try:
                 await store.unlock(self._key, self._owner)
             except StoreError as error:
-                _log.warning("lock %s may be taken until its ttl is over: %s", self.name, error)
+                self._log.warning("lock %s may be taken until its ttl is over: %s", self.name, error)
             raise
         if fence is None:
             return False
@@ -128,25 +127,26 @@ class Lock:
     async def _renew(self, store: Store) -> None:
         """Until it is told that the lock is another's. While the store cannot be reached it may still be ours."""
         ttl = self._ttl_ms / 1000
-        pause = ttl / 3
+        pause, told = ttl / 3, False
         while True:
             await asyncio.sleep(pause)
             asked_at = time.monotonic()
             try:
                 kept = await store.extend_lock(self._key, self._owner, self._ttl_ms)
             except StoreUnavailable as error:
-                _log.warning("lock %s could not be renewed, trying again: %s", self.name, error)
-                pause = min(ttl / 12, 1.0)
+                if not told:
+                    self._log.warning("lock %s could not be renewed, trying again: %s", self.name, error)
+                pause, told = min(ttl / 12, 1.0), True
                 continue
             except StoreError as error:
-                _log.error("lock %s cannot be renewed: %s", self.name, error)
+                self._log.error("lock %s cannot be renewed: %s", self.name, error)
                 return
             if not kept:
                 self._trusted_until = 0.0
-                _log.error("lock %s was lost", self.name)
+                self._log.error("lock %s was lost", self.name)
                 return
             self._trust(asked_at)
-            pause = ttl / 3
+            pause, told = ttl / 3, False
 
     def _stop_renewing(self) -> None:
         renewing, self._renewing = self._renewing, None
@@ -176,7 +176,7 @@ class Lock:
         try:
             kept = await self.release()
         except StoreError as problem:
-            _log.warning("lock %s could not be released and ends with its ttl: %s", self.name, problem)
+            self._log.warning("lock %s could not be released and ends with its ttl: %s", self.name, problem)
             if kind is None and not trusted:
                 raise self._lost() from problem
         else:

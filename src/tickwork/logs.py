@@ -1,7 +1,4 @@
-"""Logging is a subscriber: facts become records of the standard logger `tickwork`, with the same keys every time.
-
-No payload, result or context ever gets into a line. Values from outside are quoted, so that they cannot forge one.
-"""
+"""Logging is a subscriber: facts become records of the standard logger `tickwork`, with the same keys every time."""
 
 from __future__ import annotations
 
@@ -14,7 +11,8 @@ from typing import Any, TextIO
 import msgspec
 
 from tickwork.events import Bus, Fact, News
-from tickwork.tracebacks import headline, story, traceback_of_users
+from tickwork.loggers import Log, quoted
+from tickwork.tracebacks import headline, story
 
 # What people know these moments by: level, text, and the keys that go with it.
 LINES: dict[Fact, tuple[int, str, tuple[str, ...]]] = {
@@ -33,35 +31,18 @@ LINES: dict[Fact, tuple[int, str, tuple[str, ...]]] = {
 }
 
 
-def subscribe(bus: Bus, logger: logging.Logger) -> None:
-    """Turn facts into log records. Facts whose level the logger does not want at that moment cost next to nothing."""
+def subscribe(bus: Bus, log: Log) -> None:
+    """Turn facts into log records. Facts whose level is not wanted at that moment cost next to nothing."""
 
     def wanted(fact: Fact) -> bool:
-        return logger.isEnabledFor(LINES[fact][0])
+        return log.isEnabledFor(LINES[fact][0])
 
     def write(news: News) -> None:
         level, text, keys = LINES[Fact(news.event.kind)]
         error = news.error if level >= logging.WARNING else None
-        log(logger, level, text, error, **{key: _value(news, key) for key in keys})
+        log.line(level, text, error, **{key: _value(news, key) for key in keys})
 
     bus.subscribe(write, tuple(LINES), wanted)
-
-
-def log(logger: logging.Logger, level: int, text: str, error: BaseException | None = None, /, **fields: Any) -> None:
-    """A record whose fields both formatters know; a plain handler shows them behind the text."""
-    shown = " ".join(f"{key}={_shown(value)}" for key, value in fields.items())
-    message, extra = "%s %s" if shown else "%s%s", {"event": text, "fields": fields}
-    if error is None:
-        logger.log(level, message, text, shown, extra=extra)
-    elif logger.isEnabledFor(level):
-        exc_info = (type(error), error, traceback_of_users(error))
-        record = logger.makeRecord(logger.name, level, __file__, 0, message, (text, shown), exc_info, "log", extra)
-        record.exc_text = story(error)  # every formatter shows this; its own text might hold what cannot be written
-        logger.handle(record)
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.3f}s" if isinstance(value, float) else quoted(value)  # numbers with a fraction are seconds
 
 
 def _value(news: News, key: str) -> Any:
@@ -83,17 +64,6 @@ def _value(news: News, key: str) -> Any:
             return event.detail.partition("\n")[0]
         case _:
             return event.detail
-
-
-def quoted(value: Any) -> str:
-    text = str(value)
-    if text and text.isprintable() and not any(char in text for char in ' "='):
-        return text
-    return "".join(char if char.isprintable() else _escaped(char) for char in json.dumps(text, ensure_ascii=False))
-
-
-def _escaped(char: str) -> str:
-    return json.dumps(char)[1:-1]
 
 
 def _printable(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 import math
 import os
 import socket
@@ -13,13 +12,14 @@ from collections.abc import Awaitable, Callable
 
 from tickwork import duties
 from tickwork.config import Config
-from tickwork.errors import StoreError
+from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.events import Bus
 from tickwork.handlers import Registry
 from tickwork.heart import Heart
 from tickwork.host import host_id, process_started
 from tickwork.ids import new_tail
 from tickwork.leader import Candidate
+from tickwork.loggers import Log
 from tickwork.model import Worker as Member
 from tickwork.store.base import Store
 from tickwork.store.hints import OUTBOX, RESET, SCHEDULES
@@ -28,8 +28,6 @@ from tickwork.worker import Worker
 TAKE_BACK_MAX = 60.0
 STEP = 0.25
 LAST_WORDS = 2.0  # seconds, at a shutdown, for a store that may not answer
-
-_log = logging.getLogger("tickwork.node")
 
 
 def new_node_id() -> str:
@@ -55,6 +53,8 @@ class Node:
         self.id = node_id
         self._store = store
         self._config = config
+        self._log = Log.of(config.logger, "node")
+        self._duty_log = Log.of(config.logger, "duties")
         self._bus = bus
         self._lead_wanted = lead
         self._on_exhausted = on_exhausted
@@ -63,7 +63,8 @@ class Node:
         names = [node_id] if count == 1 else [f"{node_id}-{number}" for number in range(1, count + 1)]
         self.workers = [Worker(name, node_id, store, registry, config, bus, on_exhausted) for name in names]
         self.heart: Heart | None = None
-        self.candidate = Candidate(store, node_id, config.leader_lease_ttl, config.leader_renew_interval, self._lead)
+        self.candidate = Candidate(store, node_id, config.leader_lease_ttl, config.leader_renew_interval, self._lead,
+                                   Log.of(config.logger, "leader"))  # fmt: skip
         self._tasks: list[asyncio.Task[None]] = []
         self._hurry_until = math.inf
         self._pid_started = process_started(os.getpid())
@@ -71,18 +72,19 @@ class Node:
     async def start(self) -> None:
         config = self._config
         if self.workers:
-            self.heart = Heart(self._store, self.workers, self._member, config.lease_ttl, config.renew_interval)
+            self.heart = Heart(self._store, self.workers, self._member, config.lease_ttl, config.renew_interval,
+                               Log.of(config.logger, "heart"))  # fmt: skip
             await self.heart.start()
-            await duties.take_back(self._store, config.batch_size)
+            await duties.take_back(self._store, config.batch_size, log=self._duty_log)
             for worker in self.workers:
                 self._spawn(worker.run(), f"worker {worker.id}")
                 self._spawn(worker.warm(), f"warm {worker.id}")
-        take_back = self._duty(duties.take_back, config.scan_interval)
-        self._spawn(duties.repeat("take back", take_back, TAKE_BACK_MAX, self._store), "take back")
+        take_back = self._duty(duties.take_back, config.scan_interval, self._duty_log)
+        self._spawn(self._repeat("take back", take_back, TAKE_BACK_MAX), "take back")
         # Every node: else the work of a lost leader would wait for an election. Often enough that a lease is taken back
         # within a second of its end, and that its own pulse never looks like a silence (see `rules.pulse`).
         sweep = min(config.scan_interval, 1.0, (config.lease_ttl - config.renew_interval)) / 2
-        self._spawn(duties.repeat("reclaim", self._duty(duties.reclaim), sweep, self._store), "reclaim")
+        self._spawn(self._repeat("reclaim", self._duty(duties.reclaim, self._duty_log), sweep), "reclaim")
         if self._on_reset is not None:
             self._spawn(self._rewrite_after_reset(self._on_reset), "rewrite")
         if self._lead_wanted:
@@ -96,8 +98,13 @@ class Node:
                     continue
                 try:
                     await rewrite()
+                    self._store.contact.made("rewrite")
+                except StoreUnavailable as error:
+                    self._store.contact.lost("rewrite", error)
+                    hint.set()
+                    await asyncio.sleep(1)
                 except StoreError as error:
-                    _log.warning("the schedules could not be written again, trying once more: %s", error)
+                    self._log.warning("the schedules could not be written again, trying once more: %s", error)
                     hint.set()
                     await asyncio.sleep(1)
 
@@ -127,7 +134,7 @@ class Node:
             async with asyncio.timeout(LAST_WORDS):  # a store that cannot be reached must not hold up the end
                 await self._say_goodbye()
         except (StoreError, TimeoutError) as error:  # the leases will run out by themselves
-            _log.warning("this node could not say that it leaves: %s", str(error) or "the store does not answer")
+            self._log.warning("this node could not say that it leaves: %s", str(error) or "the store does not answer")
 
     async def _say_goodbye(self) -> None:
         await self.candidate.resign()
@@ -154,17 +161,20 @@ class Node:
     def _duty(self, duty: Callable[..., Awaitable[float | None]], *extra: object) -> duties.Duty:
         return functools.partial(duty, self._store, self._config.batch_size, *extra)
 
+    async def _repeat(self, name: str, duty: duties.Duty, interval: float, topic: str | None = None) -> None:
+        await duties.repeat(name, duty, interval, self._store, topic, self._duty_log)
+
     async def _lead(self) -> None:
-        config, store = self._config, self._store
+        config = self._config
         scan = config.scan_interval
         async with asyncio.TaskGroup() as group:
             for name, duty, interval, topic in (
                 ("promote", self._duty(duties.promote), scan, None),
-                ("fire schedules", self._duty(duties.fire_schedules, self._bus), scan, SCHEDULES),
+                ("fire schedules", self._duty(duties.fire_schedules, self._bus, self._duty_log), scan, SCHEDULES),
                 ("propagate", self._duty(duties.propagate, self._bus), scan, OUTBOX),
                 ("prune", self._duty(duties.prune), config.cleanup_interval, None),
             ):
-                group.create_task(duties.repeat(name, duty, interval, store, topic), name=name)
+                group.create_task(self._repeat(name, duty, interval, topic), name=name)
 
     def _member(self, worker: Worker) -> Member:
         config = self._config
@@ -186,6 +196,6 @@ class Node:
     def _report_crash(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() or (error := task.exception()) is None:
             return
-        _log.error("%s ended unexpectedly", task.get_name(), exc_info=error)
+        self._log.error("%s ended unexpectedly", task.get_name(), exc_info=error)
         if task.get_name().startswith("worker "):  # alive but not consuming would be worse than gone
             self._on_exhausted()

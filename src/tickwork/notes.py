@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 
-from tickwork.errors import StoreError
+from tickwork.errors import StoreError, StoreFull, StoreUnavailable
+from tickwork.loggers import Log
 from tickwork.model import Outcome
 from tickwork.run import Run
 from tickwork.store.base import Store
 
 INTERVAL = 0.25
 
-_log = logging.getLogger("tickwork.worker")
-
 
 class Notes:
-    def __init__(self, store: Store, on_lost: Callable[[Run], None]) -> None:
+    def __init__(self, store: Store, on_lost: Callable[[Run], None], log: Log) -> None:
         self._store = store
         self._on_lost = on_lost
+        self._log = log
         self._noted: set[Run] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -49,12 +48,15 @@ class Notes:
             self._noted.discard(run)
             if run.context is None or run.ended:
                 continue
-            value, text, lines = run.context._notes.take()
+            words = run.context._notes.take()
             try:
-                if not await self._store.note(run.grant.lease, value, text, lines):
+                if not await self._store.note(run.grant.lease, *words):
                     self._on_lost(run)
+            except StoreUnavailable:  # others tell of the outage
+                run.context._notes.put_back(*words)
+                self.later(run)
             except StoreError as error:
-                _log.warning("task %s: progress could not be written: %s", run.grant.spec.id, error)
+                self._log.warning("task %s: progress could not be written: %s", run.grant.spec.id, error)
 
     async def last_words(self, batch: list[Outcome]) -> None:
         """Of runs that are about to be finished: afterwards their lease is gone."""
@@ -65,10 +67,16 @@ class Notes:
             self._noted.discard(run)
             if run.context is None:
                 continue
+            words = run.context._notes.take()
             try:
-                await self._store.note(run.grant.lease, *run.context._notes.take())
-            except StoreError as error:  # the outcome matters more
-                _log.warning("task %s: its last words could not be written: %s", run.grant.spec.id, error)
+                await self._store.note(run.grant.lease, *words)
+            except StoreError as error:
+                if isinstance(error, StoreUnavailable) and not isinstance(error, StoreFull):
+                    run.context._notes.put_back(*words)
+                    self._noted.add(run)
+                    raise  # the outcome cannot be handed in either; both are sent again
+                # The outcome matters more.
+                self._log.warning("task %s: its last words could not be written: %s", run.grant.spec.id, error)
 
     def close(self) -> None:
         if self._timer is not None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-
 from tickwork.events import Bus, Event, Fact
 from tickwork.executors.local import UnfitPayload
 from tickwork.executors.process import ChildError
+from tickwork.loggers import Log
 from tickwork.model import Aborted, Failed, Lease, Outcome, Released, Snoozed, Status, Stopped, Succeeded
 from tickwork.store.base import Grant, Store, Verdict
-
-_log = logging.getLogger("tickwork.worker")
 
 _FACTS: dict[type, Fact] = {
     Succeeded: Fact.TASK_SUCCEEDED,
@@ -25,10 +22,11 @@ _OTHERWISE = {Status.CANCELLED: Fact.TASK_CANCELLED, Status.FAILED: Fact.TASK_FA
 
 
 class RunFacts:
-    def __init__(self, bus: Bus, store: Store, worker_id: str) -> None:
+    def __init__(self, bus: Bus, store: Store, worker_id: str, log: Log) -> None:
         self._bus = bus
         self._store = store
         self._worker_id = worker_id
+        self._log = log
         self._ending: dict[Lease, tuple[Grant, BaseException | None]] = {}
 
     def started(self, grants: list[Grant]) -> None:
@@ -48,7 +46,7 @@ class RunFacts:
         for outcome, verdict in zip(batch, verdicts, strict=True):
             known = self._ending.pop(outcome.lease, None) if self._ending else None
             if verdict.kind == "lost":
-                _log.warning("task %s was finished here, but is not ours any more: refused", outcome.lease.id)
+                self._log.warning("task %s was finished here, but is not ours any more: refused", outcome.lease.id)
             elif known is not None:
                 self._tell(outcome, verdict, *known)
 

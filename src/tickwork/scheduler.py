@@ -25,6 +25,7 @@ from tickwork.handle import Handle
 from tickwork.handlers import MISSING, Registry, RunIn
 from tickwork.jobs import Jobs
 from tickwork.lock import Lock
+from tickwork.loggers import Log
 from tickwork.model import Page, QueueStats, SchedulerStatus, Status, Task, TaskInfo, Worker
 from tickwork.node import Node, new_node_id
 from tickwork.options import Options, ScheduleOptions, wait_limit
@@ -105,14 +106,14 @@ class Scheduler:
         url = config.store or "memory://"
         self._store: Store = make_store(url, config, self._clock, self._redis_client)
         self.url = mask_url(url) if self._redis_client is None else self._store.url  # without its password
-        self._logger = config.logger or logging.getLogger("tickwork")
+        self._log = Log.of(config.logger)
         self._client.configure(config)
         self._client.types_are_known_here = self.url.startswith("memory:")
         self._client.nobody_runs = config.store is None
         if config.serializer != "json":
             self.set_serializer(config.serializer)
         for warning in (*loaded.warnings, *_without_effect(config)):
-            self._logger.warning("%s", warning)
+            self._log.warning("%s", warning)
 
     # --- registering
 
@@ -160,7 +161,7 @@ class Scheduler:
         given: ScheduleOptions = {"max_retry": 0, **options}
         self._client.schedules.build(name, name, MISSING, cron, given)  # refused here, where the mistake is
         self._periodic[name] = (cron, given)
-        logs.log(self._logger, logging.INFO, "Task registered", name=name, spec=cron)
+        self._log.line(logging.INFO, "Task registered", name=name, spec=cron)
 
     def list_registered(self) -> list[str]:
         """The names of all periodic tasks of this program."""
@@ -181,9 +182,9 @@ class Scheduler:
     async def _start(self, work: bool, lead: bool) -> None:
         store = await self._open()
         if self.config.log_level or self.config.debug:
-            self._logger.setLevel("DEBUG" if self.config.debug else str(self.config.log_level).upper())
-        self._bus = Bus()  # or a second start would log everything twice
-        logs.subscribe(self._bus, self._logger)
+            self._log.setLevel("DEBUG" if self.config.debug else str(self.config.log_level).upper())
+        self._bus = Bus(Log.of(self.config.logger, "events"))  # or a second start would log everything twice
+        logs.subscribe(self._bus, self._log)
         self.exhausted = False
         self._stopped = asyncio.Event()
         self.node_loop = asyncio.get_running_loop()
@@ -194,7 +195,7 @@ class Scheduler:
             work=work, lead=lead, on_exhausted=self._give_up, on_reset=self._write_periodic,
         )  # fmt: skip
         await self._node.start()
-        logs.log(self._logger, logging.INFO, "Task scheduler started", tasks=len(self._periodic), id=self.id,
+        self._log.line(logging.INFO, "Task scheduler started", tasks=len(self._periodic), id=self.id,
                  store=self.url)  # fmt: skip
 
     async def _write_periodic(self) -> None:
@@ -208,7 +209,7 @@ class Scheduler:
         try:
             if node is not None:
                 await node.stop(grace)
-                logs.log(self._logger, logging.INFO, "Task scheduler stopped", id=self.id)
+                self._log.line(logging.INFO, "Task scheduler stopped", id=self.id)
         finally:
             self.node_loop = None
             await self.close_store()
@@ -254,11 +255,11 @@ class Scheduler:
         def on_signal() -> None:
             running = sum(len(worker.running) for worker in node.workers)
             if self._stopped is not None and self._stopped.is_set():
-                logs.log(self._logger, logging.INFO, "Giving back what runs", running=running)
+                self._log.line(logging.INFO, "Giving back what runs", running=running)
                 node.hurry()
             else:
                 timeout = f"{self.config.shutdown_timeout:g}s"
-                logs.log(self._logger, logging.INFO, "Task scheduler stopping", running=running, timeout=timeout)
+                self._log.line(logging.INFO, "Task scheduler stopping", running=running, timeout=timeout)
             self.stop_soon()
 
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -277,6 +278,7 @@ class Scheduler:
         if self._opened:
             self._opened = False
             await self._store.close()
+            self._store.contact.reset()
 
     def after_fork(self) -> None:
         """In the child nothing is open or started: the next call opens the store anew, and `start()` may be called."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import traceback
 from types import TracebackType
@@ -13,7 +12,7 @@ ERROR_MAX = 8000  # characters of one stored error
 HEAD_MAX = 1000  # and of its first line
 
 _OWN = os.path.dirname(__file__) + os.sep
-_ASYNCIO = os.path.dirname(asyncio.__file__) + os.sep
+_ASYNCIO = os.path.join(os.path.dirname(traceback.__file__), "asyncio") + os.sep
 
 
 def describe(error: BaseException, first_line: str = "") -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from typing import Literal
@@ -18,6 +17,7 @@ from tickwork.events import Bus
 from tickwork.exchange import STOP_STEP, Exchange
 from tickwork.executors.local import LocalExecutor
 from tickwork.handlers import Entry, Registry
+from tickwork.loggers import Log
 from tickwork.model import Aborted, Lease, Outcome, Released, Stopped, Succeeded
 from tickwork.notes import Notes
 from tickwork.run import Reason, Run
@@ -27,8 +27,6 @@ from tickwork.submission import completed
 
 CANCEL_GRACE = 2.0  # for a handler that was told to stop; after that its slot is free and it counts as leaked
 RELEASE_GRACE = 0.5  # the same at shutdown, where nobody likes to wait
-
-_log = logging.getLogger("tickwork.worker")
 
 
 class Worker:
@@ -50,12 +48,13 @@ class Worker:
         self._store = store
         self._registry = registry
         self._config = config
-        self._facts = RunFacts(bus, store, worker_id)
+        self._log = Log.of(config.logger, "worker")
+        self._facts = RunFacts(bus, store, worker_id, self._log)
         self._on_exhausted = on_exhausted
         self._executor = LocalExecutor(registry, config.concurrency, worker_id)
         self._types: frozenset[str] | None = None
         self._deadlines = Deadlines(lambda run: self._stop_run(run, "timeout"))
-        self._notes = Notes(store, lambda run: self._stop_run(run, "lost"))
+        self._notes = Notes(store, lambda run: self._stop_run(run, "lost"), self._log)
         self._exchange = Exchange(self, store, config, self._notes, self._facts.ended)
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop
@@ -179,7 +178,7 @@ class Worker:
             self._deadlines.add(run, run.started + timeout, len(self.running))
 
     def _cannot_start(self, grant: Grant, error: Exception) -> None:
-        _log.error("task %s (%s) could not be started", grant.spec.id, grant.spec.type, exc_info=error)
+        self._log.error("task %s (%s) could not be started", grant.spec.id, grant.spec.type, exc_info=error)
         outcome = outcomes.never_started(error, grant)
         self._facts.ending(grant, outcome, error)
         self._exchange.add(outcome)
@@ -239,7 +238,7 @@ class Worker:
         if run.ended:
             return
         self.abandoned.add(run)
-        _log.warning(
+        self._log.warning(
             "task %s (%s) ignores that it was told to stop (%s); it goes on without a slot, %d leaked",
             run.grant.spec.id, run.grant.spec.type, run.reason, self.leaked,
         )  # fmt: skip
@@ -248,11 +247,15 @@ class Worker:
         self.check_leaks()
 
     def check_leaks(self) -> None:
+        count = self.leaked
         if self.stuck:
-            _log.error("%d handlers are stuck, as many as there are slots: draining this node", self.leaked)
+            stuck = "1 handler is" if count == 1 else f"{count} handlers are"
+            self._log.error("%s stuck, as many as there are slots: draining this node", stuck)
             self._on_exhausted()
-        elif self.leaked:
-            _log.warning("%d handlers do not stop though they were told to; they go on without a slot", self.leaked)
+        elif count:
+            one = "1 handler does not stop though it was told to; it goes on without a slot"
+            more = f"{count} handlers do not stop though they were told to; they go on without a slot"
+            self._log.warning("%s", one if count == 1 else more)
 
     def _outcome_of_stop(self, run: Run) -> Outcome | None:
         seconds = time.monotonic() - run.started
@@ -280,7 +283,7 @@ class Worker:
             if answer == "held" or run is None or run.grant.lease != lease:
                 continue
             if answer == "lost":
-                _log.warning("task %s is not ours any more: its handler is told to stop", lease.id)
+                self._log.warning("task %s is not ours any more: its handler is told to stop", lease.id)
             self._stop_run(run, "cancel" if answer == "cancel" else "lost")
         self.check_leaks()
 

@@ -750,8 +750,12 @@ class TestLiveObjects:
         assert given_arguments(logger=logger).logger is logger
         assert given_arguments(custom_logger=logger).logger is logger
 
+    def test_a_logger_is_what_can_be_called_as_one(self) -> None:
+        assert "is not a logger" in refusal({"logger": object()})
+        assert "is not a logger" in refusal({"logger": type("Half", (), {"warning": print})()})
+
     def test_but_not_written(self) -> None:
-        text = "is not a logger; it can only be given as an argument"
+        text = "is not a logger, which has the methods debug, info, warning, error; it can only be given as an argument"
         assert refusal(environ={"TICKWORK_LOGGER": "shop"}).endswith(text)
         assert refusal({"logger": "shop"}).endswith(text)
 

@@ -11,8 +11,10 @@ import pytest
 
 from tests.support.waiting import wait_until
 from tickwork.config import Config
+from tickwork.contact import Contact
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.exchange import Exchange
+from tickwork.loggers import Log
 from tickwork.model import Aborted, Lease, Outcome, Spec, Succeeded
 from tickwork.notes import Notes
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Store, Verdict
@@ -38,6 +40,9 @@ class Call:
         return [outcome.lease.id for outcome in self.batch]
 
 
+LOG = Log.of(None, "worker")
+
+
 class SlowStore:
     """Holds every call until the test answers it with the number of tasks to grant."""
 
@@ -47,6 +52,7 @@ class SlowStore:
         self.calls: list[Call] = []
         self.granted = 0
         self.hints = Hints()
+        self.contact = Contact(LOG)
 
     def hint(self, topic: str) -> Hint:
         return self.hints.add(topic)
@@ -105,7 +111,7 @@ class Scene:
         self.store.overlaps = overlaps
         self.slots = Slots(concurrency)
         config, store = Config(concurrency=concurrency, scan_interval=60.0), cast(Store, self.store)
-        self.exchange = Exchange(self.slots, store, config, Notes(store, lambda run: None), lambda *_: None)
+        self.exchange = Exchange(self.slots, store, config, Notes(store, lambda run: None, LOG), lambda *_: None)
 
     def end(self, count: int) -> None:
         ended = [self.slots.running.pop(0) for _ in range(count)]

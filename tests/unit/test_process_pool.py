@@ -131,6 +131,7 @@ async def test_an_error_comes_back_with_its_type_text_and_traceback(pool: Proces
     assert str(caught.value) == "ValueError: bad input"
     assert (caught.value.type_name, caught.value.text, caught.value.verdict) == ("ValueError", "bad input", None)
     assert "in fail\n" in caught.value.traceback
+    assert caught.value.__notes__ == [caught.value.traceback], "whoever shows the error shows the child's traceback"
     assert await pool.run(call("pid"), on_note=ignore) == first
 
 

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from tickwork.contact import Contact
 from tickwork.events import Event
 from tickwork.model import Durability, Leader, Lease, Outcome, Record, Schedule, Spec, Status, Worker
 from tickwork.store.hints import Hint
@@ -151,6 +152,9 @@ class Store(Protocol):
     """Whether it works on a call while the caller goes on: then a worker has two under way."""
 
     url: str
+
+    contact: Contact
+    """Told of outages by whoever meets one, and used by the store for what it has to report itself."""
 
     # --- life of the store object
     async def open(self) -> None:

@@ -108,7 +108,7 @@ class Homes(Members, Locks):
             oldest = next(iter(dead.values()))
             self._dropped += 1
             self._append_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
-            warn_dropped(oldest)
+            warn_dropped(self.contact.log, oldest.id, oldest.spec.type)
             self._forget(oldest)
 
     def _forget(self, record: Record) -> None:

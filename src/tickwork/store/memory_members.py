@@ -10,8 +10,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from msgspec.structs import replace
 
 from tickwork.clock import Clock, SystemClock
+from tickwork.contact import Contact
 from tickwork.events import Event, Fact
 from tickwork.forks import hold_during_forks, tell_of_forks
+from tickwork.loggers import Log
 from tickwork.model import Leader, Lease, Policy, Record, Schedule, Status, Worker
 from tickwork.store.base import Advance
 from tickwork.store.hints import EVENTS, SCHEDULES, Hint, Hints
@@ -53,6 +55,7 @@ class Core:
     def __init__(self, policy: Policy | None = None, clock: Clock | None = None) -> None:
         self.policy = policy or Policy()
         self.hints = Hints()
+        self.contact = Contact(Log.of(None, "store"))
         self._clock = clock or SystemClock()
         self._clock.on_change(self.hints.notify_all)
         self._lock = threading.Lock()

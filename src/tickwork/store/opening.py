@@ -8,6 +8,7 @@ from typing import Any, cast
 from tickwork.clock import Clock
 from tickwork.config import Config
 from tickwork.errors import ConfigError
+from tickwork.loggers import Log
 from tickwork.model import Durability, Policy
 from tickwork.store.base import Store
 from tickwork.urls import mask_url
@@ -37,6 +38,13 @@ def make_store(
 ) -> Store:
     """The store of that URL (or of that Redis client), not opened yet. `patience`: how long calls wait for a server
     that cannot be reached."""
+    store = _make_store(url, config, clock, client, patience)
+    if config.logger is not None:
+        store.contact.log = Log.of(config.logger, "store")
+    return store
+
+
+def _make_store(url: str, config: Config, clock: Clock | None, client: Any, patience: float | None) -> Store:
     policy = policy_of(config)
     if client is not None or url.startswith(("redis:", "rediss:", "redis+", "rediss+")):
         return _redis_store(url, config, clock, client, policy, patience)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-
 from msgspec.structs import replace
 
 from tickwork.errors import StoreError
 from tickwork.events import Fact
+from tickwork.loggers import Log
 from tickwork.model import DELAYED, ENDS, Leader, Policy, Record, Schedule, Status, Worker
 from tickwork.store.base import Advance, Claimed, Grant, Query, Unreadable
 
@@ -15,9 +14,6 @@ PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
 LOST_WORKER_KEPT = 3_600_000  # a lost worker stays visible for an hour
 LOCK_KEPT = 3_600_000  # after its end, so that a clock that is set back a little finds it as it was
 UNLOCK_KEPT = 60_000  # who gave a lock back is known for so long, in case that the call is sent again
-
-
-_log = logging.getLogger("tickwork.store")
 
 
 class Budget:
@@ -28,12 +24,8 @@ class Budget:
         self.spent = False
 
 
-def warn_dropped(record: Record) -> None:
-    warn_dropped_task(record.id, record.spec.type)
-
-
-def warn_dropped_task(task_id: str, kind: str) -> None:
-    _log.warning("the dead-letter queue is full: dropped its oldest task %s (%s)", task_id, kind)
+def warn_dropped(log: Log, task_id: str, kind: str) -> None:
+    log.warning("the dead-letter queue is full: dropped its oldest task %s (%s)", task_id, kind)
 
 
 def runs(record: Record) -> bool:

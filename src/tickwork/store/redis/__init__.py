@@ -32,5 +32,6 @@ class RedisStore(Spread, Members, Audit, Doctor):
             timeout=max(min(self._timeout, self.policy.lease_ttl / 3000), SHORTEST_TIMEOUT),
             durability=self.durability,
         )
+        twin.contact = self.contact
         twin.server = self.server  # it is never opened, and its scripts must be those that this server knows
         return twin

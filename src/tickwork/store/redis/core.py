@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import time
 import weakref
@@ -13,9 +12,11 @@ import hiredis
 import msgspec
 
 from tickwork.clock import SystemClock
+from tickwork.contact import Contact
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.forks import keep, tell_of_forks
 from tickwork.ids import new_nonce
+from tickwork.loggers import Log
 from tickwork.model import Durability, Policy
 from tickwork.store.hints import RESET, Hint, Hints
 from tickwork.store.redis.durable import NO_REPLICA, Keeper, enough
@@ -29,7 +30,6 @@ from tickwork.store.redis.wire import CALL_TIMEOUT, DURABLE, Wire
 PATIENCE = 15.0  # how long a call waits for a Redis that moves or restarts
 SLACK = 3_600_000  # a key whose end scripts judge themselves is left to Redis to remove only so much later
 
-_log = logging.getLogger("tickwork.store.redis")
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -59,6 +59,7 @@ class Core:
         self.policy = policy or Policy()
         self.layout = Layout(namespace, partitions)
         self.hints = Hints()
+        self.contact = Contact(Log.of(None, "store.redis"))
         self.hints.on_idle = self._listen_for
         self.server = Server()
         self.durability = durability
@@ -139,7 +140,9 @@ class Core:
             raise StoreError(f"{where} has partitions={partitions}, not {len(self.layout.parts)}: give that number")
 
     def _came_back_empty(self) -> None:
-        _log.error("Redis at %s came back without its data: all tasks of %s are lost", self.url, self.layout.namespace)
+        self.contact.log.error(
+            "Redis at %s came back without its data: all tasks of %s are lost", self.url, self.layout.namespace
+        )
         self.hints.notify(RESET)
         self.hints.notify_all()
 
@@ -175,7 +178,7 @@ class Core:
         if here is None and loop in self._closed:
             raise StoreUnavailable(f"the store at {self.url} was closed here")
         if here is None:
-            wire = Wire(self.target, self._pool_size, self._patience, self._timeout)
+            wire = Wire(self.target, self._pool_size, self._patience, self._timeout, self.contact)
             wire.on_reconnect = self._reconnected
             ear = Ear(wire, self.hints, self.layout.root, self._channel, self._queues, self.heard)
             here = self._heres[loop] = Here(wire, ear)
@@ -191,7 +194,8 @@ class Core:
             self.server = await self._check_servers()
             await self._enter()
         except StoreError as error:
-            _log.error("%s", error)
+            if asyncio.get_running_loop() not in self._closed:
+                self.contact.log.error("%s", error)
 
     async def run(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
         """Run a script on the keys of one prefix."""

@@ -26,8 +26,6 @@ PAUSE_MAX = 0.5
 
 TOPICS = {CONTROL: "control", OUTBOX: "outbox", SCHEDULES: "schedules", EVENTS: "events"}
 
-_log = logging.getLogger("tickwork.store.redis")
-
 
 class Ear:
     def __init__(
@@ -88,7 +86,7 @@ class Ear:
             try:
                 await work()
             except (LinkLost, StoreError) as error:
-                _log.debug("a listening connection ended: %s", error)
+                self._wire.contact.log.debug("a listening connection ended: %s", error)
                 self._wire.topology.doubt()
             lasted = asyncio.get_running_loop().time() - began
             pause = 0.02 if lasted > 1 else min(pause * 2, PAUSE_MAX)
@@ -105,7 +103,8 @@ class Ear:
 
         def hear(message: Any) -> None:
             if isinstance(message, hiredis.ReplyError):
-                _log.error("cannot listen for wake-ups: %s", message)
+                level = logging.DEBUG if str(message).startswith("LOADING") else logging.ERROR
+                self._wire.contact.log.log(level, "cannot listen for wake-ups: %s", message)
                 ended.set()
             elif not message:
                 ended.set()

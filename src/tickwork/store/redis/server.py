@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from typing import Any
 
@@ -17,8 +16,6 @@ from tickwork.store.redis.wire import Wire
 OLDEST = (6, 2)
 MODERN = (7, 0)
 WITH_WAITAOF = (7, 2)
-
-_log = logging.getLogger("tickwork.store.redis")
 
 
 class Server(Struct, frozen=True):
@@ -67,7 +64,9 @@ async def check_durability(wire: Wire, key: str, server: Server, durability: str
                 f"it has appendonly {'yes' if server.info.get('aof_enabled') == '1' else 'no'}, appendfsync {fsync}"
             )
         if fsync is None:
-            _log.warning("whether %s has appendfsync always cannot be read; trusting that it has", wire.target.url)
+            wire.contact.log.warning(
+                "whether %s has appendfsync always cannot be read; trusting that it has", wire.target.url
+            )
     if durability == "disk" and server.info.get("aof_enabled") != "1":
         raise StoreError(f'durability="disk" needs appendonly yes on {server.name} at {wire.target.url}')
 

@@ -14,7 +14,9 @@ from typing import Any
 
 import hiredis
 
+from tickwork.contact import Contact
 from tickwork.errors import StoreError
+from tickwork.loggers import Log
 from tickwork.store.redis.link import Access, Address, Link, LinkLost, connect
 from tickwork.store.redis.server import read_info
 from tickwork.store.redis.target import Target
@@ -32,7 +34,7 @@ async def switchover(target: Target, say: Callable[[str], None]) -> tuple[Addres
     if target.kind != "sentinel":
         raise StoreError("a switchover needs redis+sentinel://: without sentinels nobody can elect a new master")
     try:
-        return await _switch(target, Sentinels(target), say)
+        return await _switch(target, Sentinels(target, Contact(Log.of(None, "store.redis"))), say)
     except LinkLost as error:
         raise StoreError(f"the switchover stopped: {error}") from error
 

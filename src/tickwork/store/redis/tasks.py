@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from tickwork.errors import StoreError
 from tickwork.forks import keep
+from tickwork.loggers import Log
 from tickwork.model import DELAYED, ENDS, Durability, Lease, Outcome, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Unreadable, Verdict
 from tickwork.store.redis.coalesce import Args, Coalescer
@@ -28,7 +29,7 @@ from tickwork.store.redis.records import (
     pack_spec,
     unpack_grant,
 )
-from tickwork.store.rules import LOST_WORKER_KEPT, warn_dropped_task
+from tickwork.store.rules import LOST_WORKER_KEPT, warn_dropped
 from tickwork.store.unreadable import UNREADABLE, reason
 
 NOTE_BITS = 48  # of the number that tells a note from the same one sent again
@@ -138,7 +139,7 @@ class Tasks(Core):
         verdicts, dropped, claimed = _three(
             await self.run("finish", prefix, len(outcomes), *packed, *wish, purpose="work")
         )
-        _warn(dropped)
+        _warn(self.contact.log, dropped)
         text = verdicts.decode()
         return [ENDINGS[text[at : at + 2]] for at in range(0, len(text), 2)], claimed
 
@@ -147,7 +148,7 @@ class Tasks(Core):
         replies = await self._everywhere(self.run("reclaim", prefix, *args) for prefix in self.prefixes)
         taken = [task_id.decode() for reply in replies for task_id in reply[0]]
         for reply in replies:
-            _warn(reply[2])
+            _warn(self.contact.log, reply[2])
         return Reclaimed(taken, sorted(worker.decode() for reply in replies for worker in reply[1]))
 
     # --- outbox
@@ -206,7 +207,7 @@ class Tasks(Core):
     async def prune(self, limit: int) -> int:
         replies = await self._everywhere(self.run("prune", prefix, limit, LOST_WORKER_KEPT) for prefix in self.prefixes)
         for _, dropped, *forgotten in replies:
-            _warn(dropped)
+            _warn(self.contact.log, dropped)
             if not self.alone:
                 for worker_id in forgotten:
                     await self._everywhere(self.run("leave", part, worker_id) for part in self.layout.parts)
@@ -257,10 +258,10 @@ def _three(reply: list[Any]) -> tuple[Any, Any, Any]:
     return reply[0], reply[1], reply[2] if len(reply) > 2 else None
 
 
-def _warn(dropped: list[bytes]) -> None:
+def _warn(log: Log, dropped: list[bytes]) -> None:
     for line in dropped:
         task_id, _, kind = line.decode().partition("\n")
-        warn_dropped_task(task_id, kind)
+        warn_dropped(log, task_id, kind)
 
 
 def _soonest(waits: list[int]) -> int | None:

@@ -11,13 +11,12 @@ from typing import Any, Protocol
 
 import hiredis
 
+from tickwork.contact import Contact
 from tickwork.errors import StoreError
 from tickwork.store.redis.link import Access, Address, Link, LinkLost, connect
 from tickwork.store.redis.target import Target
 
 ASK_TIMEOUT = 1.0
-
-_log = logging.getLogger("tickwork.store.redis")
 
 
 class Topology(Protocol):
@@ -31,12 +30,12 @@ class Topology(Protocol):
         """All servers that take writes."""
 
 
-def topology_of(target: Target) -> Topology:
+def topology_of(target: Target, contact: Contact) -> Topology:
     match target.kind:
         case "sentinel":
-            return Sentinels(target)
+            return Sentinels(target, contact)
         case "cluster":
-            return Cluster(target)
+            return Cluster(target, contact)
         case _:
             return Standalone(target.addresses[0])
 
@@ -59,8 +58,9 @@ class Hosts:
     """The hosts that servers name. The password goes there, so each is told of once, and must be one that the URL
     allows if it says which."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, contact: Contact) -> None:
         self._url = target.url
+        self._contact = contact
         self._allowed = target.allow_hosts
         self._known = {address.host for address in target.addresses}
         self._begun = False
@@ -69,7 +69,8 @@ class Hosts:
         for host in sorted({address.host for address in addresses} - self._known):
             if self._allowed and not any(_covers(allowed, host) for allowed in self._allowed):
                 raise StoreError(f"Redis at {self._url} names the host {host}, which allow_hosts does not list")
-            _log.log(logging.WARNING if self._begun else logging.INFO, "%s names the host %s", self._url, host)
+            level = logging.WARNING if self._begun else logging.INFO
+            self._contact.log.log(level, "%s names the host %s", self._url, host)
             self._known.add(host)
         self._begun = True
 
@@ -105,13 +106,13 @@ async def ask(address: Address, access: Access, *command: Any) -> Any:
 
 
 class Sentinels:
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, contact: Contact) -> None:
         self._service = target.service
         self._addresses = list(target.addresses)
         self._access = target.sentinel_access
         self._master_access = target.access
         self._master: Address | None = None
-        self._hosts = Hosts(target)
+        self._hosts = Hosts(target, contact)
         self._asking = asyncio.Lock()
 
     async def find(self, slot: int) -> Address:
@@ -171,13 +172,13 @@ class Sentinels:
 
 
 class Cluster:
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, contact: Contact) -> None:
         self._seeds = target.addresses
         self._access = target.access
         self._slots: list[Address | None] = [None] * 16384
         self._known: tuple[Address, ...] = ()
         self._stale = True
-        self._hosts = Hosts(target)
+        self._hosts = Hosts(target, contact)
         self._asking = asyncio.Lock()
 
     async def find(self, slot: int) -> Address:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 import re
 import time
 from collections.abc import Callable
@@ -16,7 +15,9 @@ from typing import Any
 
 import hiredis
 
+from tickwork.contact import Contact
 from tickwork.errors import StoreError, StoreFull, StoreUnavailable
+from tickwork.loggers import Log
 from tickwork.store.redis.keys import slot_of
 from tickwork.store.redis.link import Address, Link, LinkLost, Reply, answers, connect, pack
 from tickwork.store.redis.scripts import Script
@@ -28,6 +29,7 @@ PAUSE_MIN, PAUSE_MAX = 0.02, 0.25
 REDIRECTS_MAX = 5  # that a call follows at once; it pauses before each further one
 CROWDED = 16  # commands under way on a link before another one is opened
 SWITCH_POLL = 0.5
+TELL_AFTER = 1.0  # seconds without a connection before that is reported
 DURABLE = "durable"  # the purpose of links on which a write waits to be confirmed
 
 # Not executed: the server is about to change, or is the wrong one. Drop the connection and ask who is right.
@@ -40,15 +42,21 @@ _DENIED = ("NOPERM", "NOAUTH", "WRONGPASS")
 _REDIRECT = re.compile(r"(?P<word>MOVED|ASK) [0-9]{1,5} (?P<host>[^ ]+):(?P<port>[0-9]{1,5})")
 _INNER = re.compile(r"@user_script: ?\d+: -([A-Z]+ .*)")
 
-_log = logging.getLogger("tickwork.store.redis")
-
 
 class Wire:
-    def __init__(self, target: Target, pool_size: int, patience: float, timeout: float = CALL_TIMEOUT) -> None:
+    def __init__(
+        self,
+        target: Target,
+        pool_size: int,
+        patience: float,
+        timeout: float = CALL_TIMEOUT,
+        contact: Contact | None = None,
+    ) -> None:
         self.target = target
+        self.contact = contact or Contact(Log.of(None, "store.redis"))
         self._timeout = timeout
         self._access = target.access._replace(connect_timeout=min(target.access.connect_timeout, timeout))
-        self.topology: Topology = topology_of(target)
+        self.topology: Topology = topology_of(target, self.contact)
         self._pool_size = pool_size
         self._patience = patience
         self._links: dict[tuple[Address, str], list[Link]] = {}
@@ -81,6 +89,8 @@ class Wire:
                 self.topology.doubt()
             else:
                 if not isinstance(answer, hiredis.ReplyError):
+                    if self.contact.lost_since is not None:
+                        self.contact.made(key)
                     return answer
         reply = await self.run(key, command, purpose, wait, answer)
         first = reply[0] if wait else reply
@@ -107,8 +117,24 @@ class Wire:
     ) -> Reply:
         """Send a command until there is a definite answer, or patience is over. Errors that say something of the
         command itself come back as a reply. `answer` is an error that came already."""
+        best, timer = self._best.get((key, purpose)), None
+        if best is None or best.lost is not None:
+            timer = asyncio.get_running_loop().call_later(TELL_AFTER, self._tell_lost, key, time.monotonic())
+        try:
+            reply = await self._insist(key, command, purpose, wait, answer)
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if self.contact.lost_since is not None:
+            self.contact.made(key)
+        return reply
+
+    def _tell_lost(self, key: str, since: float, problem: str = "no connection yet") -> None:
+        self.contact.lost(key, f"Redis at {self.target.url} cannot be reached: {problem}", since)
+
+    async def _insist(self, key: str, command: bytes, purpose: str, wait: tuple[Any, ...], answer: Reply) -> Reply:
         slot = self.slot(key)
-        give_up_at, pause = time.monotonic() + self._patience, PAUSE_MIN
+        began, pause = time.monotonic(), PAUSE_MIN
         asked: Address | None = None
         redirects = 0
         link: Link | None = None
@@ -134,7 +160,10 @@ class Wire:
                 # Of several servers another one may answer others.
                 problem, down = str(error), error.refused and self.target.kind == "standalone"
                 self.topology.doubt()
-            if self._closed or time.monotonic() + pause > give_up_at:
+            waited = time.monotonic() - began
+            if waited >= TELL_AFTER:
+                self._tell_lost(key, began, problem)
+            if self._closed or waited + pause > self._patience:
                 unavailable = StoreUnavailable(f"Redis at {self.target.url} cannot be reached: {problem}")
                 unavailable.down = down or problem.startswith("LOADING")
                 raise unavailable
@@ -252,7 +281,7 @@ class Wire:
             except (LinkLost, StoreError):
                 continue
             if current != known:
-                _log.warning("the master moved from %s to %s", known, current)
+                self.contact.log.warning("the master moved from %s to %s", known, current)
                 self.topology.doubt()
                 self.drop(f"the master is {current} now")
 

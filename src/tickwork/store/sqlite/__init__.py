@@ -11,9 +11,11 @@ import threading
 from typing import Literal
 
 from tickwork.clock import Clock, SystemClock
+from tickwork.contact import Contact
 from tickwork.errors import StoreError
 from tickwork.events import Event
 from tickwork.forks import tell_of_forks
+from tickwork.loggers import Log
 from tickwork.model import Durability, Leader, Lease, Outcome, Policy, Record, Schedule, Spec, Status, Worker
 from tickwork.store.base import (
     Advance,
@@ -54,13 +56,14 @@ class SqliteStore:
         self.durability = durability
         self.policy = policy or Policy()
         self.hints = Hints()
+        self.contact = contact = Contact(Log.of(None, "store.sqlite"))
         self._clock = clock or SystemClock()
         self._clock.on_change(self.hints.notify_all)
         self._files = Files(path)
-        writer = Writer(self._files, namespace, self.policy, self._clock, self.hints, durability)
+        writer = Writer(self._files, namespace, self.policy, self._clock, self.hints, durability, contact)
         reader = Reader(self._files, namespace)
-        self._write = SqliteThread("tickwork-sqlite-writer", writer, path)
-        self._read = SqliteThread("tickwork-sqlite-reader", reader, path)
+        self._write = SqliteThread("tickwork-sqlite-writer", writer, path, contact)
+        self._read = SqliteThread("tickwork-sqlite-reader", reader, path, contact)
         self._tasks = Tasks(writer)
         self._members = SchedulesAndMembers(writer)
         self._locks = Locks(writer)

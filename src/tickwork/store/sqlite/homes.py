@@ -74,7 +74,7 @@ class Homes:
             for oldest in self.rows.where(f"{IN_ENDS} AND status = 'dead' ORDER BY position LIMIT ?", (excess,)):
                 self.tx.state.dropped += 1
                 self.tx.tell_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
-                warn_dropped(oldest)
+                warn_dropped(self.tx.contact.log, oldest.id, oldest.spec.type)
                 self._forget(oldest)
 
     def _forget(self, record: Record) -> None:

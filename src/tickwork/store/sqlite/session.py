@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import operator
 import sqlite3
 import time
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 
 from tickwork.clock import Clock
+from tickwork.contact import Contact
 from tickwork.errors import StoreError
 from tickwork.events import Fact
 from tickwork.model import Policy, Record
@@ -35,7 +35,6 @@ WRITE_STATE = f"UPDATE @state SET {', '.join(f'{name} = ?' for name in STATE)}"
 
 TRIM_EVERY = 1000  # facts; so a trim finds about as many to drop
 
-_log = logging.getLogger("tickwork.sqlite")
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -158,9 +157,17 @@ class Writer(Connection):
     poll = 0.02  # how soon it notices what another process has written
 
     def __init__(
-        self, files: Files, namespace: str, policy: Policy, clock: Clock, hints: Hints, durability: str
+        self,
+        files: Files,
+        namespace: str,
+        policy: Policy,
+        clock: Clock,
+        hints: Hints,
+        durability: str,
+        contact: Contact,
     ) -> None:
         super().__init__(files, namespace)
+        self.contact = contact
         self.policy = policy
         self.clock = clock
         self.hints = hints
@@ -306,7 +313,7 @@ class Writer(Connection):
             self.files.check()
         except StoreError as error:
             if not known:
-                _log.error("%s", error)
+                self.contact.log.error("%s", error)
 
     # --- what transitions use
 

@@ -7,7 +7,6 @@ The event loop never touches SQLite: a checkpoint or an fsync may take milliseco
 from __future__ import annotations
 
 import asyncio
-import logging
 import queue
 import sqlite3
 import threading
@@ -15,12 +14,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
+from tickwork.contact import Contact
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.forks import hold_during_forks
 
 R = TypeVar("R")
 GROUP_MAX = 200  # calls in one transaction
-_log = logging.getLogger("tickwork.sqlite")
 
 
 class _Call(NamedTuple):
@@ -55,7 +54,8 @@ class Session:
 
 
 class SqliteThread:
-    def __init__(self, name: str, session: Session, path: str) -> None:
+    def __init__(self, name: str, session: Session, path: str, contact: Contact) -> None:
+        self._contact = contact
         self._session = session
         self._path = path
         self._name = name
@@ -125,7 +125,7 @@ class SqliteThread:
         try:
             self._session.idle()
         except sqlite3.Error as error:
-            _log.warning("SQLite file %s: %s", self._path, error)
+            self._contact.log.warning("SQLite file %s: %s", self._path, error)
 
     def _next_group(self) -> list[_Call] | None:
         try:
@@ -169,7 +169,7 @@ class SqliteThread:
             if db.in_transaction:
                 db.execute("ROLLBACK")
         except sqlite3.Error as error:  # the thread must live: begin() fails as long as the file is broken, and says so
-            _log.error("SQLite file %s: cannot roll back: %s", self._path, error)
+            self._contact.log.error("SQLite file %s: cannot roll back: %s", self._path, error)
 
     def _run_call(self, db: sqlite3.Connection, call: _Call, alone: bool) -> tuple[_Call, Any, BaseException | None]:
         if alone:  # its failure rolls the whole transaction back, so it needs no savepoint of its own
