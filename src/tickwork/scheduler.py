@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
@@ -78,6 +78,7 @@ class Scheduler:
         self._opened = False
         self._bus = Bus()
         self._node: Node | None = None
+        self._changing: asyncio.Event | None = None  # while a node is started or stopped
         self._stopped: asyncio.Event | None = None
         self.exhausted = False  # it stopped by itself: too many handlers are stuck, or its worker failed
         self.node_loop: asyncio.AbstractEventLoop | None = None
@@ -171,13 +172,24 @@ class Scheduler:
 
     async def start(self, *, work: bool = True, lead: bool = True) -> None:
         """Open the store, write the periodic schedules, start working. Raises when the store cannot be opened."""
-        if self._node is not None:
-            raise TickworkError("this scheduler has been started already")
+        if self._node is not None or self._changing is not None:
+            raise TickworkError("this scheduler has been started already, or is being started or shut down")
+        with self._change():
+            try:
+                await self._start(work, lead)
+            except BaseException:
+                await self._end(0)
+                raise
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[None]:
+        """Starting and stopping take a while; whoever comes in between waits for the end of it, or is refused."""
+        changing = self._changing = asyncio.Event()
         try:
-            await self._start(work, lead)
-        except BaseException:
-            await self.shutdown(0)
-            raise
+            yield
+        finally:
+            self._changing = None
+            changing.set()
 
     async def _start(self, work: bool, lead: bool) -> None:
         store = await self._open()
@@ -203,8 +215,23 @@ class Scheduler:
             await self._client.schedules.put(name, name, cron=cron, if_changed=True, **options)
 
     async def shutdown(self, timeout: float | timedelta | None = None) -> None:
-        """Stop claiming, wait up to `timeout` for what runs, give back the rest without blame, close the store."""
+        """Stop claiming, wait up to `timeout` for what runs, give back the rest without blame, close the store.
+
+        May be called again, from any event loop: a second call waits for the end of the first.
+        """
         grace = self.config.shutdown_timeout if timeout is None else wait_limit("timeout", timeout)
+        home = self.node_loop
+        if home is not None and home is not asyncio.get_running_loop() and home.is_running():
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.shutdown(grace), home))
+        while self._changing is not None:
+            await self._changing.wait()
+        if self._node is None:
+            await self._end(grace)
+            return
+        with self._change():
+            await self._end(grace)
+
+    async def _end(self, grace: float) -> None:
         node, self._node = self._node, None
         try:
             if node is not None:
@@ -287,7 +314,7 @@ class Scheduler:
             keep(node)
             node.after_fork()
         self._opened = False
-        self._stopped = self.node_loop = None
+        self._stopped = self._changing = self.node_loop = None
         self.id = self.config.scheduler_id or new_node_id()
 
     # --- submitting

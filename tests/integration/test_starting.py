@@ -1,0 +1,90 @@
+"""Starting and stopping: more than once, at the same moment, from several places."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.integration.apps import Gate, Make, eventually, status_of
+from tickwork import Scheduler, Status, TickworkError
+
+
+async def test_a_second_shutdown_waits_for_the_first(make: Make, url: str) -> None:
+    app = make(url)
+    gate = Gate()
+
+    @app.task
+    async def work() -> int:
+        await gate.pass_through()
+        return 7
+
+    await app.start()
+    handle = await work.submit()
+    await eventually(lambda: gate.inside == 1)
+    first = asyncio.ensure_future(app.shutdown(timeout=20))
+    await asyncio.sleep(0)
+    second = asyncio.ensure_future(app.shutdown(timeout=0))
+    await asyncio.sleep(0.05)
+    assert not second.done()
+    gate.open()
+    await asyncio.gather(first, second)
+    assert await status_of(app, handle.id) is Status.SUCCESS
+
+
+async def test_of_two_starts_one_is_refused(make: Make, url: str) -> None:
+    app = make(url)
+
+    @app.task
+    async def work() -> None: ...
+
+    answers = await asyncio.gather(app.start(), app.start(), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [type(None), TickworkError]
+    await app.shutdown(5)
+    assert not (await app.status()).running
+    async with app:
+        await (await work.submit()).result(10)
+
+
+async def test_a_shutdown_during_the_start_comes_after_it(make: Make, url: str) -> None:
+    app = make(url)
+    starting = asyncio.ensure_future(app.start())
+    await asyncio.sleep(0)
+    await app.shutdown(1)
+    assert starting.done()
+    assert not (await app.status()).running
+
+
+async def test_a_start_during_a_shutdown_is_refused(make: Make, url: str) -> None:
+    app = make(url)
+    await app.start()
+    stopping = asyncio.ensure_future(app.shutdown(1))
+    await asyncio.sleep(0)
+    with pytest.raises(TickworkError, match="is being started or shut down"):
+        await app.start()
+    await stopping
+    async with app:
+        assert (await app.status()).running
+
+
+async def test_a_node_may_be_shut_down_from_another_loop(make: Make, url: str) -> None:
+    app = make(url)
+    await asyncio.to_thread(app.sync.start)
+    await app.shutdown(5)
+    assert app.node_loop is None
+    async with app:
+        assert (await app.status()).running
+
+
+async def test_a_start_that_fails_leaves_nothing_behind(make: Make, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = make(url)
+
+    async def fail(self: Scheduler) -> None:
+        raise RuntimeError("not today")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Scheduler, "_write_periodic", fail)
+        with pytest.raises(RuntimeError, match="not today"):
+            await app.start()
+    async with app:
+        assert (await app.status()).running
