@@ -15,6 +15,7 @@ from tickwork import duties
 from tickwork.cron_zone import find_zone
 from tickwork.errors import (
     ConfigError,
+    DuplicateTask,
     NotRetryable,
     ScheduleNotFound,
     StoreError,
@@ -160,8 +161,11 @@ class Schedules:
     def build(self, id: str, type: str, payload: Any, cron: str | None, options: ScheduleOptions) -> Schedule:
         """Check everything that can be checked without the store."""
         known_only(options, ScheduleOptions)
-        given = {key: options[key] for key in TaskOptions.__annotations__ if key in options}  # type: ignore[literal-required]
+        of_task = (*TaskOptions.__annotations__, "dedup_key", "dedup_ttl")
+        given = {key: options[key] for key in of_task if key in options}  # type: ignore[literal-required]
         task = self._client.spec(type, payload, cast("TaskOptions", given))
+        if task.dedup_key is not None and self._client.config.partitions > 1:
+            raise ConfigError("a schedule's runs have ids of their own, so a dedup_key is not for several partitions")
         if len(name("a schedule's id", id)) > 100:
             raise ConfigError(f"a schedule's id must be at most 100 characters, as its runs add a time to it: {id!r}")
         schedule = Schedule(
@@ -209,7 +213,10 @@ class Schedules:
         store, schedule = await self._client.open_store(), await self._find(schedule_id)
         if schedule.unreadable:
             raise StoreError(f"schedule {schedule_id}: {schedule.stopped}; delete it, or put it anew")
-        return await duties.submit_tick(store, schedule, store.now(), by_hand=f".{new_tail()}")
+        receipt = await duties.submit_tick(store, schedule, store.now(), by_hand=f".{new_tail()}")
+        if receipt.verdict == "duplicate":
+            raise DuplicateTask(schedule.task.dedup_key or "", receipt.other)
+        return receipt.id
 
     async def next_runs(self, schedule_id: str, n: int = 5) -> Sequence[datetime]:
         schedule = await self._find(schedule_id)

@@ -49,7 +49,7 @@ from tickwork.model import (
     TaskInfo,
     Worker,
 )
-from tickwork.options import Options, TaskOptions, known_only, name, wait_limit, wanted_durability
+from tickwork.options import Options, TaskOptions, known_only, name, returns_existing, wait_limit, wanted_durability
 from tickwork.store.base import SUBMIT_MAX, Query, Receipt, Store
 from tickwork.submission import SpecMaker
 from tickwork.transitions import waits_again
@@ -99,9 +99,11 @@ class Client:
         self.check_that_tasks_can_run()
         store = await self.open_store()
         (receipt,) = await store.submit([spec], durability)
-        if receipt.verdict != "created":
-            raise refusal(receipt, spec)
-        return Handle(self, spec.id)
+        if receipt.verdict == "created":
+            return Handle(self, spec.id)
+        if receipt.verdict in ("exists", "duplicate") and returns_existing(options):
+            return Handle(self, receipt.other if receipt.verdict == "duplicate" else spec.id)
+        raise refusal(receipt, spec)
 
     async def submit_many(self, type: str, payloads: Iterable[Any], options: Options) -> list[Handle[Any]]:
         for single in ("id", "dedup_key", "cron"):
@@ -111,12 +113,19 @@ class Client:
         store, durability = await self.open_store(), wanted_durability(options)
         handles: list[Handle[Any]] = []
         specs = self._maker.make_many(type, payloads, options, self.known(type))
-        for start in range(0, len(specs), SUBMIT_MAX):
-            batch = specs[start : start + SUBMIT_MAX]
-            for receipt, spec in zip(await store.submit(batch, durability), batch, strict=True):
-                if receipt.verdict != "created":
-                    raise refusal(receipt, spec)
-                handles.append(Handle(self, spec.id))
+        try:
+            for start in range(0, len(specs), SUBMIT_MAX):
+                batch = specs[start : start + SUBMIT_MAX]
+                receipts = await store.submit(batch, durability)
+                handles += [Handle(self, receipt.id) for receipt in receipts if receipt.verdict == "created"]
+                for receipt, spec in zip(receipts, batch, strict=True):
+                    if receipt.verdict != "created":
+                        raise refusal(receipt, spec)
+        except TickworkError as error:
+            if handles:
+                error.submitted = handles
+                error.args = (f"{error}; {len(handles):,} of {len(specs):,} tasks were submitted before",)
+            raise
         return handles
 
     def spec(self, type: str, payload: Any, options: TaskOptions) -> Spec:
@@ -134,19 +143,26 @@ class Client:
 
     async def _submit_cron(self, type: str, payload: Any, options: Options) -> ScheduleHandle:
         known_only(options, Options)
-        for wrong in ("schedule_at", "delay", "dedup_key", "depends_on", "durability"):
+        for wrong in ("schedule_at", "delay", "depends_on", "durability"):
             if options.get(wrong) is not None:
                 raise ConfigError(f"{wrong} cannot be given together with cron")
-        schedule = await self.schedules.put(
-            options.get("id") or f"{type}.{new_id()}",
-            type,
-            payload,
-            cron=options.get("cron"),
-            create=True,
-            on_exhausted="stop",
-            **{name: options[name] for name in (*TaskOptions.__annotations__, "timezone") if name in options},  # type: ignore[literal-required]
-        )
-        return ScheduleHandle(self, schedule.id)
+        may_exist = returns_existing(options)
+        schedule_id = options.get("id") or f"{type}.{new_id()}"
+        of_schedule = (*TaskOptions.__annotations__, "timezone", "dedup_key", "dedup_ttl")
+        try:
+            await self.schedules.put(
+                schedule_id,
+                type,
+                payload,
+                cron=options.get("cron"),
+                create=True,
+                on_exhausted="stop",
+                **{name: options[name] for name in of_schedule if name in options},  # type: ignore[literal-required]
+            )
+        except TaskExists:
+            if not may_exist:
+                raise
+        return ScheduleHandle(self, schedule_id)
 
     async def submit_task(self, task: Task) -> Handle[Any]:
         given = {name: getattr(task, name) for name in Options.__annotations__}

@@ -18,8 +18,8 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.events import Bus, Event, Fact
 from tickwork.host import is_gone
 from tickwork.loggers import Log
-from tickwork.model import Misfire, Overlap, Schedule, Spec, Status
-from tickwork.store.base import Advance, Settled, Store
+from tickwork.model import Misfire, Overlap, Schedule, Status
+from tickwork.store.base import Advance, Receipt, Settled, Store
 
 SKIP_TOLERANCE = 5_000  # a tick this late still counts as on time for misfire="skip"
 COUNT_MAX = 1_000  # missed ticks are counted up to here
@@ -167,20 +167,34 @@ async def fire(store: Store, schedule: Schedule, bus: Bus) -> None:
         return
     before = await _unfinished(store, schedule)
     if before is not None and schedule.overlap is Overlap.SKIP:
-        step = Advance(following, skipped=before, missed=missed + len(ticks) - 1)
+        made, obstacle = list[int](), before
+    else:
+        made, obstacle = await _submit_ticks(store, schedule, ticks, before)
+    if not made:
+        step = Advance(following, skipped=obstacle, missed=missed + len(ticks) - 1)
         await store.advance(schedule.id, seen, step)
-        _tell(bus, now, Fact.SCHEDULE_SKIPPED, schedule, before)
+        _tell(bus, now, Fact.SCHEDULE_SKIPPED, schedule, obstacle)
         return
-    if schedule.overlap is Overlap.ALLOW:
-        before = None
+    fired = tick_id(schedule, made[-1])
+    if await store.advance(schedule.id, seen, Advance(following, fired, made[-1], missed=missed)):
+        _tell(bus, now, Fact.SCHEDULE_FIRED, schedule, fired)
+
+
+async def _submit_ticks(
+    store: Store, schedule: Schedule, ticks: list[int], before: str | None
+) -> tuple[list[int], str]:
+    """The ticks that got a task, and which task holds the dedup key of those that did not."""
+    made, holder = list[int](), ""
     for tick in ticks:
         # Ticks that are caught up one after another queue behind each other, unless overlapping is allowed.
-        before = await submit_tick(store, schedule, tick, () if before is None else (before,))
-        if schedule.overlap is Overlap.ALLOW:
-            before = None
-    fired = tick_id(schedule, ticks[-1])
-    if await store.advance(schedule.id, seen, Advance(following, fired, ticks[-1], missed=missed)):
-        _tell(bus, now, Fact.SCHEDULE_FIRED, schedule, fired)
+        alone = before is None or schedule.overlap is Overlap.ALLOW
+        receipt = await submit_tick(store, schedule, tick, () if alone else (before,))  # type: ignore[arg-type]
+        if receipt.verdict == "duplicate":
+            holder = receipt.other
+        else:
+            made.append(tick)
+            before = receipt.id
+    return made, holder
 
 
 def ticks_to_run(schedule: Schedule, cron: Cron, first: int, now: int) -> tuple[list[int], int]:
@@ -233,7 +247,7 @@ def tick_id(schedule: Schedule, tick: int) -> str:
 
 async def submit_tick(
     store: Store, schedule: Schedule, tick: int, after: tuple[str, ...] = (), *, by_hand: str = ""
-) -> str:
+) -> Receipt:
     """Create the task of one tick. Its id and nonce follow from the tick, so a second one changes nothing. `by_hand`
     makes it another one, beside the tick of that moment."""
     spec = replace(
@@ -245,14 +259,10 @@ async def submit_tick(
         depends_on=after,
         run_after="end",
     )
-    await _submit(store, spec)
-    return spec.id
-
-
-async def _submit(store: Store, spec: Spec) -> None:
     (receipt,) = await store.submit([spec])
     if receipt.verdict == "orphan":  # the run before is past its retention, so it has ended
-        await store.submit([replace(spec, depends_on=())])
+        (receipt,) = await store.submit([replace(spec, depends_on=())])
+    return receipt
 
 
 async def _unfinished(store: Store, schedule: Schedule) -> str | None:

@@ -30,6 +30,7 @@ A handler may raise these to say how its attempt ended; they are not errors:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -52,7 +53,12 @@ class _Portable(Exception):
 
 
 class TickworkError(_Portable):
-    """The root of the tree: catch it to catch all that Tickwork raises."""
+    """The root of the tree: catch it to catch all that Tickwork raises.
+
+    `submitted` has the handles of the tasks that `submit_many` had created before it was refused.
+    """
+
+    submitted: Sequence[Any] = ()
 
 
 class ConfigError(TickworkError, ValueError):

@@ -491,6 +491,7 @@ class Task(Struct, frozen=True, kw_only=True):
     target: str | None = None
     depends_on: tuple[str, ...] = ()
     durability: Durability | None = None
+    if_exists: Literal["raise", "return"] | None = None
 
 
 def to_millis(moment: datetime) -> int:

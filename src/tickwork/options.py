@@ -50,6 +50,7 @@ class Options(TaskOptions, total=False):
     dedup_ttl: float | timedelta | None
     depends_on: Sequence[Any] | None
     durability: Durability | None
+    if_exists: Literal["raise", "return"] | None
 
 
 class ScheduleOptions(TaskOptions, total=False):
@@ -64,6 +65,8 @@ class ScheduleOptions(TaskOptions, total=False):
     misfire_cap: int
     on_exhausted: Literal["stop", "continue"]
     enabled: bool
+    dedup_key: str | None
+    dedup_ttl: float | timedelta | None
 
 
 def wanted_durability(options: Options) -> Durability | None:
@@ -72,6 +75,23 @@ def wanted_durability(options: Options) -> Durability | None:
     if asked is not None and asked not in DURABILITIES:
         raise ConfigError(f"durability must be one of {', '.join(DURABILITIES)}, not {asked!r}")
     return asked
+
+
+def check_together(options: Mapping[str, Any]) -> None:
+    """An option that only says more of another one must not be left out without a word either."""
+    if "timezone" in options:
+        raise ConfigError("timezone is that of a cron line; give cron with it")
+    if "dedup_ttl" in options and "dedup_key" not in options:
+        raise ConfigError("dedup_ttl says how long a dedup_key is held; give dedup_key with it")
+    returns_existing(options)
+
+
+def returns_existing(options: Mapping[str, Any]) -> bool:
+    """Whether a task that exists already is as good as a new one."""
+    asked = options.get("if_exists")
+    if asked not in (None, "raise", "return"):
+        raise ConfigError(f"if_exists must be one of raise, return, not {asked!r}")
+    return bool(asked == "return")
 
 
 def known_only(given: Mapping[str, Any], options: type) -> None:

@@ -14,7 +14,18 @@ from tickwork.errors import ConfigError, PayloadError
 from tickwork.handlers import Entry, Registry
 from tickwork.ids import new_id, new_id_beside, new_nonce
 from tickwork.model import Spec
-from tickwork.options import READERS, Options, TaskOptions, is_text, known_only, moment, name, seconds, text
+from tickwork.options import (
+    READERS,
+    Options,
+    TaskOptions,
+    check_together,
+    is_text,
+    known_only,
+    moment,
+    name,
+    seconds,
+    text,
+)
 
 UNLIKE = frozenset({"id", "key", "dedup_key"})  # options by which tasks of a kind differ in more than their payload
 
@@ -38,6 +49,7 @@ class SpecMaker:
         at, delay, fields = None, 0, {}
         if options:  # mostly there are none, and submitting is hot
             known_only(options, Options)
+            check_together(options)
             at, delay = moment(options)
             fields = {name: READERS[name](value) for name, value in options.items() if name in READERS}
         serializer = self._serializer(options.get("serializer"), entry)

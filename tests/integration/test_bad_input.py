@@ -77,7 +77,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"delay": 1, "schedule_at": SOON}, "give only one of delay and schedule_at"),
     ({"delay": 1, "cron": "@daily"}, "delay cannot be given together with cron"),
     ({"schedule_at": SOON, "cron": "@daily"}, "schedule_at cannot be given together with cron"),
-    ({"dedup_key": "k", "cron": "@daily"}, "dedup_key cannot be given together with cron"),
+    ({"dedup_key": "", "cron": "@daily"}, "dedup_key must be a text of 1 to 512 characters"),
     ({"depends_on": ["a"], "cron": "@daily"}, "depends_on cannot be given together with cron"),
     ({"cron": "61 * * * *"}, r"minute.*61"),
     ({"cron": "* * * *"}, r"5.*6"),
