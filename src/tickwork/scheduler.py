@@ -239,6 +239,7 @@ class Scheduler:
                 self._log.line(logging.INFO, "Task scheduler stopped", id=self.id)
         finally:
             self.node_loop = None
+            await self.sync.end_elsewhere()
             await self.close_store()
             self.sync.end_thread()
             if self._stopped is not None:

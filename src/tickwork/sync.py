@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+END_WAIT = 2.0  # for the background thread, which may be inside of a blocking call
+
 
 class SyncHandle:
     """A submitted task, for blocking code."""
@@ -103,6 +105,7 @@ class Sync:
         self._app = app
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread
         tell_of_forks(self)
 
     def after_fork(self) -> None:
@@ -149,6 +152,13 @@ class Sync:
             self.call(self._app.close_store())
         self.end_thread()
 
+    async def end_elsewhere(self) -> None:
+        """End the background thread and wait for it, unless it is the one that asks."""
+        if self._loop not in (None, asyncio.get_running_loop()):
+            thread = self._thread
+            self.end_thread()
+            await asyncio.to_thread(thread.join, END_WAIT)
+
     def end_thread(self) -> None:
         with self._lock:
             loop, self._loop = self._loop, None
@@ -159,7 +169,8 @@ class Sync:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_run, args=(self._loop,), name="tickwork-sync", daemon=True).start()
+                self._thread = threading.Thread(target=_run, args=(self._loop,), name="tickwork-sync", daemon=True)
+                self._thread.start()
             return self._loop
 
     def __getattr__(self, name: str) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import subprocess
 import sys
 import threading
@@ -299,3 +301,33 @@ async def test_events_are_not_waited_for_in_the_loop_that_works(app: Scheduler) 
     async with app:
         with pytest.raises(RuntimeError, match=r"waiting for events here would stop.*use `async for`"):
             next(app.sync.events.subscribe())
+
+
+def sockets() -> int:
+    """How many are open in this process."""
+    gc.collect()
+    links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    return sum(os.path.islink(link) and os.readlink(link).startswith("socket:") for link in links)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_loop_for_each_request_leaves_no_connections_behind(redis_url: str) -> None:
+    app = Scheduler(redis_url)
+    before = sockets()
+    for number in range(30):
+        asyncio.run(_submit(app, number))
+    assert sockets() - before <= 6, "those of one loop, or two"
+    asyncio.run(app.shutdown())
+    assert sockets() <= before
+
+
+async def _submit(app: Scheduler, number: int) -> None:
+    await app.submit("double", number)
+
+
+async def test_a_shutdown_closes_the_connections_of_the_background_thread_too(redis_url: str) -> None:
+    app, before = Scheduler(redis_url), sockets()
+    await app.submit("double", 1)
+    await asyncio.to_thread(app.sync.submit, "double", 2)
+    await app.shutdown()
+    await eventually(lambda: sockets() <= before, what="all connections are closed")

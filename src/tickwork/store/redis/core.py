@@ -150,6 +150,7 @@ class Core:
         loop = asyncio.get_running_loop()
         here = self._heres.pop(loop, None)
         self._closed.add(loop)
+        self._forget_closed_loops()
         self._open = bool(self._heres)
         for hint in list(self._hints_under_way):
             hint.cancel()
@@ -178,11 +179,17 @@ class Core:
         if here is None and loop in self._closed:
             raise StoreUnavailable(f"the store at {self.url} was closed here")
         if here is None:
+            self._forget_closed_loops()
             wire = Wire(self.target, self._pool_size, self._patience, self._timeout, self.contact)
             wire.on_reconnect = self._reconnected
             ear = Ear(wire, self.hints, self.layout.root, self._channel, self._queues, self.heard)
             here = self._heres[loop] = Here(wire, ear)
         return here
+
+    def _forget_closed_loops(self) -> None:
+        """Some programs make a loop for each request; what it used here must not outlive it."""
+        for loop in [loop for loop in self._heres if loop.is_closed()]:
+            self._heres.pop(loop).wire.abandon()
 
     def _reconnected(self) -> None:
         """The server may have restarted, perhaps with nothing in it."""

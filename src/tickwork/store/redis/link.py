@@ -8,7 +8,9 @@ under way then fails with `LinkLost`, and whether it was executed is unknown. No
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import socket
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -192,6 +194,13 @@ class Link(asyncio.Protocol):
             nothing = os.open(os.devnull, os.O_RDWR)
             os.dup2(nothing, shared.fileno(), inheritable=False)
             os.close(nothing)
+
+    def abandon(self) -> None:
+        """Its loop was closed and can close nothing any more: let the server know at least."""
+        connected = self._transport.get_extra_info("socket") if hasattr(self, "_transport") else None
+        if connected is not None and connected.fileno() >= 0:
+            with contextlib.suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
 
     async def close(self) -> None:
         self.lost = self.lost or LinkLost("the store was closed")

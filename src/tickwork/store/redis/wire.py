@@ -285,6 +285,11 @@ class Wire:
                 self.topology.doubt()
                 self.drop(f"the master is {current} now")
 
+    def abandon(self) -> None:
+        """Its loop was closed."""
+        for link in [link for group in self._links.values() for link in group]:
+            link.abandon()
+
     async def close(self) -> None:
         self._closed = True
         if self._switch_watch is not None:
