@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
-from tickwork import views
+from tickwork import host, views
 from tickwork.admin import DeadLetters, Events, Queues, ScheduleInfo, Schedules
 from tickwork.codec import JSON
 from tickwork.config import Config
@@ -66,6 +66,12 @@ NOBODY_RUNS = (
     "memory:// as its store."
 )
 
+NOBODY_RUNS_CHILDREN = (
+    "this handler runs in a child process, where memory:// is another store than that of the worker, so the task would "
+    "never run. Use a store that processes share, such as sqlite:///tickwork.db; or return what is to be done, and "
+    'submit it in the worker; or leave out run_in="process".'
+)
+
 __all__ = ["Client", "ScheduleInfo"]
 
 
@@ -74,6 +80,7 @@ class Client:
         self.open_store = open_store
         self.registry = registry
         self.types_are_known_here = False  # on memory:// no other process can know a type
+        self.runs_here = False  # this scheduler was started
         self.nobody_runs = False  # this process has its own store, which nobody named, and has not started
         self.configure(config)
         self.dlq = DeadLetters(self)
@@ -88,6 +95,8 @@ class Client:
     # --- in
 
     def check_that_tasks_can_run(self) -> None:
+        if self.types_are_known_here and not self.runs_here and host.is_pool_child:
+            raise ConfigError(NOBODY_RUNS_CHILDREN)
         if self.nobody_runs:
             raise ConfigError(NOBODY_RUNS)
 

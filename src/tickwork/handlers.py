@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import UNSET
 
-from tickwork import payload
+from tickwork import payload, references
 from tickwork.codec import BUILTIN, JSON, Serializer, encode
 from tickwork.context import TaskContext
 from tickwork.errors import ConfigError, HandlerNotFound, PayloadError
@@ -66,18 +66,9 @@ class Entry:
         self._defaults = {field.name: field.default for field in signature.fields if field.default is not REQUIRED}
         self.payload_type = _payload_type(type, signature.fields)
         self._result = _result_type(signature.returns, type)
-        self.reference = self._reference(target) if self.run_in == "process" else ""
+        self.reference = references.reference_of(type, target) if self.run_in == "process" else ""
         if self.run_in == "loop" and not self.is_async:
             raise ConfigError(f'handler {type!r} is not async, so it cannot run in "loop"; use "thread" or "process"')
-
-    def _reference(self, target: Any) -> str:
-        module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
-        if not callable(target) or not module or not name or "<" in name:
-            raise ConfigError(
-                f'handler {self.type!r} cannot run_in="process": a child process finds it by import, '
-                "so it must be a function at the top level of a module"
-            )
-        return f"{module}:{name}"
 
     def pack(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The payload for a call written like the function's own."""
@@ -223,6 +214,19 @@ class Registry:
         self._entries[type] = entry
         self._changed()
         return entry
+
+    def check_processes(self) -> None:
+        """Refuse handlers that a child process would not find, or whose payloads it could not read."""
+        for entry in self._entries.values():
+            if entry.run_in != "process":
+                continue
+            found = references.find(entry.type, entry.reference, entry.function)
+            serializer = entry.serializer or self._default
+            if serializer.name not in BUILTIN and not hasattr(found, "registry"):
+                raise ConfigError(
+                    f'handler {entry.type!r} cannot run_in="process" with serializer {serializer.name!r}: a child '
+                    "process does not know it, unless the handler is decorated with @app.task(serializer=...)"
+                )
 
     def unregister(self, type: str) -> bool:
         found = self._entries.pop(type, None) is not None

@@ -10,6 +10,8 @@ import subprocess
 
 DEAD = (b"Z", b"X")
 
+is_pool_child = False  # it was started to run handlers with run_in="process"
+
 
 @functools.cache
 def host_id() -> str:

@@ -192,6 +192,8 @@ class Scheduler:
             changing.set()
 
     async def _start(self, work: bool, lead: bool) -> None:
+        if work:
+            self.registry.check_processes()
         store = await self._open()
         if self.config.log_level or self.config.debug:
             self._log.setLevel("DEBUG" if self.config.debug else str(self.config.log_level).upper())
@@ -201,6 +203,7 @@ class Scheduler:
         self._stopped = asyncio.Event()
         self.node_loop = asyncio.get_running_loop()
         self._client.nobody_runs = False
+        self._client.runs_here = True
         await self._write_periodic()
         self._node = Node(
             self.id, store, self.registry, self.config, self._bus,

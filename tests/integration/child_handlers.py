@@ -23,6 +23,21 @@ class Quit(BaseException):
     """Not an Exception."""
 
 
+class Gone(Abort):
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+class Later(Retry):
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+class Unspeakable:
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
 @app.task(run_in="process")
 def decorated(ctx: TaskContext, n: int, text: str = "x") -> dict[str, Any]:
     ctx.progress(0.5, "half")
@@ -128,6 +143,16 @@ def fail(how: str) -> None:
             raise Retry(0.01, "not yet")
         case "abort":
             raise Abort("never")
+        case "abort with a number":
+            raise Abort(404)  # type: ignore[arg-type]
+        case "abort with a surrogate":
+            raise Abort("no file \udc80")
+        case "abort without text":
+            raise Abort(Unspeakable())  # type: ignore[arg-type]
+        case "own abort":
+            raise Gone(404)
+        case "own retry":
+            raise Later(503)
         case "snooze":
             raise Snooze(3600)
         case "snooze until":
@@ -137,3 +162,58 @@ def fail(how: str) -> None:
         case "result":
             return object()  # type: ignore[return-value]
     raise ValueError(how)
+
+
+class Shouting:
+    """A serializer of one's own."""
+
+    name = "shouting"
+
+    def encode(self, value: Any) -> bytes:
+        return str(value).upper().encode()
+
+    def decode(self, data: bytes, type: Any = Any) -> Any:
+        return data.decode()
+
+
+@app.task(run_in="process", serializer=Shouting())
+def shouted(text: str) -> str:
+    return text
+
+
+def plain(text: str) -> str:
+    return text
+
+
+@app.task(run_in="process", max_retry=0)
+def submits(ctx: TaskContext) -> str:
+    return app.sync.submit("decorated", {"n": 1}).id
+
+
+def talk(ctx: TaskContext) -> None:
+    ctx.logger.debug("whispered")
+    ctx.logger.info("said %d", 1, extra={"mood": "calm"})
+    try:
+        raise LookupError("lost \udc80")
+    except LookupError:
+        ctx.logger.warning("shouted", exc_info=True)
+
+
+class Service:
+    def method(self, n: int) -> int:
+        return n
+
+    @classmethod
+    def class_method(cls, n: int) -> str:
+        return f"{cls.__name__} {n}"
+
+
+def again() -> int:
+    return 1
+
+
+first_again = again
+
+
+def again() -> int:  # type: ignore[no-redef]
+    return 2

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct, msgpack
 
+from tickwork import host
 from tickwork.context import storable
 from tickwork.tracebacks import describe
 
@@ -53,6 +54,7 @@ class Failed(Struct, frozen=True, array_like=True, tag=True):
 
 def main(pipe: Connection[Any, Any], invoke: str) -> None:
     _die_with_parent()
+    host.is_pool_child = True
     if hasattr(os, "setsid"):
         os.setsid()  # so that the parent can kill, together with us, all that a handler has started
     for number in PARENT_SIGNALS:
