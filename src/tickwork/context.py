@@ -17,7 +17,7 @@ from tickwork.ids import run_token
 LINE_MAX = 2000
 LINES_KEPT = 200  # of one task, while the store cannot be reached
 
-_logger = logging.getLogger("tickwork.task")
+LOGGER = logging.getLogger("tickwork.task")
 
 
 def storable(text: str) -> str:
@@ -66,8 +66,8 @@ class Notes:
 class TaskLogger(logging.LoggerAdapter[logging.Logger]):
     """The standard logger `tickwork.task` with the task's fields; lines of level INFO and up are kept with the task."""
 
-    def __init__(self, fields: Mapping[str, object], notes: Notes) -> None:
-        super().__init__(_logger, dict(fields))
+    def __init__(self, fields: Mapping[str, object], notes: Notes, logger: logging.Logger = LOGGER) -> None:
+        super().__init__(logger, dict(fields))
         self._notes = notes
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
@@ -99,6 +99,7 @@ class TaskContext:
         tags: Mapping[str, str],
         context: Mapping[str, Any],
         wake: Callable[[], None] = lambda: None,
+        logger: logging.Logger = LOGGER,
     ) -> None:
         self.task_id = task_id
         self.type = type
@@ -111,6 +112,7 @@ class TaskContext:
         self._ends_at = time.monotonic() + timeout if timeout else None
         self._stopped = False
         self._notes = Notes(wake)
+        self._logger = logger
 
     @cached_property
     def tags(self) -> Mapping[str, str]:
@@ -124,7 +126,8 @@ class TaskContext:
 
     @property
     def logger(self) -> TaskLogger:
-        return TaskLogger({"task_id": self.task_id, "task_type": self.type, "attempt": self.attempt}, self._notes)
+        fields = {"task_id": self.task_id, "task_type": self.type, "attempt": self.attempt}
+        return TaskLogger(fields, self._notes, self._logger)
 
     @property
     def token(self) -> str:

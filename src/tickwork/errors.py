@@ -179,6 +179,8 @@ class _Verdict(_Portable):
 class Retry(_Verdict):
     """Try again after `after` seconds (by the task's own strategy if not given); counts as a retry."""
 
+    after: float | None = None  # of a subclass that does not call this __init__
+
     def __init__(self, after: float | timedelta | None = None, reason: str = "") -> None:
         super().__init__(reason or "the handler asked for a retry")
         self.after = None if after is None else _wait("Retry(after)", after)
@@ -186,6 +188,8 @@ class Retry(_Verdict):
 
 class Abort(_Verdict):
     """Fail for good, without any further retry."""
+
+    reason: str = "aborted by the handler"  # of a subclass that does not call this __init__
 
     def __init__(self, reason: str = "aborted by the handler") -> None:
         super().__init__(reason)
@@ -195,6 +199,8 @@ class Abort(_Verdict):
 class Snooze(_Verdict):
     """Run again at `until` (an aware datetime) or after `until` seconds; the attempt is given back."""
 
+    until: datetime | float = 0.0  # of a subclass that does not call this __init__
+
     def __init__(self, until: datetime | float | timedelta) -> None:
         if isinstance(until, datetime):
             if until.utcoffset() is None:
@@ -202,4 +208,4 @@ class Snooze(_Verdict):
             if until >= TOO_LATE:
                 raise ValueError(f"Snooze(until) must be before the year {TOO_LATE.year}, not {until}")
         super().__init__(f"snoozed until {until}")
-        self.until: datetime | float = until if isinstance(until, datetime) else _wait("Snooze(until)", until)
+        self.until = until if isinstance(until, datetime) else _wait("Snooze(until)", until)

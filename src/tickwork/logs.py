@@ -79,11 +79,11 @@ class KeyValueFormatter(logging.Formatter):
         if record.name == "tickwork.task":
             line += "".join(f" {key}={quoted(getattr(record, key, ''))}" for key in ("task_type", "task_id", "attempt"))
         error = record.exc_info[1] if record.exc_info else None
-        if error is None:
+        traceback = record.exc_text or ("" if error is None else story(error))  # that of a child process is a text
+        if not traceback:
             return line
         # Indented, no line of an error's text can pass for one of the log.
-        traceback = (record.exc_text or story(error)).splitlines()
-        return "\n".join([line, *(f"    {_printable(part.expandtabs(4))}" for part in traceback)])
+        return "\n".join([line, *(f"    {_printable(part.expandtabs(4))}" for part in traceback.splitlines())])
 
 
 class JSONFormatter(logging.Formatter):
@@ -103,6 +103,8 @@ class JSONFormatter(logging.Formatter):
         if record.exc_info and (error := record.exc_info[1]) is not None:
             entry.setdefault("error", headline(error))
             entry["traceback"] = record.exc_text or story(error)
+        elif record.exc_text:  # of a child process
+            entry["traceback"] = record.exc_text
         try:
             line = msgspec.json.encode(entry, enc_hook=str).decode()
         except UnicodeEncodeError:  # a lone surrogate, as file names may have

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tickwork.events import Bus, Event, Fact
-from tickwork.executors.local import UnfitPayload
+from tickwork.executors.calling import UnfitPayload
 from tickwork.executors.process import ChildError
 from tickwork.loggers import Log
 from tickwork.model import Aborted, Failed, Lease, Outcome, Released, Snoozed, Status, Stopped, Succeeded

@@ -1,17 +1,71 @@
-"""Handlers in child processes: how they are found, and what cannot be found is refused."""
+"""Handlers in child processes: what they say, how they are found, and what cannot be found is refused."""
 
 from __future__ import annotations
 
+import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import msgpack
 
 from tests.integration import child_handlers
 from tests.integration.apps import Make
-from tickwork import ConfigError, TaskFailed
+from tickwork import ConfigError, Scheduler, Status, TaskFailed
+from tickwork.executors import in_child
+from tickwork.handlers import Entry
+from tickwork.logs import JSONFormatter, KeyValueFormatter
+from tickwork.testing import wait_for
+
+
+async def test_the_same_verdicts_on_the_loop(app: Scheduler) -> None:
+    app.registry.register("fail", child_handlers.fail)
+    async with app:
+        for how, attempts, text in (
+            ("abort with a number", 1, "404"),
+            ("own abort", 1, "aborted"),
+            ("own retry", 2, "503"),
+        ):
+            handle = await app.submit("fail", how, max_retry=1)
+            info = await wait_for(app, handle.id, Status.DEAD, timeout=20)
+            assert (info.attempt, text in (info.last_error or "")) == (attempts, True), f"{how}: {info.last_error}"
+
+
+async def test_lines_of_a_child_reach_the_log_of_the_program(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    app = make("memory://")
+    app.registry.register("talk", child_handlers.talk, run_in="process")
+    caplog.set_level(logging.INFO, "tickwork.task")
+    async with app:
+        handle = await app.submit("talk")
+        await handle.result(20)
+    said, shouted = [record for record in caplog.records if record.name == "tickwork.task"]
+    for record, text, level in ((said, "said 1", "INFO"), (shouted, "shouted", "WARNING")):
+        assert (record.getMessage(), record.levelname, record.funcName) == (text, level, "talk")
+        assert (record.filename, record.module) == ("child_handlers.py", "child_handlers")
+        assert vars(record)["task_id"] == handle.id
+        assert record.process not in (None, os.getpid())
+    assert said.exc_text is None
+    assert (shouted.exc_text or "").endswith("LookupError: lost \\udc80")
+    for formatter in (logging.Formatter("%(message)s"), KeyValueFormatter(), JSONFormatter()):
+        assert "LookupError: lost" in formatter.format(shouted)
+        assert "LookupError" not in formatter.format(said)
+    assert [line.partition(" ")[2] for line in (await handle.info()).log] == ["INFO said 1", "WARNING shouted"]
+
+
+async def test_lines_of_a_child_that_the_program_does_not_want_are_kept_with_the_task_alone(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = make("memory://")
+    app.registry.register("talk", child_handlers.talk, run_in="process")
+    caplog.set_level(logging.ERROR, "tickwork.task")
+    async with app:
+        handle = await app.submit("talk")
+        await handle.result(20)
+    assert [record for record in caplog.records if record.name == "tickwork.task"] == []
+    assert len((await handle.info()).log) == 2
 
 
 async def test_a_serializer_of_ones_own_in_a_process(make: Make) -> None:
@@ -93,3 +147,18 @@ async def test_a_process_handler_cannot_submit_to_the_memory_of_its_worker(make:
         ) as caught:
             await (await app.submit("submits")).result(20)
     assert caught.value.info.attempt == 1
+
+
+def test_a_child_reads_a_handler_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    class Counted(Entry):
+        def __init__(self, type: str, *args: Any, **options: Any) -> None:
+            made.append(type)
+            super().__init__(type, *args, **options)
+
+    monkeypatch.setattr(in_child, "Entry", Counted)
+    call = in_child.ChildCall("id", "often", 1, 1, "", 0.0, {}, {}, b'"x"', "json", 30)
+    for _ in range(3):
+        in_child.invoke(child_handlers.plain, msgpack.encode(call), lambda note: None)
+    assert made == ["often"]

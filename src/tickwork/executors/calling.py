@@ -1,0 +1,59 @@
+"""Calling a handler, in this process or in a child: its payload decoded, its return value encoded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from tickwork.errors import Abort, PayloadError
+from tickwork.handlers import Entry, Registry
+
+
+class UnfitPayload(PayloadError):
+    """The handler was not called: its payload cannot be decoded. Not what a handler itself may raise."""
+
+
+def decode(entry: Entry, registry: Registry, serializer: str, data: bytes) -> Any:
+    try:
+        return entry.decode(registry.serializer(serializer), data)
+    except PayloadError as error:
+        raise UnfitPayload(str(error)) from None
+
+
+def encode_result(entry: Entry, value: Any) -> bytes | None:
+    if value is None:
+        return None
+    try:
+        return entry.encode_result(value)
+    except PayloadError as error:
+        raise Abort(f"the handler ended, but its return value cannot be stored: {error}") from None
+
+
+class OwnLoop:
+    """An async handler that was asked to run in a thread, or in a process: it gets an event loop of its own there."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+        self._stopped = False
+
+    def run(self) -> Any:
+        return asyncio.run(self._main())
+
+    async def _main(self) -> Any:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        self._running = loop, task  # before the look at `_stopped`: `stop` does it the other way round
+        if self._stopped:
+            raise asyncio.CancelledError
+        return await self._call()
+
+    def stop(self) -> None:
+        """Cancel it, from another thread: a loop that waits for its sockets would not notice an exception."""
+        self._stopped = True
+        if self._running is not None:
+            loop, task = self._running
+            with suppress(RuntimeError):  # the loop is closed: it has ended
+                loop.call_soon_threadsafe(task.cancel)

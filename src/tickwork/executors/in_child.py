@@ -1,0 +1,178 @@
+"""One call of a handler in a child process: what the parent sends, what the child does, what it answers."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import math
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct, msgpack
+
+from tickwork.context import LOGGER, TaskContext, storable
+from tickwork.errors import Abort, Retry, Snooze
+from tickwork.executors.calling import OwnLoop, UnfitPayload, decode, encode_result
+from tickwork.handlers import Entry, Registry
+from tickwork.tracebacks import explained, story
+
+# What every log record has; the rest was given by the handler.
+STANDARD = frozenset([*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"])
+
+
+class ChildCall(Struct, frozen=True, array_like=True):
+    task_id: str
+    type: str
+    attempt: int
+    fence: int
+    nonce: str
+    timeout: float
+    tags: dict[str, str]
+    context: dict[str, Any]
+    payload: bytes
+    serializer: str
+    log_level: int  # from which on the parent writes lines of `ctx.logger`
+
+
+class ChildReply(Struct, frozen=True, array_like=True):
+    result: bytes | None = None
+    verdict: str = ""
+    text: str = ""
+    seconds: float | None = None
+    until: datetime | None = None
+
+
+class LogLine(Struct, frozen=True, array_like=True):
+    level: int
+    text: str
+    created: float
+    path: str
+    number: int
+    function: str
+    traceback: str | None
+    process: int
+    extra: dict[str, Any]
+
+    def write(self) -> None:
+        """In the parent: to its own handlers, in their format."""
+        fields = {
+            **self.extra,
+            "name": LOGGER.name,
+            "msg": self.text,
+            "levelno": self.level,
+            "levelname": logging.getLevelName(self.level),
+            "created": self.created,
+            "msecs": math.floor(self.created % 1 * 1000),
+            "pathname": self.path,
+            "filename": os.path.basename(self.path),
+            "module": os.path.splitext(os.path.basename(self.path))[0],
+            "lineno": self.number,
+            "funcName": self.function,
+            "exc_text": self.traceback,
+            "process": self.process,
+        }
+        if LOGGER.isEnabledFor(self.level):
+            LOGGER.handle(logging.makeLogRecord(fields))
+
+
+class ChildNote(Struct, frozen=True, array_like=True):
+    progress: float | None = None
+    text: str = ""
+    lines: list[str] = []
+    log: LogLine | None = None
+
+
+def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
+    """In the child: decode, call, encode. `target` is what the handler's import path names there."""
+    call = msgpack.decode(body, type=ChildCall)
+    entry, registry = _entry_of(target, call.type)
+    context = TaskContext(
+        task_id=call.task_id,
+        type=call.type,
+        attempt=call.attempt,
+        fence=call.fence,
+        nonce=call.nonce,
+        timeout=call.timeout,
+        tags=call.tags,
+        context=call.context,
+        wake=lambda: note(msgpack.encode(ChildNote(*context._notes.take()))),
+        logger=_logger_of_parent(call.log_level, note),
+    )
+    try:
+        bound = entry.bind(decode(entry, registry, call.serializer, call.payload), context)
+        value = OwnLoop(bound).run() if entry.is_async else bound()
+        if inspect.isawaitable(value):
+            value = OwnLoop(lambda: value).run()
+        reply = ChildReply(encode_result(entry, value))
+    except (UnfitPayload, Retry, Abort, Snooze) as verdict:
+        reply = _reply_of(verdict)
+    return msgpack.encode(reply)
+
+
+@functools.cache
+def _entry_of(target: Any, type: str) -> tuple[Entry, Registry]:
+    """A function that no decorator has wrapped does not know its scheduler's own serializers here."""
+    if hasattr(target, "entry"):
+        return target.entry, target.registry
+    return Entry(type, target, run_in="process"), Registry()
+
+
+def _reply_of(verdict: UnfitPayload | Retry | Abort | Snooze) -> ChildReply:
+    """Arguments may be anything: a verdict must not get lost because its reason is no text."""
+    match verdict:
+        case UnfitPayload():
+            return ChildReply(verdict="payload", text=storable(str(verdict)))
+        case Retry():
+            text = storable(explained(verdict, _text(verdict)))
+            return ChildReply(verdict="retry", text=text, seconds=_seconds(verdict.after))
+        case Abort():
+            return ChildReply(verdict="abort", text=storable(explained(verdict, _text(verdict.reason))))
+        case Snooze(until=datetime() as moment):
+            return ChildReply(verdict="snooze", until=moment.astimezone(UTC))
+        case Snooze():
+            return ChildReply(verdict="snooze", seconds=_seconds(verdict.until) or 0.0)
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception as broken:
+        return f"(its str() raised {type(broken).__name__})"
+
+
+def _seconds(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _logger_of_parent(level: int, note: Callable[[bytes], None]) -> logging.Logger:
+    logger = logging.Logger(LOGGER.name, level)
+    logger.addHandler(_ToParent(note))
+    return logger
+
+
+class _ToParent(logging.Handler):
+    def __init__(self, note: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._note = note
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._note(msgpack.encode(ChildNote(log=_line_of(record))))
+        except Exception:  # as every handler of the standard library does: a line must not fail the task
+            self.handleError(record)
+
+
+def _line_of(record: logging.LogRecord) -> LogLine:
+    error = record.exc_info[1] if record.exc_info else None
+    extra = {name: _plain(value) for name, value in record.__dict__.items() if name not in STANDARD}
+    return LogLine(
+        record.levelno, storable(record.getMessage()), record.created, storable(record.pathname), record.lineno,
+        record.funcName or "", None if error is None else story(error), os.getpid(), extra,
+    )  # fmt: skip
+
+
+def _plain(value: object) -> object:
+    return value if value is None or isinstance(value, bool | int | float) else storable(_text(value))
