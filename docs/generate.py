@@ -131,6 +131,7 @@ MEANINGS = {
         "retry": "the [strategy](failures.md#strategies) that says when",
         "timeout": "how long one [attempt](failures.md#timeouts) may take; 0 is no limit",
         "max_losses": "workers that may vanish under a task before it is [set aside](failures.md#poison-tasks)",
+        "when_cut_off": "what a handler does on a node that is [cut off](delivery.md#when-a-node-is-cut-off)",
         "dedup": "whether `dedup_key` is looked at",
         "dedup_ttl": "how long a [dedup key](submitting.md#deduplication) is held",
         "dlq": "whether what failed for good becomes a [dead letter](failures.md#dead-letters)",

@@ -25,6 +25,7 @@ from tickwork.backoff import LONGEST, Backoff, ExponentialBackoff, RetryPolicy, 
 from tickwork.errors import ConfigError
 from tickwork.ids import is_name
 from tickwork.loggers import METHODS, as_logger, is_logger
+from tickwork.model import WHEN_CUT_OFF
 from tickwork.urls import mask_url
 from tickwork.yaml import read_yaml
 
@@ -35,6 +36,7 @@ OPERATORS = (">", "<", ">=", "<=", "==")
 STRATEGIES = ("least_tasks", "round_robin", "random", "weighted_round_robin", "consistent_hash", "capacity_based")
 CHOICES = {
     "durability": ("memory", "disk", "replicated"),
+    "when_cut_off": WHEN_CUT_OFF,
     "load_balance_strategy": STRATEGIES,
     "serializer": ("json", "msgpack"),
     "log_level": ("debug", "info", "warning", "error", "critical"),
@@ -73,6 +75,7 @@ class Config(Struct, frozen=True, kw_only=True):
     retry: Backoff = ExponentialBackoff()
     timeout: Seconds = 300.0  # 0 is none
     max_losses: int = 3
+    when_cut_off: str = "stop"
     dedup: bool = True
     dedup_ttl: Seconds = 3600.0
     dlq: bool = True

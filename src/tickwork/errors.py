@@ -135,10 +135,7 @@ class StoreError(TickworkError):
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot be reached or is busy; sending the same call again is safe and may help. `down`: it is not just
-    silent, its server does not run, so nobody else can reach it either."""
-
-    down = False
+    """The store cannot be reached or is busy; sending the same call again is safe and may help."""
 
 
 class StoreFull(StoreUnavailable):

@@ -19,6 +19,7 @@ from tickwork.codec import BUILTIN, JSON, Serializer, encode
 from tickwork.context import TaskContext
 from tickwork.errors import ConfigError, HandlerNotFound, PayloadError
 from tickwork.ids import is_name
+from tickwork.model import WHEN_CUT_OFF, WhenCutOff
 from tickwork.options import of_handler
 from tickwork.payload import REQUIRED, Field, PayloadType
 from tickwork.signature import read as read_signature
@@ -45,10 +46,15 @@ class Entry:
         target: Any,
         *,
         run_in: RunIn | None = None,
+        when_cut_off: WhenCutOff | None = None,
         serializer: Serializer | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.type = type
+        self.when_cut_off = when_cut_off  # None: as the scheduler says
+        if when_cut_off not in (None, *WHEN_CUT_OFF):
+            known = ", ".join(WHEN_CUT_OFF)
+            raise ConfigError(f"handler {type!r}: when_cut_off must be one of {known}, not {when_cut_off!r}")
         self.serializer = serializer
         self.options = dict(options or {})
         self.function: Callable[..., Any] = target if callable(target) else target.handle
@@ -198,6 +204,7 @@ class Registry:
         serializer: Serializer | str | None = None,
         *,
         run_in: RunIn | None = None,
+        when_cut_off: WhenCutOff | None = None,
         **options: Any,
     ) -> Entry:
         """Add a handler: a function, or an object with `handle(ctx, payload)`. Options are those of `app.task`."""
@@ -208,7 +215,8 @@ class Registry:
         if not callable(handler) and not callable(getattr(handler, "handle", None)):
             raise ConfigError(f"the handler for {type!r} must be callable or have a method handle(ctx, payload)")
         serializer = None if serializer is None else self.chosen(serializer)
-        entry = Entry(type, handler, run_in=run_in, serializer=serializer, options=of_handler(options))
+        given = of_handler(options)
+        entry = Entry(type, handler, run_in=run_in, when_cut_off=when_cut_off, serializer=serializer, options=given)
         if serializer is not None:
             self.add_serializer(serializer)
         self._entries[type] = entry

@@ -21,7 +21,6 @@ from tickwork.worker import Worker
 
 BATCH = 500
 WARN_INTERVAL = 5.0
-DOWN_TRUST = 600.0  # seconds for which a refused connection is taken for a server that is down for everybody
 
 
 class Heart:
@@ -44,7 +43,6 @@ class Heart:
         self._renew_interval = renew_interval
         self._home = asyncio.get_running_loop()
         self._renewed_at = time.monotonic()
-        self._met_at = self._renewed_at
         self._warned_at = -WARN_INTERVAL
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -96,22 +94,17 @@ class Heart:
                 for worker in self._workers:
                     await self._renew(worker)
                     self.leader = await self._store.beat(self._describe(worker))
-            self._renewed_at = self._met_at = sent_at
+            self._renewed_at = sent_at
             self._store.contact.made("heart")
             return True
         except TimeoutError:
             self._store.contact.lost("heart", "the store does not answer")
         except StoreError as error:
             self._tell(error)
-            if isinstance(error, StoreUnavailable) and error.down and sent_at - self._met_at < DOWN_TRUST:
-                # Nobody can take our tasks from a server that does not run, and when it is back it holds all leases for
-                # their length: what runs here may run on, and its outcome will be taken.
-                self._renewed_at = time.monotonic()
-                return False
         if time.monotonic() >= trusted_until:
-            self._log.error("no contact with the store for a whole lease: stopping what runs here")
+            # A refused connection proves nothing: a proxy or tunnel may be gone for this node alone.
             for worker in self._workers:
-                self._tell_home(worker.fence_off)
+                self._tell_home(worker.cut_off)
             self._renewed_at = time.monotonic()
         return False
 

@@ -25,6 +25,10 @@ T = TypeVar("T")
 Durability = Literal["memory", "disk", "replicated"]
 DURABILITIES: tuple[Durability, ...] = ("memory", "disk", "replicated")
 
+# What a handler does when its node has not reached the store for a whole lease: see `docs/delivery.md`.
+WhenCutOff = Literal["stop", "run_on"]
+WHEN_CUT_OFF: tuple[WhenCutOff, ...] = ("stop", "run_on")
+
 
 class Status(StrEnum):
     """Where a task is in its life. Each status has exactly one home in the store."""

@@ -16,6 +16,7 @@ from tickwork.context import TaskContext
 from tickwork.errors import ConfigError
 from tickwork.handle import Handle
 from tickwork.handlers import Entry, Registry, RunIn
+from tickwork.model import WhenCutOff
 from tickwork.options import Options, TaskOptions, of_handler
 
 if TYPE_CHECKING:
@@ -94,7 +95,13 @@ class TaskMaker(Protocol):
     def __call__(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...
     @overload
     def __call__(
-        self, type: str | None = None, /, *, run_in: RunIn | None = None, **options: Unpack[TaskOptions]
+        self,
+        type: str | None = None,
+        /,
+        *,
+        run_in: RunIn | None = None,
+        when_cut_off: WhenCutOff | None = None,
+        **options: Unpack[TaskOptions],
     ) -> TaskMaker: ...
 
 
@@ -108,7 +115,14 @@ def _name_of(function: Any) -> str:
 def task_maker(client: Client) -> TaskMaker:
     """The decorator of one scheduler."""
 
-    def make(what: Any = None, /, *, run_in: RunIn | None = None, **options: Any) -> Any:
+    def make(
+        what: Any = None,
+        /,
+        *,
+        run_in: RunIn | None = None,
+        when_cut_off: WhenCutOff | None = None,
+        **options: Any,
+    ) -> Any:
         if what is not None and not isinstance(what, str) and not callable(what):
             raise ConfigError(
                 f"app.task takes a function, or a name for one, not {what!r}; an object with a method handle() is for "
@@ -122,7 +136,9 @@ def task_maker(client: Client) -> TaskMaker:
             if isinstance(function, TaskFunction):  # one function, two types
                 function = function.entry.function
             name = what if isinstance(what, str) else _name_of(function)
-            entry = client.registry.register(name, function, serializer, run_in=run_in, **given)
+            entry = client.registry.register(
+                name, function, serializer, run_in=run_in, when_cut_off=when_cut_off, **given
+            )
             return TaskFunction(client, entry)
 
         return decorate(what) if callable(what) else decorate

@@ -287,7 +287,18 @@ class Worker:
             self._stop_run(run, "cancel" if answer == "cancel" else "lost")
         self.check_leaks()
 
-    def fence_off(self) -> None:
-        """The leases could not be renewed in time: others may run these tasks now, so nobody here may go on."""
-        for run in list(self.running.values()):
+    def cut_off(self) -> None:
+        """The leases could not be renewed in time, so others may run these tasks now. Each type says what follows."""
+        runs = list(self.running.values())
+        stopping = [run for run in runs if not self._runs_on(run)]
+        if runs:
+            self._log.error(
+                "no contact with the store for a whole lease: %d handlers are told to stop, %d run on",
+                len(stopping), len(runs) - len(stopping),
+            )  # fmt: skip
+        for run in stopping:
             self._stop_run(run, "fenced")
+
+    def _runs_on(self, run: Run) -> bool:
+        entry = self._registry.find(run.grant.spec.type)
+        return ((entry and entry.when_cut_off) or self._config.when_cut_off) == "run_on"

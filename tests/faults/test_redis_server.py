@@ -29,10 +29,11 @@ from tests.support.redis import Proxy, RedisServer, required_binary
 from tickwork import Status
 from tickwork.errors import StoreFull
 from tickwork.ids import new_nonce
-from tickwork.model import Schedule, Spec, Succeeded
+from tickwork.model import Schedule, Spec, Succeeded, WhenCutOff
 from tickwork.store.base import Advance, Claim
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.scripts import compose
+from tickwork.testing import wait_for
 
 pytestmark = pytest.mark.timeout(120)
 SAFE = {"appendonly": "yes", "appendfsync": "always"}
@@ -127,14 +128,15 @@ async def test_a_server_that_comes_back_empty_is_noticed_and_used() -> None:
 Outage = Literal["silent", "stopped", "down"]
 
 
-async def redis_unreachable(seed: int, scale: Scale, how: Outage = "silent") -> Figures:
+async def redis_unreachable(
+    seed: int, scale: Scale, how: Outage = "silent", when_cut_off: WhenCutOff = "stop"
+) -> Figures:
     """Nobody reaches the server for two leases while handlers run: none of them runs twice at once, and whatever ended
-    meanwhile is handed in. While the server is provably down (it refuses connections) nobody else can have its tasks,
-    so handlers go on, and end once."""
+    meanwhile is handed in. Handlers that run on keep their tasks, as nobody else could take them, and end once."""
     out = 2 * LEASE * (1 if scale == "short" else 4)
     with RedisServer(options=SAFE) as server, Proxy(server.port) as proxy:
         url = server.url if how == "down" else f"redis://{proxy.host}:{proxy.port}/0"
-        async with crew(url, seed) as team:
+        async with crew(url, seed, when_cut_off=when_cut_off) as team:
             quick = [await team.submit(700) for _ in range(3)]
             slow = [await team.submit(round(1000 * (out + 1))) for _ in range(4)]
             for task_id in (*quick, *slow):
@@ -147,7 +149,7 @@ async def redis_unreachable(seed: int, scale: Scale, how: Outage = "silent") -> 
             witness = team.witness
             again = [task_id for task_id in quick if len(witness.starts[task_id]) > 1]
             assert not again, f"ended before its lease did, but was run again: {again}"
-            if how == "down":
+            if when_cut_off == "run_on":
                 assert figures["reruns"] == 0, f"{figures['reruns']:.0f} live tasks were stopped and run again"
     return {**figures, "resumed": resumed}
 
@@ -171,13 +173,17 @@ async def _outage(server: RedisServer, proxy: Proxy, how: Outage, seconds: float
     return time.monotonic()
 
 
-@pytest.mark.parametrize("how", ["silent", "stopped", "down"])
-async def test_an_outage_longer_than_a_lease_runs_nothing_twice(how: Outage) -> None:
-    show(f"redis_unreachable {how}", SEED, await redis_unreachable(SEED, "short", how))
+@pytest.mark.parametrize(
+    ("how", "when_cut_off"),
+    [("silent", "stop"), ("stopped", "stop"), ("down", "stop"), ("down", "run_on"), ("silent", "run_on")],
+)
+async def test_an_outage_longer_than_a_lease_runs_nothing_twice(how: Outage, when_cut_off: WhenCutOff) -> None:
+    show(f"redis_unreachable {how}", SEED, await redis_unreachable(SEED, "short", how, when_cut_off))
 
 
-async def one_cut_off(seed: int, scale: Scale) -> Figures:
-    """One node of two is cut off without a sound: it stops what it runs before the other may start it."""
+async def one_cut_off(seed: int, scale: Scale, how: Literal["silent", "refused"] = "silent") -> Figures:
+    """One node of two is cut off, without a sound or as its proxy is gone: it stops what it runs before the other may
+    start it."""
     tasks = 5 if scale == "short" else 50
     with RedisServer() as server, Proxy(server.port) as proxy:
         async with crew(f"redis://{proxy.host}:{proxy.port}/0", seed, nodes=1, concurrency=tasks) as team:
@@ -186,7 +192,7 @@ async def one_cut_off(seed: int, scale: Scale) -> Figures:
                 await team.started(task_id)
             await team.start(1, server.url)
             cut_at = time.monotonic()
-            proxy.black_hole()
+            await off_loop(proxy.black_hole if how == "silent" else proxy.close)
             await _until(lambda: all(len(team.witness.starts[task_id]) > 1 for task_id in ids), 15)
             taken_over = max(team.witness.starts[task_id][1] for task_id in ids) - cut_at
             at_once = list(team.witness.at_once)
@@ -203,8 +209,25 @@ async def _until(condition: Callable[[], bool], timeout: float) -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_a_node_that_is_cut_off_stops_before_another_takes_over() -> None:
-    show("one_cut_off", SEED, await one_cut_off(SEED, "short"))
+@pytest.mark.parametrize("how", ["silent", "refused"])
+async def test_a_node_that_is_cut_off_stops_before_another_takes_over(how: Literal["silent", "refused"]) -> None:
+    show(f"one_cut_off {how}", SEED, await one_cut_off(SEED, "short", how))
+
+
+async def test_handlers_that_run_on_though_another_has_their_tasks_end_nothing() -> None:
+    """This is the risk of it: two run at once, and the fence decides."""
+    with RedisServer() as server, Proxy(server.port) as proxy:
+        url = f"redis://{proxy.host}:{proxy.port}/0"
+        async with crew(url, SEED, nodes=1, when_cut_off="run_on") as team:
+            task_id = await team.submit(round(1000 * (LEASE + 3)))
+            await team.started(task_id)
+            await team.start(1, server.url)
+            proxy.black_hole()
+            await _until(lambda: len(team.witness.starts[task_id]) > 1, 15)
+            assert team.witness.at_once == [task_id]
+            proxy.heal()
+            info = await wait_for(team.nodes[1], task_id, "success", timeout=20)
+            assert info.worker_id == team.nodes[1].id
 
 
 # --- 4: replies and connections that are lost

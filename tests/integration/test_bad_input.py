@@ -535,3 +535,14 @@ async def test_bad_cron_names_the_field_and_what_is_allowed(make: Make) -> None:
         assert all(
             word in text.replace("day of month", "day-of-month").replace("day of week", "day-of-week") for word in words
         ), text
+
+
+def test_what_handlers_do_when_they_are_cut_off_is_one_of_two() -> None:
+    app = Scheduler("memory://")
+    with pytest.raises(ConfigError, match="when_cut_off must be one of stop, run_on, not 'go_on'"):
+
+        @app.task(when_cut_off="go_on")  # type: ignore[call-overload, untyped-decorator]
+        async def work() -> None: ...
+
+    with pytest.raises(ConfigError, match="when_cut_off"):
+        Scheduler("memory://", when_cut_off="go_on")

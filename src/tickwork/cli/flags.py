@@ -33,6 +33,7 @@ HELP = {
     "retry": 'Strategy between attempts, as JSON: {"type": "fixed", ...}.',
     "timeout": "For one attempt; 0 is none.",
     "max_losses": "Workers that may vanish under a task before it is set aside.",
+    "when_cut_off": "What handlers do after a lease without the store.",
     "dedup": "Refuse a task whose key is taken.",
     "dedup_ttl": "How long a task holds its key.",
     "dlq": "Keep tasks whose retries are spent.",

@@ -34,9 +34,7 @@ def pack(*command: Any) -> bytes:
 
 
 class LinkLost(Exception):
-    """The connection ended while replies were due, or could not be made. `refused`: nobody listens there."""
-
-    refused = False
+    """The connection ended while replies were due, or could not be made."""
 
 
 class Address(NamedTuple):
@@ -232,9 +230,7 @@ async def connect(
         raise StoreError(f"TLS to {address} failed: {error}") from error
     except (OSError, LinkLost) as error:
         _abort(link)
-        lost = LinkLost(f"{address}: {error}")
-        lost.refused = isinstance(error, ConnectionRefusedError) or getattr(error, "refused", False)
-        raise lost from error
+        raise LinkLost(f"{address}: {error}") from error
     except BaseException:
         _abort(link)
         raise

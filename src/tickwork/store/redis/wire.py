@@ -139,7 +139,6 @@ class Wire:
         redirects = 0
         link: Link | None = None
         while True:
-            down = False
             try:
                 if answer is None:
                     link = await self.link(asked or await self.topology.find(slot), purpose)
@@ -157,16 +156,13 @@ class Wire:
                 if asked is not None and redirects <= REDIRECTS_MAX:
                     continue
             except LinkLost as error:
-                # Of several servers another one may answer others.
-                problem, down = str(error), error.refused and self.target.kind == "standalone"
+                problem = str(error)
                 self.topology.doubt()
             waited = time.monotonic() - began
             if waited >= TELL_AFTER:
                 self._tell_lost(key, began, problem)
             if self._closed or waited + pause > self._patience:
-                unavailable = StoreUnavailable(f"Redis at {self.target.url} cannot be reached: {problem}")
-                unavailable.down = down or problem.startswith("LOADING")
-                raise unavailable
+                raise StoreUnavailable(f"Redis at {self.target.url} cannot be reached: {problem}")
             await asyncio.sleep(pause)
             pause = min(pause * 2, PAUSE_MAX)
 
