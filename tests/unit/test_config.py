@@ -81,6 +81,7 @@ class TestDefaults:
             "retry": ExponentialBackoff(1, 3600, 2.0, jitter=True),
             "timeout": 300,
             "max_losses": 3,
+            "when_cut_off": "stop",
             "dedup": True,
             "dedup_ttl": 3600,
             "dlq": True,
