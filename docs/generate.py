@@ -110,7 +110,7 @@ MEANINGS = {
         "events": "whether the [event log](events-and-logs.md) is written",
     },
     "Workers": {
-        "scheduler_id": "the name of this process; none makes one from host, process and chance",
+        "scheduler_id": "the name of this process, and of no other; none makes one from host, process and chance",
         "queues": "the queues that its workers serve",
         "worker_count": "workers in this process; each has an id and leases of its own",
         "concurrency": "handlers that one worker runs at once",

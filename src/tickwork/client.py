@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from tickwork import host, views
 from tickwork.admin import DeadLetters, Events, Queues, ScheduleInfo, Schedules
 from tickwork.codec import JSON
@@ -32,7 +34,8 @@ from tickwork.errors import (
 )
 from tickwork.handle import Handle, ScheduleHandle
 from tickwork.handlers import ANYTHING, MISSING, Entry, Registry
-from tickwork.ids import is_token_of, new_id
+from tickwork.ids import is_token_of, name_of, new_id
+from tickwork.joining import taken
 from tickwork.model import (
     UNKNOWN,
     Aborted,
@@ -227,13 +230,17 @@ class Client:
     async def register_worker(self, worker: Worker) -> None:
         """Make a worker outside of this process known for `worker_timeout`; doing it again is its heartbeat."""
         name("a worker's id", worker.id)
-        await (await self.open_store()).beat(worker, round(self.config.worker_timeout * 1000))
+        store = await self.open_store()
+        heard = await store.beat(worker, round(self.config.worker_timeout * 1000))
+        if heard.rival is not None:
+            raise TickworkError(taken(heard.rival, store.now()))
 
     async def unregister_worker(self, worker_id: str) -> None:
         await (await self.open_store()).leave(worker_id)
 
     async def list_workers(self) -> list[Worker]:
-        return await (await self.open_store()).workers()
+        workers = await (await self.open_store()).workers()
+        return [replace(worker, node=name_of(worker.node)) for worker in workers]
 
     async def get_worker(self, worker_id: str) -> Worker | None:
         return next((worker for worker in await self.list_workers() if worker.id == worker_id), None)

@@ -85,14 +85,13 @@ async def reclaim(store: Store, limit: int, log: Log = _LOG) -> float | None:
 async def take_back(store: Store, limit: int, every: float = 0.0, log: Log = _LOG) -> float | None:
     """Work of processes of this host that are provably gone need not wait for its leases."""
     workers = await store.workers()
-    gone = tuple(
-        worker.id
-        for worker in workers
-        if worker.lost_at is None and is_gone(worker.host, worker.pid, worker.pid_started)
-    )
+    dead = [
+        worker for worker in workers if worker.lost_at is None and is_gone(worker.host, worker.pid, worker.pid_started)
+    ]
+    gone, nodes = tuple(worker.id for worker in dead), tuple(worker.node for worker in dead)
     taken = 0
     while gone:  # the first call marks them as lost, so that nobody else will ask for the rest
-        ids = (await store.reclaim(limit, gone)).ids
+        ids = (await store.reclaim(limit, gone, nodes=nodes)).ids
         taken += len(ids)
         if len(ids) < limit:
             log.warning("processes of this host are gone; tasks taken back: %d (%s)", taken, ", ".join(gone))

@@ -7,11 +7,13 @@ the interpreter lock for longer than the lease does; such work belongs in `run_i
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import time
 from collections.abc import Callable
 
 from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.joining import join
 from tickwork.loggers import Log
 from tickwork.model import Leader
 from tickwork.model import Worker as Member
@@ -32,6 +34,7 @@ class Heart:
         lease_ttl: float,
         renew_interval: float,
         log: Log,
+        on_rival: Callable[[Member], None],
     ) -> None:
         self._log = log
         self.leader: Leader | None = None
@@ -41,6 +44,7 @@ class Heart:
         self._describe = describe
         self._lease_ttl = lease_ttl
         self._renew_interval = renew_interval
+        self._on_rival = on_rival
         self._home = asyncio.get_running_loop()
         self._renewed_at = time.monotonic()
         self._warned_at = -WARN_INTERVAL
@@ -50,9 +54,10 @@ class Heart:
         self._thread = threading.Thread(target=self._main, name="tickwork-heart", daemon=True)
 
     async def start(self) -> None:
-        """Beat once, so that the workers are known before they claim; then go on in the thread."""
+        """Join, so that the workers are known before they claim; then go on in the thread. Raises when another process
+        has the name of one of them."""
         for worker in self._workers:
-            self.leader = await self._home_store.beat(self._describe(worker))
+            self.leader = await join(self._home_store, self._describe(worker), self._log)
         self._thread.start()
         await asyncio.to_thread(self._ready.wait)
 
@@ -93,7 +98,10 @@ class Heart:
             async with asyncio.timeout(max(trusted_until - sent_at, margin)):
                 for worker in self._workers:
                     await self._renew(worker)
-                    self.leader = await self._store.beat(self._describe(worker))
+                    heard = await self._store.beat(self._describe(worker))
+                    self.leader = heard.leader
+                    if heard.rival is not None:
+                        self._tell_home(functools.partial(self._on_rival, heard.rival))
             self._renewed_at = sent_at
             self._store.contact.made("heart")
             return True

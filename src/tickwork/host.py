@@ -38,6 +38,11 @@ def process_started(pid: int) -> str:
     return ""
 
 
+def lives(host: str, pid: int, started: str) -> bool:
+    """True only when it can be seen: that very process of this host is there."""
+    return bool(started) and host == host_id() and process_started(pid) == started
+
+
 def is_gone(host: str, pid: int, started: str) -> bool:
     """True only when it can be proved: a process of this very host that is not there any more."""
     if not started or host != host_id() or pid == os.getpid():

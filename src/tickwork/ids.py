@@ -70,6 +70,15 @@ def new_id_beside(text: str, count: int) -> str:
     return candidate
 
 
+def identity_of(name: str) -> str:
+    """A name that several processes may have been given, made one process's own."""
+    return f"{name}#{new_tail()}"
+
+
+def name_of(identity: str) -> str:
+    return identity.partition("#")[0]
+
+
 def is_name(text: str) -> bool:
     """Names of types, queues, ids and tags travel in keys, logs and URLs: letters, digits and `._:@-`."""
     return NAME.fullmatch(text) is not None

@@ -18,6 +18,7 @@ from tickwork.handlers import Registry
 from tickwork.heart import Heart
 from tickwork.host import host_id, process_started
 from tickwork.ids import new_tail
+from tickwork.joining import taken
 from tickwork.leader import Candidate
 from tickwork.loggers import Log
 from tickwork.model import Worker as Member
@@ -37,9 +38,12 @@ def new_node_id() -> str:
 
 
 class Node:
+    """`name` is what people call it; `identity` is of this process alone, whoever else has that name."""
+
     def __init__(
         self,
-        node_id: str,
+        name: str,
+        identity: str,
         store: Store,
         registry: Registry,
         config: Config,
@@ -50,7 +54,7 @@ class Node:
         on_exhausted: Callable[[], None] = lambda: None,
         on_reset: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self.id = node_id
+        self.id = identity
         self._store = store
         self._config = config
         self._log = Log.of(config.logger, "node")
@@ -60,10 +64,10 @@ class Node:
         self._on_exhausted = on_exhausted
         self._on_reset = on_reset
         count = config.worker_count if work else 0
-        names = [node_id] if count == 1 else [f"{node_id}-{number}" for number in range(1, count + 1)]
-        self.workers = [Worker(name, node_id, store, registry, config, bus, on_exhausted) for name in names]
+        names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
+        self.workers = [Worker(name, identity, store, registry, config, bus, on_exhausted) for name in names]
         self.heart: Heart | None = None
-        self.candidate = Candidate(store, node_id, config.leader_lease_ttl, config.leader_renew_interval, self._lead,
+        self.candidate = Candidate(store, identity, config.leader_lease_ttl, config.leader_renew_interval, self._lead,
                                    Log.of(config.logger, "leader"))  # fmt: skip
         self._tasks: list[asyncio.Task[None]] = []
         self._hurry_until = math.inf
@@ -72,10 +76,11 @@ class Node:
     async def start(self) -> None:
         config = self._config
         if self.workers:
-            self.heart = Heart(self._store, self.workers, self._member, config.lease_ttl, config.renew_interval,
-                               Log.of(config.logger, "heart"))  # fmt: skip
-            await self.heart.start()
+            # First, as one that is gone may have our name.
             await duties.take_back(self._store, config.batch_size, log=self._duty_log)
+            self.heart = Heart(self._store, self.workers, self._member, config.lease_ttl, config.renew_interval,
+                               Log.of(config.logger, "heart"), self._give_way)  # fmt: skip
+            await self.heart.start()
             for worker in self.workers:
                 self._spawn(worker.run(), f"worker {worker.id}")
                 self._spawn(worker.warm(), f"warm {worker.id}")
@@ -139,12 +144,19 @@ class Node:
     async def _say_goodbye(self) -> None:
         await self.candidate.resign()
         for worker in self.workers:
-            await self._store.leave(worker.id)
+            await self._store.leave(worker.id, self.id)
 
     def after_fork(self) -> None:
         """It runs in the parent alone."""
         for worker in self.workers:
             worker.leave_registry()
+
+    def _give_way(self, rival: Member) -> None:
+        """Our lease was over, and another process has taken the name meanwhile."""
+        self._log.error("this node ends: %s", taken(rival, self._store.now()))
+        for worker in self.workers:
+            worker.release_all()
+        self._on_exhausted()
 
     def hurry(self) -> None:
         """Do not wait for what runs: give it back now, if the store takes it at once."""

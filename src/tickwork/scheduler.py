@@ -23,6 +23,7 @@ from tickwork.events import Bus
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handle import Handle
 from tickwork.handlers import MISSING, Registry, RunIn
+from tickwork.ids import identity_of, name_of
 from tickwork.jobs import Jobs
 from tickwork.lock import Lock
 from tickwork.loggers import Log
@@ -103,7 +104,7 @@ class Scheduler:
     def _apply(self, loaded: Loaded) -> None:
         self.loaded = loaded
         self.config = config = loaded.config
-        self.id = config.scheduler_id or new_node_id()
+        self._name_node()
         url = config.store or "memory://"
         self._store: Store = make_store(url, config, self._clock, self._redis_client)
         self.url = mask_url(url) if self._redis_client is None else self._store.url  # without its password
@@ -115,6 +116,11 @@ class Scheduler:
             self.set_serializer(config.serializer)
         for warning in (*loaded.warnings, *_without_effect(config)):
             self._log.warning("%s", warning)
+
+    def _name_node(self) -> None:
+        given = self.config.scheduler_id
+        self.id = given or new_node_id()
+        self._identity = identity_of(given) if given else self.id  # by which the store tells two of one name apart
 
     # --- registering
 
@@ -206,7 +212,7 @@ class Scheduler:
         self._client.runs_here = True
         await self._write_periodic()
         self._node = Node(
-            self.id, store, self.registry, self.config, self._bus,
+            self.id, self._identity, store, self.registry, self.config, self._bus,
             work=work, lead=lead, on_exhausted=self._give_up, on_reset=self._write_periodic,
         )  # fmt: skip
         await self._node.start()
@@ -319,7 +325,7 @@ class Scheduler:
             node.after_fork()
         self._opened = False
         self._stopped = self._changing = self.node_loop = None
-        self.id = self.config.scheduler_id or new_node_id()
+        self._name_node()
 
     # --- submitting
 
@@ -406,7 +412,7 @@ class Scheduler:
             store=self.url,
             running=self._node is not None,
             is_leader=leads,
-            leader_id=self.id if leads else (leader.id if leader is not None else None),
+            leader_id=self.id if leads else (name_of(leader.id) if leader is not None else None),
             worker_count=stats.workers,
             tasks={status.value: count for status, count in stats.statuses.items() if count},
             queues=queue_stats(stats),

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from tests.support.stores import START, Bench
 from tickwork.events import Fact
 from tickwork.model import Leader, Policy, Worker
+from tickwork.store.base import Heard
 
 FULL = Worker(
     id="w1",
@@ -28,7 +29,7 @@ FULL = Worker(
 
 
 async def test_a_beat_makes_a_member_and_keeps_all_it_says(bench: Bench) -> None:
-    assert await bench.store.beat(FULL) is None
+    assert await bench.store.beat(FULL) == Heard(None)
     expected = replace(FULL, started_at=START, beat_at=START, expires_at=START + Policy().lease_ttl)
     assert await bench.store.workers() == [expected]
     assert (await bench.store.stats()).workers == 1
@@ -102,6 +103,70 @@ async def test_prune_leaves_living_workers(bench: Bench) -> None:
     assert [worker.id for worker in await bench.store.workers()] == ["w1"]
 
 
+# --- one name, one node
+
+OTHER = replace(FULL, node="n2", host="host-b", pid=7, pid_started="99", running=0)
+
+
+async def test_the_name_of_a_living_member_is_refused_to_another_node(bench: Bench) -> None:
+    await bench.store.beat(FULL)
+    before = await bench.store.workers()
+    bench.clock.advance(29.999)
+    assert await bench.store.beat(OTHER) == Heard(None, rival=before[0])
+    assert await bench.store.workers() == before
+    assert await bench.facts() == ["worker.joined"]
+
+
+async def test_a_name_is_free_when_the_lease_of_its_member_is_over(bench: Bench) -> None:
+    await bench.store.beat(FULL)
+    bench.clock.advance(30)
+    assert await bench.store.beat(OTHER) == Heard(None)
+    (member,) = await bench.store.workers()
+    assert (member.node, member.pid, member.expires_at) == ("n2", 7, START + 60_000)
+    assert member.started_at == START + 30_000
+    assert await bench.facts() == ["worker.joined", "worker.joined"]
+    assert (await bench.store.beat(FULL)).rival == member, "who had it before is told so"
+
+
+async def test_a_name_is_free_when_its_member_has_left_or_was_lost(bench: Bench) -> None:
+    await bench.store.beat(FULL)
+    await bench.store.leave("w1")
+    assert await bench.store.beat(OTHER) == Heard(None)
+    await bench.store.reclaim(10, gone=("w1",))
+    assert await bench.store.beat(FULL) == Heard(None)
+
+
+async def test_who_is_refused_still_hears_who_leads(bench: Bench) -> None:
+    leader = await bench.store.campaign("n1", 10_000)
+    await bench.store.beat(FULL)
+    heard = await bench.store.beat(OTHER)
+    assert heard.leader == leader
+    assert heard.rival is not None
+
+
+async def test_a_node_leaves_for_itself_alone(bench: Bench) -> None:
+    await bench.store.beat(FULL)
+    await bench.store.leave("w1", "n2")
+    assert [worker.node for worker in await bench.store.workers()] == ["n1"]
+    await bench.store.leave("w1", "n1")
+    assert await bench.store.workers() == []
+    assert await bench.facts() == ["worker.joined", "worker.left"]
+
+
+async def test_one_who_has_the_name_of_a_dead_one_keeps_its_tasks(bench: Bench) -> None:
+    """Whoever saw the dead one may say so late, when a restarted process has its name."""
+    await bench.store.beat(FULL)
+    await bench.store.reclaim(10, gone=("w1",), nodes=("n1",))
+    await bench.store.beat(OTHER)
+    await bench.store.campaign("n2", 10_000)
+    await bench.start("it")
+    late = await bench.store.reclaim(10, gone=("w1",), nodes=("n1",))
+    assert (late.ids, late.lost_workers) == ([], [])
+    assert (await bench.store.beat(OTHER)).leader is not None
+    now = await bench.store.reclaim(10, gone=("w1",), nodes=("n2",))
+    assert (now.ids, now.lost_workers) == (["it"], ["w1"])
+
+
 # --- leadership
 
 
@@ -148,7 +213,7 @@ async def test_terms_only_grow(bench: Bench) -> None:
 async def test_who_resigns_makes_room_at_once(bench: Bench) -> None:
     await bench.store.campaign("a", 10_000)
     assert await bench.store.resign("a", 1) is True
-    assert await bench.store.beat(FULL) is None
+    assert await bench.store.beat(FULL) == Heard(None)
     assert await bench.store.campaign("b", 10_000) == Leader("b", 2, START + 10_000, 10_000)
 
 
@@ -164,7 +229,7 @@ async def test_who_resigned_does_not_lead_again_because_the_clock_went_back(benc
     await bench.store.campaign("a", 10_000)
     await bench.store.resign("a", 1)
     bench.clock.advance(-5)
-    assert await bench.store.beat(FULL) is None
+    assert await bench.store.beat(FULL) == Heard(None)
     assert (await bench.store.campaign("b", 10_000)).id == "b"
 
 
@@ -188,13 +253,13 @@ async def test_an_old_term_of_the_present_leader_is_refused(bench: Bench) -> Non
 
 
 async def test_every_beat_says_who_leads(bench: Bench) -> None:
-    assert await bench.store.beat(FULL) is None
+    assert await bench.store.beat(FULL) == Heard(None)
     leader = await bench.store.campaign("a", 10_000)
-    assert await bench.store.beat(FULL) == leader
+    assert await bench.store.beat(FULL) == Heard(leader)
     bench.clock.advance(9.999)
-    assert await bench.store.beat(FULL) == leader
+    assert await bench.store.beat(FULL) == Heard(leader)
     bench.clock.advance(0.001)
-    assert await bench.store.beat(FULL) is None
+    assert await bench.store.beat(FULL) == Heard(None)
 
 
 async def test_a_leader_whose_process_is_gone_is_deposed(bench: Bench) -> None:

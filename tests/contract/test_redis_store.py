@@ -11,7 +11,7 @@ from tests.support.redis import RedisServer
 from tickwork import Scheduler, Status, TaskContext
 from tickwork.errors import StoreFull
 from tickwork.model import Failed, Lease, Policy, Schedule, Spec, Succeeded, Worker
-from tickwork.store.base import Claim
+from tickwork.store.base import Claim, Heard
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.target import parse
 
@@ -60,7 +60,7 @@ async def fill(server: RedisServer, store: RedisStore) -> None:
 async def test_what_runs_can_still_end_when_redis_is_full(server: RedisServer, store: RedisStore) -> None:
     first, second, third, fourth = await running(store, 4)
     await fill(server, store)
-    assert await store.beat(Worker(id="w1")) is None
+    assert await store.beat(Worker(id="w1")) == Heard(None)
     assert await store.extend([first, second, third, fourth], 30_000) == ["held"] * 4
     assert await store.note(first, 0.5, "half", ["a line"])
     done = await store.finish([Succeeded(first, b"1" * 1000), Failed(second, "boom", 1000), Succeeded(third, b"3")])

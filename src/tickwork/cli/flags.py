@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Those that are said in another way on a command line, or that cannot be said there.
 ELSEWHERE = {"store", "namespace", "logger"}
 HELP = {
-    "scheduler_id": "The name of this node; made up otherwise.",
+    "scheduler_id": "The name of this node, which no other process may have; made up otherwise.",
     "queues": "Queues to take tasks from.",
     "worker_count": "Workers in this process.",
     "concurrency": "Tasks that one worker runs at a time.",

@@ -106,6 +106,14 @@ class Reclaimed(Struct, frozen=True):
     lost_workers: list[str]
 
 
+class Heard(Struct, frozen=True):
+    """What a beat is answered: who leads, and the living member that has this name already, if that is of another node;
+    then the beat has changed nothing."""
+
+    leader: Leader | None
+    rival: Worker | None = None
+
+
 class Advance(Struct, frozen=True):
     """A step of a schedule: its next tick, and what became of those before it."""
 
@@ -205,9 +213,12 @@ class Store(Protocol):
         before the first is ended, and they end in the order given. Of too many dead letters the one that ended first is
         dropped."""
 
-    async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
+    async def reclaim(
+        self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()
+    ) -> Reclaimed:
         """Take back tasks whose lease ran out, and all of the workers in `gone`, which the caller knows to be dead (a
-        leader among them is deposed).
+        leader among them is deposed). `nodes`, one for each of them, are those that were seen dead: a worker that is of
+        another node by now is left alone.
         A task whose worker is a member all the same was let go of, and counts no loss.
         Expired leases are left alone for one lease after the store was out of touch (see `rules.pulse`). The oldest
         lease goes first, ties by id; `lost_workers` is sorted."""
@@ -299,10 +310,12 @@ class Store(Protocol):
         """The outcome of a schedule's run, for show; answers the schedule."""
 
     # --- members
-    async def beat(self, worker: Worker, ttl: int | None = None) -> Leader | None:
-        """Join or stay, for a lease or `ttl`; answers who leads."""
+    async def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
+        """Join or stay, for a lease or `ttl`. Refused while a member of that name lives that is of another node; one
+        that lives is not lost, and its lease is not over."""
 
-    async def leave(self, worker_id: str) -> None: ...
+    async def leave(self, worker_id: str, node: str = "") -> None:
+        """No member any more; with `node` only if it is that node's."""
 
     async def workers(self) -> list[Worker]: ...
 

@@ -18,7 +18,7 @@ from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Se
 from tickwork.store.hints import WORK
 from tickwork.store.memory_members import atomic
 from tickwork.store.memory_operators import Operators
-from tickwork.store.rules import PARK_MAX, Budget, detail_of, grant, last_chance, runs
+from tickwork.store.rules import PARK_MAX, Budget, detail_of, grant, last_chance, runs, still_gone
 from tickwork.store.shelves import Lane
 
 
@@ -235,9 +235,10 @@ class MemoryStore(Operators):
         return Verdict("done", record.status)
 
     @atomic
-    def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
+    def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()) -> Reclaimed:
         now = self.now()
         self._pulse(now)
+        gone = still_gone(gone, nodes, self._node_of)
         lost_workers = self._lose_workers(now, gone)
         orphans = [record for i in self._leases if (record := self._tasks[i]).worker_id in gone] if gone else []
         orphans.sort(key=lambda record: (record.lease_until, record.id))

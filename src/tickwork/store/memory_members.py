@@ -15,7 +15,7 @@ from tickwork.events import Event, Fact
 from tickwork.forks import hold_during_forks, tell_of_forks
 from tickwork.loggers import Log
 from tickwork.model import Leader, Lease, Policy, Record, Schedule, Status, Worker
-from tickwork.store.base import Advance
+from tickwork.store.base import Advance, Heard
 from tickwork.store.hints import EVENTS, SCHEDULES, Hint, Hints
 from tickwork.store.rules import (
     advance_facts,
@@ -24,6 +24,7 @@ from tickwork.store.rules import (
     elect,
     joined,
     pulse,
+    rival_of,
     same_definition,
     succeed,
     tells_of,
@@ -218,19 +219,28 @@ class Members(Schedules):
                 self._workers[worker.id] = replace(worker, expires_at=worker.expires_at - by)
 
     @atomic
-    def beat(self, worker: Worker, ttl: int | None = None) -> Leader | None:
+    def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
         now = self.now()
         self._pulse(now)
+        leader = self._leader if self._leader is not None and self._leader.until > now else None
         old = self._workers.get(worker.id)
+        if rival := rival_of(worker, old, now):
+            return Heard(leader, rival)
         self._workers[worker.id], new = joined(worker, old, now, ttl or self.policy.lease_ttl)
         if new:
             self._append(now, Fact.WORKER_JOINED, worker.id)
-        return self._leader if self._leader is not None and self._leader.until > now else None
+        return Heard(leader)
 
     @atomic
-    def leave(self, worker_id: str) -> None:
+    def leave(self, worker_id: str, node: str = "") -> None:
+        if node and self._node_of(worker_id) != node:
+            return
         if self._forget_worker(worker_id):
             self._append(self.now(), Fact.WORKER_LEFT, worker_id)
+
+    def _node_of(self, worker_id: str) -> str | None:
+        worker = self._workers.get(worker_id)
+        return None if worker is None else worker.node
 
     def _forget_worker(self, worker_id: str) -> bool:
         worker = self._workers.pop(worker_id, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from tickwork.errors import StoreError
@@ -173,11 +175,25 @@ def elect(old: Leader | None, node: str, ttl: int, now: int) -> tuple[Leader, bo
     return replace(old, until=min(old.until, now + old.ttl)), False
 
 
+def rival_of(worker: Worker, old: Worker | None, now: int) -> Worker | None:
+    """The living member of that name, if another node has it."""
+    lives = old is not None and old.lost_at is None and old.expires_at > now
+    return old if lives and old is not None and old.node != worker.node else None
+
+
+def still_gone(gone: tuple[str, ...], nodes: tuple[str, ...], node_of: Callable[[str], str | None]) -> tuple[str, ...]:
+    """Those of `gone` whose name no other node has taken since they were seen dead."""
+    if not nodes:
+        return gone
+    return tuple(name for name, node in zip(gone, nodes, strict=True) if node_of(name) in (node, None))
+
+
 def joined(worker: Worker, old: Worker | None, now: int, ttl: int) -> tuple[Worker, bool]:
     """The member after its beat, and whether it is new (or back)."""
-    started_at = now if old is None else old.started_at
+    same = old is not None and old.node == worker.node
+    started_at = old.started_at if same and old is not None else now
     member = replace(worker, started_at=started_at, beat_at=now, expires_at=now + ttl, lost_at=None)
-    return member, old is None or old.lost_at is not None
+    return member, not same or (old is not None and old.lost_at is not None)
 
 
 def advanced(schedule: Schedule, step: Advance) -> Schedule:

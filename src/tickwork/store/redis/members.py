@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tickwork.errors import StoreUnavailable
 from tickwork.events import Fact
 from tickwork.model import Leader, Schedule, Status, Worker
-from tickwork.store.base import Advance
+from tickwork.store.base import Advance, Heard
 from tickwork.store.redis.core import Core
 from tickwork.store.rules import advance_facts, advanced, changed, same_definition, succeed
 from tickwork.store.unreadable import UNREADABLE, read_schedule, refuse_stub
@@ -165,14 +165,17 @@ class Members(Core):
 
     # --- members
 
-    async def beat(self, worker: Worker, ttl: int | None = None) -> Leader | None:
+    async def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
         args = (worker.id, worker.node, _encode(worker), ttl or self.policy.lease_ttl)
         reply = await self.run("beat", self.layout.root, *args, purpose="work")
-        return Leader(reply[0].decode(), *reply[1:]) if reply else None
+        found, *rival = reply
+        leader = Leader(found[0].decode(), *found[1:]) if found else None
+        return Heard(leader, _read_worker(worker.id, *rival) if rival else None)
 
-    async def leave(self, worker_id: str) -> None:
-        for prefix in self.prefixes:
-            await self.run("leave", prefix, worker_id)
+    async def leave(self, worker_id: str, node: str = "") -> None:
+        for prefix in self.prefixes:  # the namespace's own first, which knows the nodes
+            if not await self.run("leave", prefix, worker_id, node):
+                return
 
     async def workers(self) -> list[Worker]:
         root = self.layout.root

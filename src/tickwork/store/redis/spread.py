@@ -107,8 +107,10 @@ class Spread(Tasks, Queries):
             await self._wake_for(task_id)
         return found
 
-    async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
-        taken = await super().reclaim(limit, gone, why)
+    async def reclaim(
+        self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()
+    ) -> Reclaimed:
+        taken = await super().reclaim(limit, gone, why, nodes)
         for part in {self._part(task_id) for task_id in taken.ids}:
             self.wake(set(self._queues), part)
         return taken

@@ -143,8 +143,11 @@ class Tasks(Core):
         text = verdicts.decode()
         return [ENDINGS[text[at : at + 2]] for at in range(0, len(text), 2)], claimed
 
-    async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
-        args = (limit, why or "its process is gone", *gone)
+    async def reclaim(
+        self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()
+    ) -> Reclaimed:
+        pairs = zip(gone, nodes or ("",) * len(gone), strict=True)
+        args = (limit, why or "its process is gone", *itertools.chain.from_iterable(pairs))
         replies = await self._everywhere(self.run("reclaim", prefix, *args) for prefix in self.prefixes)
         taken = [task_id.decode() for reply in replies for task_id in reply[0]]
         for reply in replies:

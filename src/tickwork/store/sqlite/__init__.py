@@ -22,6 +22,7 @@ from tickwork.store.base import (
     Claim,
     Claimed,
     Finished,
+    Heard,
     Pause,
     Query,
     Receipt,
@@ -135,8 +136,10 @@ class SqliteStore:
     async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
         return await self._write.call(lambda: self._tasks.finish(outcomes, then_claim))
 
-    async def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
-        return await self._write.call(lambda: self._tasks.reclaim(limit, gone, why))
+    async def reclaim(
+        self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()
+    ) -> Reclaimed:
+        return await self._write.call(lambda: self._tasks.reclaim(limit, gone, why, nodes))
 
     async def settled(self, limit: int) -> list[Settled]:
         return await self._write.call(lambda: self._tasks.settled(limit))
@@ -230,11 +233,11 @@ class SqliteStore:
 
     # --- members
 
-    async def beat(self, worker: Worker, ttl: int | None = None) -> Leader | None:
+    async def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
         return await self._write.call(lambda: self._members.beat(worker, ttl))
 
-    async def leave(self, worker_id: str) -> None:
-        return await self._write.call(lambda: self._members.leave(worker_id))
+    async def leave(self, worker_id: str, node: str = "") -> None:
+        return await self._write.call(lambda: self._members.leave(worker_id, node))
 
     async def workers(self) -> list[Worker]:
         return await self._read.call(lambda: members.list_workers(self._reader))

@@ -9,9 +9,19 @@ from msgspec.structs import replace
 
 from tickwork.events import Fact
 from tickwork.model import Leader, Schedule, Status, Worker
-from tickwork.store.base import Advance
+from tickwork.store.base import Advance, Heard
 from tickwork.store.hints import SCHEDULES, WORK
-from tickwork.store.rules import advance_facts, advanced, changed, elect, joined, pulse, same_definition, succeed
+from tickwork.store.rules import (
+    advance_facts,
+    advanced,
+    changed,
+    elect,
+    joined,
+    pulse,
+    rival_of,
+    same_definition,
+    succeed,
+)
 from tickwork.store.sqlite.session import Connection, Writer
 from tickwork.store.unreadable import UNREADABLE, read_schedule, refuse_stub
 
@@ -78,6 +88,11 @@ def _set_back(tx: Writer, by: int) -> None:
             "UPDATE @workers SET expires_at = ?, worker = ? WHERE id = ?",
             (worker.expires_at, _encode(worker), worker.id),
         )
+
+
+def node_of(connection: Connection, worker_id: str) -> str | None:
+    row = connection.one("SELECT worker FROM @workers WHERE id = ?", (worker_id,))
+    return None if row is None else _read_worker(worker_id, row[0]).node
 
 
 def lose_workers(tx: Writer, now: int, gone: tuple[str, ...]) -> list[str]:
@@ -176,11 +191,16 @@ class SchedulesAndMembers:
             schedule = self._save(replace(schedule, last_status=status.value))
         return schedule
 
-    def beat(self, worker: Worker, ttl: int | None = None) -> Leader | None:
+    def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
         now = self.now()
         keep_pulse(self.tx, now)
         row = self.tx.one("SELECT worker FROM @workers WHERE id = ?", (worker.id,))
         old = None if row is None else _read_worker(worker.id, row[0])
+        leader = self._leader()
+        if leader is not None and leader.until <= now:
+            leader = None
+        if rival := rival_of(worker, old, now):
+            return Heard(leader, rival)
         worker, new = joined(worker, old, now, ttl or self.tx.policy.lease_ttl)
         self.tx.run(
             "INSERT OR REPLACE INTO @workers VALUES (?, ?, NULL, ?)",
@@ -188,10 +208,11 @@ class SchedulesAndMembers:
         )
         if new:
             self.tx.tell(now, Fact.WORKER_JOINED, worker.id)
-        leader = self._leader()
-        return leader if leader is not None and leader.until > now else None
+        return Heard(leader)
 
-    def leave(self, worker_id: str) -> None:
+    def leave(self, worker_id: str, node: str = "") -> None:
+        if node and node_of(self.tx, worker_id) != node:
+            return
         if forget_worker(self.tx, worker_id):
             self.tx.tell(self.now(), Fact.WORKER_LEFT, worker_id)
 

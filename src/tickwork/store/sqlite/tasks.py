@@ -9,8 +9,8 @@ from tickwork.events import Fact
 from tickwork.model import ENDS, Band, Lease, Outcome, Place, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
 from tickwork.store.hints import WORK
-from tickwork.store.rules import PARK_MAX, Budget, claimed, detail_of, last_chance
-from tickwork.store.sqlite.members import CHANCE, keep_pulse, lose_workers
+from tickwork.store.rules import PARK_MAX, Budget, claimed, detail_of, last_chance, still_gone
+from tickwork.store.sqlite.members import CHANCE, keep_pulse, lose_workers, node_of
 from tickwork.store.sqlite.operators import Operators
 from tickwork.store.sqlite.schema import IN_DELAYED
 
@@ -255,9 +255,10 @@ class Tasks(Operators):
         self.rows.save_succeeded(succeeded)
         return Finished(verdicts, None if then_claim is None else self.claim(then_claim))
 
-    def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "") -> Reclaimed:
+    def reclaim(self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()) -> Reclaimed:
         now = self.now()
         keep_pulse(self.tx, now)
+        gone = still_gone(gone, nodes, lambda name: node_of(self.tx, name))
         lost_workers = lose_workers(self.tx, now, gone)
         orphans = self.rows.where(
             f"status = 'running' AND worker_id IN ({', '.join('?' * len(gone))}) ORDER BY lease_until, id LIMIT ?",

@@ -1,13 +1,16 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends pulse members
 -- Take back what lost workers held: running -> ready (front), or dead after too many losses, or cancelled. Arguments:
--- limit, why, ids of workers known to be gone. Reply: ids taken back, ids of workers that now count as lost, tasks
--- dropped from the dead letters. Leases that ran out are left alone until the hold is over.
+-- limit, why, then workers known to be gone and their nodes ('' for any). Reply: ids taken back, ids of workers that now
+-- count as lost, tasks dropped from the dead letters. Leases that ran out are left alone until the hold is over.
 local limit, why = tonumber(ARGV[3]), ARGV[4]
 local hold_until = pulse()
 local gone, some_gone = {}, false
-for i = 5, #ARGV do
-  gone[ARGV[i]], some_gone = true, true
+for i = 5, #ARGV, 2 do
+  local node = ARGV[i + 1]
+  if node == '' or (call('HGET', KEY .. 'workers:nodes', ARGV[i]) or node) == node then
+    gone[ARGV[i]], some_gone = true, true
+  end
 end
 local lost = lose_workers(hold_until, gone)
 local taken = {}
