@@ -24,6 +24,7 @@ from tickwork.cli.session import schema_versions
 from tickwork.clock import ManualClock
 from tickwork.config import Config
 from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.model import Spec, Status
 from tickwork.store.opening import make_store
 from tickwork.store.sqlite import SqliteStore, session
 from tickwork.store.sqlite.schema import VERSION
@@ -359,3 +360,17 @@ async def test_who_else_may_look_is_told(bench: Bench, path: Path) -> None:
             f"chmod o-w {path.parent}",
         ),
     ]
+
+
+async def test_a_caller_who_gives_up_does_not_spoil_the_opening(tmp_path: Path) -> None:
+    store = SqliteStore(str(tmp_path / "tick.db"))
+    for _ in range(5):
+        opening = asyncio.ensure_future(store.open())
+        await asyncio.sleep(0)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+    async with asyncio.timeout(10):
+        await store.open()
+        await asyncio.gather(*(store.submit([Spec(id=f"t{n}", type="job", nonce="n")]) for n in range(20)))
+    assert (await store.stats()).statuses[Status.READY] == 20
+    await store.close()

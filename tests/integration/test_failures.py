@@ -933,3 +933,19 @@ async def test_a_result_that_is_too_large_is_refused_with_its_size(app: Schedule
         with pytest.raises(TaskFailed, match=r"the result has 300,002 bytes, payload_limit is 262,144"):
             await handle.result(10)
         assert (await handle.info()).attempt == 1, "trying again would not help"
+
+
+async def test_an_exception_that_cannot_be_looked_at_still_fails_its_task() -> None:
+    app = Scheduler("memory://")
+
+    class Odd(Retry):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    @app.task(max_retry=0, timeout=0)
+    async def job() -> None:
+        raise Odd(1)
+
+    async with app:
+        handle = await app.submit("job")
+        await wait_for(app, handle.id, "dead")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import logging
 import threading
@@ -1178,3 +1179,18 @@ async def test_a_drained_app_is_sound(make: Make, url: str, clock: ManualClock) 
         await drain(app)
         assert (await app.status()).tasks == {"success": 250}
         assert [await handle.result(1) for handle in handles[::50]] == [0, 50, 100, 150, 200]
+
+
+async def test_the_handlers_own_options_hold_for_those_who_do_not_know_it(file_url: str) -> None:
+    client, app = Scheduler(file_url), Scheduler(file_url)
+
+    @app.task(max_retry=0, timeout=0.2)
+    async def slow(ctx: TaskContext) -> None:
+        await asyncio.sleep(60)
+
+    async with app:
+        handle = await client.submit("slow")
+        await wait_for(client, handle.id, "dead")
+        info = await handle.info()
+    assert (info.attempt, info.last_error) == (1, "timed out after 0.2 s")
+    await client.close()

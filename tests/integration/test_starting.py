@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
 from tests.integration.apps import Gate, Make, eventually, status_of
-from tickwork import Scheduler, Status, TickworkError
+from tickwork import Scheduler, Status, TickworkError, duties
+from tickwork.store.base import Claim
 
 
 async def test_a_second_shutdown_waits_for_the_first(make: Make, url: str) -> None:
@@ -76,15 +78,44 @@ async def test_a_node_may_be_shut_down_from_another_loop(make: Make, url: str) -
         assert (await app.status()).running
 
 
-async def test_a_start_that_fails_leaves_nothing_behind(make: Make, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = make(url)
+async def test_a_claim_that_arrives_while_the_worker_stops_is_given_back(file_url: str) -> None:
+    app = Scheduler(file_url)
+    arrived, go_on = asyncio.Event(), asyncio.Event()
 
-    async def fail(self: Scheduler) -> None:
+    @app.task
+    async def job() -> None: ...
+
+    await app.start()
+    claim = app._store.claim
+
+    async def slow_claim(want: Claim) -> object:
+        found = await claim(want)
+        if found.grants:
+            arrived.set()
+            await go_on.wait()
+        return found
+
+    app._store.claim = slow_claim  # type: ignore[method-assign, assignment]
+    handle = await app.submit("job")
+    await arrived.wait()
+    stopping = asyncio.ensure_future(app.shutdown(5))
+    await asyncio.sleep(0.05)
+    go_on.set()
+    await stopping
+    info = await Scheduler(file_url).get_task(handle.id)
+    assert (info.status, info.attempt, info.losses) == (Status.READY, 0, 0)
+
+
+async def test_a_start_that_fails_can_be_tried_again(file_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Scheduler(file_url)
+
+    async def fail(*_: object) -> None:
         raise RuntimeError("not today")
 
     with monkeypatch.context() as broken:
-        broken.setattr(Scheduler, "_write_periodic", fail)
+        broken.setattr(duties, "take_back", fail)
         with pytest.raises(RuntimeError, match="not today"):
             await app.start()
+    assert [thread.name for thread in threading.enumerate() if thread.name == "tickwork-heart"] == []
     async with app:
         assert (await app.status()).running

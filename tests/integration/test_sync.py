@@ -331,3 +331,18 @@ async def test_a_shutdown_closes_the_connections_of_the_background_thread_too(re
     await asyncio.to_thread(app.sync.submit, "double", 2)
     await app.shutdown()
     await eventually(lambda: sockets() <= before, what="all connections are closed")
+
+
+def test_who_waits_in_sync_is_told_when_it_is_closed(file_url: str) -> None:
+    app = Scheduler(file_url)
+    handle, ended = app.sync.submit("nobody"), threading.Event()
+
+    def wait() -> None:
+        try:
+            handle.result(timeout=60)
+        except BaseException:
+            ended.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    app.sync.close()
+    assert ended.wait(10)

@@ -867,3 +867,12 @@ async def test_the_run_of_a_schedule_tells_its_story(make: Make, url: str, clock
         assert [kind for kind, _ in await kinds(app, "tick")] == ["schedule.put", "schedule.fired"]
         with pytest.raises(TaskNotFound):
             await app.get_task(f"tick@{clock.now() + HOUR * 1000}")
+
+
+async def test_two_who_create_one_schedule_make_it_once(file_url: str) -> None:
+    app = Scheduler(file_url)
+    made = await asyncio.gather(
+        *(app.submit("job", n, cron="@daily", id="one") for n in range(5)), return_exceptions=True
+    )
+    assert sum(not isinstance(answer, BaseException) for answer in made) == 1
+    await app.close()

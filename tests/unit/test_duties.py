@@ -1,0 +1,60 @@
+"""Duties, each for itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from tickwork import duties
+from tickwork.cron import Cron
+from tickwork.duties import ticks_to_run
+from tickwork.events import Bus
+from tickwork.model import Misfire, Policy, Schedule, Spec, Status, Worker
+from tickwork.store.base import Claim
+from tickwork.store.memory import MemoryStore
+
+NOW = 1_700_000_000_000
+SPEC = Spec(id="", type="job", nonce="")
+
+
+async def test_all_tasks_of_a_gone_process_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore(Policy())
+    await store.beat(Worker(id="dead", host="here", pid=1, pid_started="x"))
+    await store.submit([Spec(id=f"t{n}", type="job", nonce="n") for n in range(25)])
+    await store.claim(Claim("dead", ("default",), frozenset({"job"}), 25, 30_000, "n"))
+    monkeypatch.setattr(duties, "is_gone", lambda host, pid, started: True)
+    await duties.take_back(store, 10)
+    assert (await store.stats()).statuses[Status.RUNNING] == 0
+
+
+async def test_one_schedule_that_cannot_fire_holds_up_no_other() -> None:
+    store = MemoryStore(Policy())
+    bad = Schedule(id="bad", cron="* * * * * *", timezone="Nowhere/Land", task=SPEC, next_at=NOW - 10_000)
+    good = Schedule(id="good", cron="* * * * * *", task=SPEC, next_at=store.now() - 1000)
+    await store.put_schedule(bad)
+    await store.put_schedule(good)
+    await duties.fire_schedules(store, 10, Bus())
+    fired = await store.get_schedule("good")
+    assert fired is not None
+    assert fired.last_task_id is not None
+
+
+@pytest.mark.parametrize(("line", "hours_down"), [("* * * * * *", 0.5), ("* * * * *", 48)])
+def test_misfire_all_runs_the_newest_ticks(line: str, hours_down: float) -> None:
+    cron, now = Cron(line), NOW + 500
+    first = cron.next_ms(now - round(hours_down * 3_600_000))
+    assert first is not None
+    schedule = Schedule(id="s", cron=line, task=SPEC, misfire=Misfire.ALL, misfire_cap=5)
+    run, missed = ticks_to_run(schedule, cron, first, now)
+    assert len(run) == 5
+    assert cron.next_ms(run[-1]) is not None
+    assert (cron.next_ms(run[-1]) or 0) > now, "the newest tick is among them"
+    assert missed > 0
+
+
+def test_the_newest_tick_is_found_where_ticks_come_in_bursts() -> None:
+    cron = Cron("* * 3 * * *")  # every second from three to four
+    ten_past_five = 1_700_025_000_000 // 86_400_000 * 86_400_000 + 5 * 3_600_000 + 600_000
+    first = cron.next_ms(ten_past_five - 86_400_000)
+    assert first is not None
+    run, _ = ticks_to_run(Schedule(id="s", task=SPEC, misfire_grace=86_400_000), cron, first, ten_past_five)
+    assert run == [ten_past_five - 600_000 - 3_600_000 - 1000]
