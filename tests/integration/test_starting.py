@@ -109,7 +109,7 @@ async def test_a_claim_that_arrives_while_the_worker_stops_is_given_back(file_ur
 async def test_a_start_that_fails_can_be_tried_again(file_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     app = Scheduler(file_url)
 
-    async def fail(*_: object) -> None:
+    async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("not today")
 
     with monkeypatch.context() as broken:
