@@ -122,6 +122,11 @@ class Config(Struct, frozen=True, kw_only=True):
 
 
 OPTIONS = Config.__struct_fields__
+WITHOUT_EFFECT = (
+    "alert_rules", "breaker", "dispatch", "health", "health_check_interval", "health_port", "load_balance_strategy",
+    "metrics", "metrics_interval", "metrics_port", "monitoring", "rate_limit", "server",
+)  # fmt: skip
+"""Read and checked already, but nothing goes by them yet."""
 
 
 class Loaded(Struct, frozen=True):

@@ -74,8 +74,10 @@ class KeyValueFormatter(logging.Formatter):
     """Lines for people."""
 
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.fromtimestamp(record.created).strftime("%H:%M:%S.%f")[:-3]
-        line = f"{moment} {record.levelname:<7} {_printable(record.getMessage())}"
+        moment = datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+        ours = record.name.partition(".")[0] == "tickwork"
+        name = "" if ours else f"{_printable(record.name)}: "
+        line = f"{moment} {record.levelname:<7} {name}{_printable(record.getMessage())}"
         if record.name == "tickwork.task":
             line += "".join(f" {key}={quoted(getattr(record, key, ''))}" for key in ("task_type", "task_id", "attempt"))
         error = record.exc_info[1] if record.exc_info else None
@@ -112,11 +114,22 @@ class JSONFormatter(logging.Formatter):
         return line if line and line.isprintable() else json.dumps(entry, default=str)
 
 
+def formatter(as_json: bool) -> logging.Formatter:
+    return JSONFormatter() if as_json else KeyValueFormatter()
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """The one of `set_up`."""
+
+
 def set_up(level: str = "info", as_json: bool = False, stream: TextIO | None = None) -> None:
-    """For programs that have no logging of their own, such as the `tickwork` command."""
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JSONFormatter() if as_json else KeyValueFormatter())
-    logger = logging.getLogger("tickwork")
-    logger.handlers = [handler]
-    logger.propagate = False
-    logger.setLevel(level.upper())
+    """For programs that have no logging of their own: all that they and Tickwork log goes to one stream.
+
+    It is a handler of the root logger; other handlers stay. A second call replaces the first.
+    """
+    handler = _Handler(stream or sys.stderr)
+    handler.setFormatter(formatter(as_json))
+    root = logging.getLogger()
+    root.handlers = [*(other for other in root.handlers if not isinstance(other, _Handler)), handler]
+    for logger in (root, logging.getLogger("tickwork")):
+        logger.setLevel(level.upper())

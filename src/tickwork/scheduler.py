@@ -16,7 +16,7 @@ from tickwork import logs
 from tickwork.admin import DeadLetters, Events, Queues, Schedules
 from tickwork.client import Client
 from tickwork.clock import Clock
-from tickwork.config import Config, Loaded, load
+from tickwork.config import WITHOUT_EFFECT, Config, Loaded, load
 from tickwork.context import TaskContext
 from tickwork.errors import ConfigError, TickworkError
 from tickwork.events import Bus
@@ -37,11 +37,6 @@ from tickwork.sync import Sync
 from tickwork.task import TaskFunction, TaskMaker, task_maker
 from tickwork.urls import mask_url
 from tickwork.views import queue_stats
-
-WITHOUT_EFFECT = (
-    "alert_rules", "breaker", "dispatch", "health", "health_check_interval", "health_port", "load_balance_strategy",
-    "metrics", "metrics_interval", "metrics_port", "monitoring", "rate_limit", "server",
-)  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -114,8 +109,7 @@ class Scheduler:
         self._client.nobody_runs = config.store is None
         if config.serializer != "json":
             self.set_serializer(config.serializer)
-        for warning in (*loaded.warnings, *_without_effect(config)):
-            self._log.warning("%s", warning)
+        self._warnings = [*loaded.warnings, *_without_effect(config)]
 
     def _name_node(self) -> None:
         given = self.config.scheduler_id
@@ -309,6 +303,9 @@ class Scheduler:
         if not self._opened:
             await self._store.open()  # safe to call twice, and from two loops at once
             self._opened = True
+            # Now, and not when it was made: a command line may have changed its options since, and set up logging.
+            while self._warnings:
+                self._log.warning("%s", self._warnings.pop(0))
         return self._store
 
     async def close_store(self) -> None:
@@ -474,7 +471,7 @@ def _without_effect(config: Config) -> list[str]:
     """Options that are known already but do nothing yet must not be believed in."""
     defaults = Config()
     changed = [name for name in WITHOUT_EFFECT if getattr(config, name) != getattr(defaults, name)]
-    return [f"option {name} has no effect in this version" for name in changed]
+    return [f"without effect in this version: {', '.join(changed)}"] if changed else []
 
 
 def _type_of(type: str | TaskFunction[..., Any]) -> str:

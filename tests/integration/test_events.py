@@ -267,13 +267,14 @@ class Model(pydantic.BaseModel):
 @pytest.fixture
 def lines(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
     """All that a program with Tickwork's own logging would show; `param` says whether as JSON."""
-    logger = logging.getLogger("tickwork")
-    before = (logger.handlers, logger.propagate, logger.level)
+    root, logger = logging.getLogger(), logging.getLogger("tickwork")
+    before = root.level, logger.level
     stream = io.StringIO()
     set_up("debug", as_json=request.param, stream=stream)
+    root.setLevel(before[0])
     yield stream
-    logger.handlers, logger.propagate = before[0], before[1]
-    logger.setLevel(before[2])
+    root.removeHandler(root.handlers[-1])
+    logger.setLevel(before[1])
 
 
 async def tell_everything(make: Make, url: str, clock: ManualClock) -> None:

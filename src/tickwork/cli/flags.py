@@ -9,20 +9,21 @@ import click
 from msgspec.structs import fields
 
 from tickwork.backoff import Seconds
-from tickwork.config import CHOICES, Config
+from tickwork.config import CHOICES, WITHOUT_EFFECT, Config
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Those that are said in another way on a command line, or that cannot be said there.
 ELSEWHERE = {"store", "namespace", "logger"}
+HIDDEN = {*WITHOUT_EFFECT, "labels", "weight"}  # accepted, but nothing comes of them yet
 HELP = {
     "scheduler_id": "The name of this node, which no other process may have; made up otherwise.",
     "queues": "Queues to take tasks from.",
     "worker_count": "Workers in this process.",
     "concurrency": "Tasks that one worker runs at a time.",
     "task_types": "Types to take; all that are registered otherwise.",
-    "labels": "Labels of this worker.",
-    "weight": "Share of this worker where work is assigned by weight.",
+    "labels": "Names and texts that are shown with this worker.",
+    "weight": "A number that is shown with this worker.",
     "lease_ttl": "After so long without a sign of life a task is run elsewhere.",
     "renew_interval": "Time between signs of life.",
     "leader_lease_ttl": "After so long without a sign of life another node leads.",
@@ -121,7 +122,7 @@ class ConfigFlag(click.Option):
 
     @classmethod
     def make(cls, *names: str, **attributes: Any) -> Callable[[F], F]:
-        return click.option(*names, cls=cls, **attributes)
+        return click.option(*names, cls=cls, hidden=names[-1] in HIDDEN, **attributes)
 
 
 class ConfiguredCommand(click.Command):

@@ -135,7 +135,7 @@ def task_options(function: F) -> F:
             click.option("--queue", metavar="NAME", help="The queue to wait in.  [default: default]"),
             click.option("--max-retry", type=click.IntRange(0), help="Retries after the first attempt."),
             click.option("--timeout", type=Duration(), help="For one attempt; 0 is none."),
-            click.option("--key", metavar="TEXT", help="What limits and affinity go by."),
+            click.option("--key", metavar="TEXT", help="A text that is shown with the task.", hidden=True),
             tag_option,
             click.option("--context", type=Json(dict), metavar="JSON", help="An object that travels with the task."),
         )

@@ -52,16 +52,17 @@ def worker_command(app: str, log_format: str | None, **flags: Any) -> None:
 
 
 def _run(name: str | None, role: str, log_format: str | None, flags: dict[str, Any]) -> None:
-    from tickwork import logs
+    from tickwork.cli.log_setup import LogSetup
 
-    app = load_app(name, **{option: value for option, value in flags.items() if value is not None})
-    level = "debug" if app.config.debug else app.config.log_level or "info"
     as_json = log_format == "json" or (log_format is None and output.as_json())
-    logs.set_up(level, as_json)
-    if not as_json:
-        show_banner(app, role)
-    work, lead = ROLES[role]
-    app.run(work=work, lead=lead)
+    with LogSetup(as_json, asked_for=log_format is not None) as log:
+        app = load_app(name, **{option: value for option, value in flags.items() if value is not None})
+        log.settle("debug" if app.config.debug else app.config.log_level)
+        if not as_json:
+            show_banner(app, role)
+        log.tell_early()
+        work, lead = ROLES[role]
+        app.run(work=work, lead=lead)
     if app.exhausted:
         click.get_current_context().exit(1)
 
