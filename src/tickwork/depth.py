@@ -12,21 +12,22 @@ import msgspec
 
 DEPTH_MAX = 64
 TOO_DEEP = f"it is nested more than {DEPTH_MAX} levels deep"
+STORED_MAX = DEPTH_MAX + 2  # a schedule holds a task, which holds a context
 
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NEITHER_BRACKET_NOR_QUOTE = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 
 
-def is_deep_json(data: bytes) -> bool:
+def is_deep_json(data: bytes, bound: int = DEPTH_MAX) -> bool:
     """Whether a JSON text is nested deeper than the bound. Most texts are short, or have few brackets at all."""
-    if len(data) <= DEPTH_MAX or data.count(b"[") + data.count(b"{") <= DEPTH_MAX:
+    if len(data) <= bound or data.count(b"[") + data.count(b"{") <= bound:
         return False
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     marks = data.translate(_BRACKETS, _NEITHER_BRACKET_NOR_QUOTE)
     # Two quotes that have become neighbours say nothing any more; what is left are strings that hold brackets.
     brackets = b"".join(marks.replace(b'""', b"").split(b'"')[::2])
-    for _ in range(DEPTH_MAX):
+    for _ in range(bound):
         if not brackets:
             return False
         brackets = brackets.replace(b"[]", b"")  # the innermost level of each branch
@@ -52,28 +53,28 @@ _FEW = 100  # values that are soon walked over; with more, it is faster to let m
 _decode = msgspec.msgpack.Decoder(ext_hook=lambda _code, _data: None).decode
 
 
-def is_deep_msgpack(data: bytes) -> bool:
+def is_deep_msgpack(data: bytes, bound: int = DEPTH_MAX) -> bool:
     """Whether a MessagePack value is nested deeper than the bound. Bytes that are no MessagePack are not: they are for
     the decoder to refuse."""
-    if len(data) <= DEPTH_MAX or len(data) - len(data.translate(None, _CONTAINERS)) <= DEPTH_MAX:
+    if len(data) <= bound or len(data) - len(data.translate(None, _CONTAINERS)) <= bound:
         return False
     try:
-        deep = _walk(data, _FEW)
-        return _is_deep_as_json(data) if deep is None else deep
+        deep = _walk(data, bound, _FEW)
+        return _is_deep_as_json(data, bound) if deep is None else deep
     except (IndexError, struct.error):  # it is cut short
         return False
 
 
-def _is_deep_as_json(data: bytes) -> bool:
+def _is_deep_as_json(data: bytes, bound: int) -> bool:
     try:
-        return is_deep_json(msgspec.json.encode(_decode(data)))
+        return is_deep_json(msgspec.json.encode(_decode(data)), bound)
     except RecursionError:
         return True
     except (msgspec.MsgspecError, TypeError, ValueError):  # keys that JSON has not, say
-        return _walk(data, len(data)) is True
+        return _walk(data, bound, len(data)) is True
 
 
-def _walk(data: bytes, most: int) -> bool | None:
+def _walk(data: bytes, bound: int, most: int) -> bool | None:
     """None when there are more than so many values to look at."""
     at, left = 0, 1  # how many values are still to come in the innermost container
     outer: list[int] = []
@@ -91,7 +92,7 @@ def _walk(data: bytes, most: int) -> bool | None:
             at += width + struct.unpack_from(form, data, at + 1)[0]
         else:
             outer.append(left)
-            if len(outer) > DEPTH_MAX:
+            if len(outer) > bound:
                 return True
             left, at = _contents(data, first, at)
     return None

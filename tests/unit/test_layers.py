@@ -15,9 +15,9 @@ SRC = Path(tickwork.__file__).parent
 
 PURE = {
     "errors", "ids", "clock", "backoff", "cron", "cron_parse", "cron_words", "cron_zone", "codec", "events", "model",
-    "transitions", "context", "config", "config_names", "config_values", "depth", "yaml", "options",
-    "forks", "annotations", "pydantic_types", "payload", "roundtrip", "signature", "urls",
-    "tracebacks", "loggers", "contact", "references",
+    "transitions", "context", "config", "config_names", "config_values", "depth", "yaml", "options", "forks",
+    "annotations", "pydantic_types", "payload", "roundtrip", "signature", "urls", "tracebacks", "loggers", "contact",
+    "references", "texts",
 }  # fmt: skip
 WORKING = {
     "worker", "heart", "leader", "duties", "node", "client", "admin", "submission", "handlers", "handle", "task",

@@ -6,11 +6,11 @@ import struct
 
 import msgspec
 
-from tickwork.context import storable
-from tickwork.depth import TOO_DEEP, is_deep_msgpack
+from tickwork.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.errors import StoreError
 from tickwork.events import Event, Fact
 from tickwork.model import CANNOT_READ, UNKNOWN, Band, Priority, Record, Schedule, Spec
+from tickwork.texts import storable
 
 # Whatever reading bytes that nobody vouches for may raise.
 UNREADABLE: tuple[type[Exception], ...] = (
@@ -49,7 +49,7 @@ _schedule = msgspec.msgpack.Decoder(Schedule).decode
 def read_schedule(schedule_id: str, blob: bytes) -> Schedule:
     """The schedule, or what stands for one that cannot be read."""
     try:
-        if is_deep_msgpack(blob):
+        if is_deep_msgpack(blob, STORED_MAX):
             raise ValueError(TOO_DEEP)
         return _schedule(blob)
     except UNREADABLE as error:

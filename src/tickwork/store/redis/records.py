@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork.backoff import Backoff
-from tickwork.depth import TOO_DEEP, is_deep_msgpack
+from tickwork.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.model import (
     Aborted,
     Failed,
@@ -175,7 +175,7 @@ def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
     kind, queue, _, nonce, schedule_id, after, dedup_key = value[_LABEL_AT:body_at].decode().split("\n", 6)
     packed = value[body_at:state_at]
     # One with the usual fields alone has none that could be nested.
-    if not packed.startswith(_USUAL) and is_deep_msgpack(packed):
+    if not packed.startswith(_USUAL) and is_deep_msgpack(packed, STORED_MAX):
         raise ValueError(TOO_DEEP)
     body = _body(packed)
     spec = Spec(

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from tickwork.depth import TOO_DEEP, is_deep_msgpack
+from tickwork.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.model import Place, Record, Spec, Status
 from tickwork.store.sqlite.session import Connection
 from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec
@@ -180,7 +180,7 @@ class Rows:
             if row is None:
                 raise LookupError("what was asked is missing")
             (encoded,) = row
-            if is_deep_msgpack(encoded):
+            if is_deep_msgpack(encoded, STORED_MAX):
                 raise ValueError(TOO_DEEP)
             spec = _decode_spec(encoded)
             if spec.id != task_id:

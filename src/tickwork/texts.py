@@ -1,0 +1,49 @@
+"""Texts from outside: which can be stored, and how much of a value an error repeats."""
+
+from __future__ import annotations
+
+import reprlib
+from itertools import islice
+from typing import Any
+
+NOTE_MAX = 2000  # characters of a note, a message or a reason
+ECHO_MAX = 100  # characters of a value that is refused
+
+
+class _Short(reprlib.Repr):
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxstring = self.maxother = self.maxlong = ECHO_MAX
+        self.maxlist = self.maxtuple = self.maxset = self.maxdict = 20
+
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        """In its own order, which the base class does not keep."""
+        if level <= 0:
+            return "{...}"
+        first = islice(x.items(), self.maxdict)
+        items = [f"{self.repr1(key, level - 1)}: {self.repr1(value, level - 1)}" for key, value in first]
+        return "{" + ", ".join([*items, "..."] if len(x) > self.maxdict else items) + "}"
+
+
+_repr = _Short().repr
+
+
+def storable(text: str) -> str:
+    """File names may hold bytes that are no text, which Python shows as lone surrogates; no store can take those."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def cut(text: str, longest: int = NOTE_MAX) -> str:
+    """The text, or its beginning and an ellipsis; storable."""
+    short = storable(text[: longest + 1])
+    return short if len(short) <= longest else short[: longest - 1] + "…"
+
+
+def shown(value: object) -> str:
+    """How an error shows a value that it refuses: values come from outside, and may be of any size."""
+    try:
+        text = _repr(value)
+    except Exception:  # a repr of the caller's own may raise anything
+        text = f"<{type(value).__name__}>"
+    return cut(text, ECHO_MAX)
