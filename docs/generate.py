@@ -136,7 +136,7 @@ MEANINGS = {
         "dedup_ttl": "how long a [dedup key](submitting.md#deduplication) is held",
         "dlq": "whether what failed for good becomes a [dead letter](failures.md#dead-letters)",
         "dlq_max": "dead letters that are kept; the oldest are dropped",
-        "payload_limit": "bytes that an encoded payload, or result, may have",
+        "payload_limit": "bytes that a payload, with its context, tags, key and dependencies, or a result may have",
         "serializer": "the default [serialiser](handlers.md#serialisers): a name, or as an argument an object",
         "timezone": "the zone of [schedules](schedules.md) that name none",
     },

@@ -37,14 +37,27 @@ from tickwork.model import (
     TaskInfo,
     to_datetime,
 )
-from tickwork.options import ScheduleOptions, TaskOptions, known_only, name, seconds, text
+from tickwork.options import (
+    ScheduleOptions,
+    TaskOptions,
+    count,
+    known_id,
+    known_only,
+    known_schedule,
+    name,
+    seconds,
+    text,
+)
+from tickwork.options import note as read_note
 from tickwork.store.base import Query
 from tickwork.store.hints import EVENTS
+from tickwork.texts import shown
 
 if TYPE_CHECKING:
     from tickwork.client import Client
 
 EVENT_BATCH = 500
+NUMBER_MAX = 2**62  # of facts
 
 
 class DeadLetters:
@@ -68,6 +81,7 @@ class DeadLetters:
         return await self._client.retry_ended(await self._client.record(task_id), Status.DEAD, cascade=cascade)
 
     async def remove(self, task_id: str) -> None:
+        known_id(task_id)
         if await (await self._client.open_store()).delete(task_id, Status.DEAD) is not Status.DEAD:
             raise TaskNotFound(task_id)
 
@@ -167,7 +181,9 @@ class Schedules:
         if task.dedup_key is not None and self._client.config.partitions > 1:
             raise ConfigError("a schedule's runs have ids of their own, so a dedup_key is not for several partitions")
         if len(name("a schedule's id", id)) > 100:
-            raise ConfigError(f"a schedule's id must be at most 100 characters, as its runs add a time to it: {id!r}")
+            raise ConfigError(
+                f"a schedule's id must be at most 100 characters, as its runs add a time to it: {shown(id)}"
+            )
         schedule = Schedule(
             id=id,
             name=text("name", options["name"], 256) if options.get("name") else "",
@@ -193,13 +209,13 @@ class Schedules:
         return _info(await self._find(schedule_id))
 
     async def _find(self, schedule_id: str) -> Schedule:
-        schedule = await (await self._client.open_store()).get_schedule(schedule_id)
+        schedule = await (await self._client.open_store()).get_schedule(known_schedule(schedule_id))
         if schedule is None:
             raise ScheduleNotFound(schedule_id)
         return schedule
 
     async def pause(self, schedule_id: str) -> None:
-        if not await (await self._client.open_store()).set_schedule(schedule_id, paused=True):
+        if not await (await self._client.open_store()).set_schedule(known_schedule(schedule_id), paused=True):
             raise ScheduleNotFound(schedule_id)
 
     async def resume(self, schedule_id: str) -> None:
@@ -225,25 +241,25 @@ class Schedules:
         return duties.cron_of(schedule).upcoming(n, to_datetime((await self._client.open_store()).now()))
 
     async def delete(self, schedule_id: str) -> None:
-        if not await (await self._client.open_store()).drop_schedule(schedule_id):
+        if not await (await self._client.open_store()).drop_schedule(known_schedule(schedule_id)):
             raise ScheduleNotFound(schedule_id)
 
 
 def _choice(what: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
-        raise ConfigError(f"{what} must be one of {', '.join(allowed)}, not {value!r}")
+        raise ConfigError(f"{what} must be one of {', '.join(allowed)}, not {shown(value)}")
     return value
 
 
 def _flag(what: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ConfigError(f"{what} must be true or false, not {value!r}")
+        raise ConfigError(f"{what} must be true or false, not {shown(value)}")
     return value
 
 
 def _count(what: str, value: Any) -> int:
     if type(value) is not int or value < 1:
-        raise ConfigError(f"{what} must be a whole number from 1 on, not {value!r}")
+        raise ConfigError(f"{what} must be a whole number from 1 on, not {shown(value)}")
     return value
 
 
@@ -309,14 +325,14 @@ class Queues:
 
     async def pause(self, queue: str, note: str = "") -> None:
         """Nothing of this queue is started until it is resumed; what runs goes on."""
-        await (await self._client.open_store()).pause("queue", name("queue", queue), note)
+        await (await self._client.open_store()).pause("queue", name("queue", queue), read_note("note", note))
 
     async def resume(self, queue: str) -> bool:
         return await (await self._client.open_store()).resume("queue", name("queue", queue))
 
     async def pause_type(self, type: str, note: str = "") -> None:
         """Nothing of this task type is started, whatever its queue."""
-        await (await self._client.open_store()).pause("type", name("type", type), note)
+        await (await self._client.open_store()).pause("type", name("type", type), read_note("note", note))
 
     async def resume_type(self, type: str) -> bool:
         return await (await self._client.open_store()).resume("type", name("type", type))
@@ -330,6 +346,10 @@ class Events:
 
     async def read(self, after: int = 0, limit: int = 100, *, task_id: str | None = None) -> list[Event]:
         """Facts after number `after`, in order. Give the last one's `seq` to go on."""
+        count("after", after, 0, NUMBER_MAX)
+        count("limit", limit, 0, NUMBER_MAX)
+        if task_id is not None:
+            known_id(task_id)
         found, _ = await (await self._client.open_store()).events(after, limit, task_id)
         return found
 

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from tickwork.errors import ConfigError
+from tickwork.texts import shown
 
 Seconds = Annotated[float, Meta(description="seconds")]
 
@@ -38,7 +39,7 @@ class _Strategy(Struct, frozen=True):
         for name, value in values.items():
             holds, wanted = _RULES.get(name, _WAIT)
             if not holds(value):
-                raise ConfigError(f"{type(self).__name__}.{name}: {value!r} is not {wanted}")
+                raise ConfigError(f"{type(self).__name__}.{name}: {shown(value)} is not {wanted}")
         if values.get("base", 0) > values.get("max", LONGEST):
             raise ConfigError(f"{type(self).__name__}: base {values['base']} is above max {values['max']}")
 

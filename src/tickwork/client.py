@@ -52,9 +52,22 @@ from tickwork.model import (
     TaskInfo,
     Worker,
 )
-from tickwork.options import Options, TaskOptions, known_only, name, returns_existing, wait_limit, wanted_durability
+from tickwork.options import (
+    Options,
+    TaskOptions,
+    count,
+    known_id,
+    known_only,
+    name,
+    note,
+    returns_existing,
+    wait_limit,
+    wanted_durability,
+)
+from tickwork.options import tags as read_tags
 from tickwork.store.base import SUBMIT_MAX, Query, Receipt, Store
 from tickwork.submission import SpecMaker
+from tickwork.texts import shown
 from tickwork.transitions import waits_again
 
 CURSOR = re.compile(r"[0-9]+(\.[0-9A-Za-z._:@/-]{1,400})?")
@@ -189,6 +202,7 @@ class Client:
     # --- asking
 
     async def record(self, task_id: str) -> Record:
+        known_id(task_id)
         store = await self.open_store()
         record = await store.get(task_id)
         if record is None:
@@ -209,10 +223,13 @@ class Client:
         cursor: str | None = None,
     ) -> Page[TaskInfo]:
         """Newest first. A page may be short of `limit` while `cursor` says that more remain."""
-        if not 1 <= limit <= 1000:
-            raise TickworkError(f"limit must be from 1 to 1000, not {limit}")
-        if cursor is not None and CURSOR.fullmatch(cursor) is None:
-            raise TickworkError(f"cursor {cursor!r} is not one that an earlier page gave")
+        count("limit", limit, 1, 1000)
+        if cursor is not None and not (isinstance(cursor, str) and CURSOR.fullmatch(cursor)):
+            raise TickworkError(f"cursor {shown(cursor)} is not one that an earlier page gave")
+        for what, text in (("type", type), ("queue", queue)):
+            if text is not None and not isinstance(text, str):
+                raise ConfigError(f"{what} must be a text, not {shown(text)}")
+        tags = None if tags is None else read_tags(tags)
         store = await self.open_store()
         wanted = Status.parse(status) if isinstance(status, str) else status
         found: list[Record] = []
@@ -236,6 +253,7 @@ class Client:
             raise TickworkError(taken(heard.rival, store.now()))
 
     async def unregister_worker(self, worker_id: str) -> None:
+        name("a worker's id", worker_id)
         await (await self.open_store()).leave(worker_id)
 
     async def list_workers(self) -> list[Worker]:
@@ -251,6 +269,7 @@ class Client:
         return views.explain(record, await store.paused(), await store.workers(), store.now())
 
     async def result(self, task_id: str, timeout: float | timedelta | None = None) -> Any:
+        known_id(task_id)
         patience = wait_limit("timeout", timeout)
         deadline, pause = time.monotonic() + patience, RESULT_POLL
         store = await self.open_store()
@@ -296,6 +315,7 @@ class Client:
     # --- steering
 
     async def cancel(self, task_id: str, force: bool = False) -> None:
+        known_id(task_id)
         store = await self.open_store()
         found = await store.cancel(task_id, force, "cancelled by request")
         if found is None:
@@ -360,7 +380,7 @@ class Client:
 
     async def delete(self, task_id: str) -> None:
         """Remove an ended task and all that is known of it."""
-        found = await (await self.open_store()).delete(task_id)
+        found = await (await self.open_store()).delete(known_id(task_id))
         if found is None:
             raise TaskNotFound(task_id)
         if not found.ended:
@@ -371,6 +391,7 @@ class Client:
     ) -> None:
         """Move a task by hand, along the transition table only. A running one needs its token (`ctx.token`)."""
         wanted = Status.parse(status) if isinstance(status, str) else status
+        message = note("message", message)
         record, store = await self.record(task_id), await self.open_store()
         if record.status is Status.RUNNING and wanted.ended:
             if not token:

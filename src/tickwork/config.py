@@ -26,6 +26,7 @@ from tickwork.errors import ConfigError
 from tickwork.ids import is_name
 from tickwork.loggers import METHODS, as_logger, is_logger
 from tickwork.model import WHEN_CUT_OFF
+from tickwork.texts import shown
 from tickwork.urls import mask_url
 from tickwork.yaml import read_yaml
 
@@ -294,13 +295,13 @@ def _bad_names(config: Config) -> Iterator[tuple[str, str]]:
     modes = config.dispatch if isinstance(config.dispatch, dict) else {"default": config.dispatch}
     for mode in modes.values():
         if mode not in DISPATCH_MODES:
-            yield "dispatch", f"holds the mode {mode!r}; known are {', '.join(DISPATCH_MODES)}"
+            yield "dispatch", f"holds the mode {shown(mode)}; known are {', '.join(DISPATCH_MODES)}"
     identity = None if config.scheduler_id is None else (config.scheduler_id,)
     lists = {"scheduler_id": identity, "queues": config.queues, "task_types": config.task_types, "dispatch": modes}
     for option, names in lists.items():
         for name in names or ():
             if not is_name(name):
-                yield option, f"holds {name!r}; a name is 1 to 128 letters, digits and . _ : @ -"
+                yield option, f"holds {shown(name)}; a name is 1 to 128 letters, digits and . _ : @ -"
         if names is not None and len(set(names)) != (len(names) or 1):
             yield option, "must hold each name once, and at least one"
     for option, known in CHOICES.items():
@@ -319,11 +320,11 @@ def _bad_names(config: Config) -> Iterator[tuple[str, str]]:
 def _bad_rules(config: Config) -> Iterator[tuple[str, str]]:
     for rule in config.alert_rules:
         if rule.operator not in OPERATORS:
-            yield "alert_rules", f"hold the operator {rule.operator!r}; known are {' '.join(OPERATORS)}"
+            yield "alert_rules", f"hold the operator {shown(rule.operator)}; known are {' '.join(OPERATORS)}"
         if not abs(rule.threshold) < math.inf:
-            yield "alert_rules", f"hold the threshold {rule.threshold!r}, which is never met"
+            yield "alert_rules", f"hold the threshold {shown(rule.threshold)}, which is never met"
         if not 0 <= rule.duration <= LONGEST:
-            yield "alert_rules", f"hold the duration {rule.duration!r}; it must be from 0 to {LONGEST} seconds"
+            yield "alert_rules", f"hold the duration {shown(rule.duration)}; it must be from 0 to {LONGEST} seconds"
     names = [rule.name for rule in config.alert_rules]
     if len(set(names)) < len(names) or "" in names:
         yield "alert_rules", "must each have a name of its own"
@@ -347,4 +348,4 @@ def _shown(name: str, value: Any) -> str:
         return "***"
     if name in ("store", "redis_addr") and value is not None:
         return repr(mask_url(value)) if isinstance(value, str) else f"a {type(value).__name__}"
-    return repr(value)
+    return shown(value)

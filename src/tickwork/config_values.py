@@ -19,7 +19,9 @@ import msgspec
 from msgspec import Struct
 
 from tickwork.backoff import Seconds
+from tickwork.depth import TOO_DEEP, is_deep_json
 from tickwork.errors import ConfigError
+from tickwork.texts import shown
 
 Reader: TypeAlias = Callable[[Any], Any]
 
@@ -123,8 +125,10 @@ def read_couple(value: Any, /, **kinds: Any) -> tuple[Any, ...] | None:
 def read_record(kinds: Sequence[type[Struct]], value: Any) -> Any:
     """A record of one of these kinds; `type` names which, the first if it is left out."""
     value = _from_json(value)
-    if isinstance(value, tuple(kinds)):
+    if type(value) in kinds:
         return value
+    if isinstance(value, Struct):  # a worker elsewhere would not know a class of somebody's own
+        raise ValueError(f"is none of {', '.join(kind.__name__ for kind in kinds)}")
     if not isinstance(value, Mapping):
         raise ValueError("is not a mapping of fields to values")
     fields: dict[Any, Any] = {_LONG_FIELDS.get(name, name): each for name, each in value.items()}
@@ -163,7 +167,7 @@ def readers_of(kind: type[Struct]) -> dict[str, Reader]:
 def nearest(name: object, known: Collection[str]) -> str:
     from difflib import get_close_matches  # only a mistake needs it
 
-    near = get_close_matches(str(name), known, 1, 0.5)
+    near = get_close_matches(str(name)[:64], known, 1, 0.5)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
@@ -183,18 +187,20 @@ def _within(name: str, reader: Reader, value: Any) -> Any:
     try:
         return reader(value)
     except ValueError as error:
-        raise ValueError(f"cannot be used: {name}: {value!r} {error}") from None
+        raise ValueError(f"cannot be used: {name}: {shown(value)} {error}") from None
 
 
 def _check_fields(given: Mapping[Any, Any], known: Collection[str]) -> None:
     for name in given:
         if name not in known:
-            raise ValueError(f"has an unknown field {name!r}{nearest(name, known)}")
+            raise ValueError(f"has an unknown field {shown(name)}{nearest(name, known)}")
 
 
 def _from_json(value: Any) -> Any:
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
+    if is_deep_json(value.encode("utf-8", "replace")):
+        raise ValueError(f"is not JSON that can be used: {TOO_DEEP}")
     try:
         return msgspec.json.decode(value)
     except msgspec.DecodeError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -13,16 +14,13 @@ from typing import Any
 import msgspec
 
 from tickwork.ids import run_token
+from tickwork.model import Policy
+from tickwork.texts import cut
 
 LINE_MAX = 2000
-LINES_KEPT = 200  # of one task, while the store cannot be reached
+LINES_MAX = Policy().log_lines_max
 
 LOGGER = logging.getLogger("tickwork.task")
-
-
-def storable(text: str) -> str:
-    """File names may hold bytes that are no text, which Python shows as lone surrogates; no store can take those."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def copied(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,22 +35,23 @@ class Notes:
         self._lock = threading.Lock()
         self._wake = wake
         self._progress: tuple[float, str] | None = None
-        self._lines: list[str] = []
+        self._lines: deque[str] = deque(maxlen=LINES_MAX)  # a store keeps no more than the last ones
 
     def progress(self, value: float, text: str) -> None:
         with self._lock:
-            self._progress = (value, storable(text))
+            self._progress = (value, cut(str(text)))
         self._wake()
 
     def line(self, text: str) -> None:
         with self._lock:
-            self._lines.append(storable(text)[:LINE_MAX])
+            self._lines.append(cut(text, LINE_MAX))
         self._wake()
 
     def take(self) -> tuple[float | None, str, list[str]]:
         with self._lock:
-            (value, text), lines = self._progress or (None, ""), self._lines
-            self._progress, self._lines = None, []
+            (value, text), lines = self._progress or (None, ""), list(self._lines)
+            self._progress = None
+            self._lines.clear()
         return value, text, lines
 
     def put_back(self, value: float | None, text: str, lines: list[str]) -> None:
@@ -60,7 +59,7 @@ class Notes:
         with self._lock:
             if value is not None and self._progress is None:
                 self._progress = (value, text)
-            self._lines = (lines + self._lines)[-LINES_KEPT:]
+            self._lines = deque([*lines, *self._lines], maxlen=LINES_MAX)
 
 
 class TaskLogger(logging.LoggerAdapter[logging.Logger]):

@@ -30,6 +30,7 @@ from tickwork.cron_parse import HORIZON_YEARS, LAST, CronLine, parse
 from tickwork.cron_words import describe
 from tickwork.cron_zone import EPOCH, FIRST_SECOND, LAST_SECOND, Stretch, find_zone
 from tickwork.errors import ConfigError, CronError
+from tickwork.texts import shown
 
 Dst = Literal["once", "instant"]
 
@@ -46,7 +47,7 @@ class Cron:
 
     def __init__(self, expr: str, timezone: str = "UTC", dst: Dst = "once") -> None:
         if dst not in get_args(Dst):
-            raise ConfigError(f"dst is 'once' or 'instant', not {dst!r}")
+            raise ConfigError(f"dst is 'once' or 'instant', not {shown(dst)}")
         line = parse(expr)
         try:
             self._zone = find_zone(timezone if line.zone is None else line.zone)

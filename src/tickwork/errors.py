@@ -34,6 +34,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tickwork.texts import shown
+
 LONGEST_WAIT = 100 * 365 * 86_400
 TOO_LATE = datetime(3000, 1, 1, tzinfo=UTC)  # whoever means "never" must not get a date that no calendar can show
 
@@ -81,7 +83,7 @@ class DuplicateTask(TickworkError):
     """Another task holds the dedup key; `existing_id` names it."""
 
     def __init__(self, dedup_key: str, existing_id: str) -> None:
-        super().__init__(f"dedup key {dedup_key!r} is held by task {existing_id!r}")
+        super().__init__(f"dedup key {shown(dedup_key)} is held by task {shown(existing_id)}")
         self.dedup_key = dedup_key
         self.existing_id = existing_id
 
@@ -90,7 +92,7 @@ class TaskExists(TickworkError):
     """A task of that id was submitted before; it is never overwritten."""
 
     def __init__(self, task_id: str, what: str = "task") -> None:
-        super().__init__(f"{what} {task_id!r} exists already; choose another id, or leave it out")
+        super().__init__(f"{what} {shown(task_id)} exists already; choose another id, or leave it out")
         self.task_id = task_id
 
 
@@ -98,7 +100,7 @@ class TaskNotFound(TickworkError, LookupError):
     """No such task: never submitted, deleted, or past its retention."""
 
     def __init__(self, task_id: str) -> None:
-        super().__init__(f"no task {task_id!r} (never submitted, deleted, or past its retention)")
+        super().__init__(f"no task {shown(task_id)} (never submitted, deleted, or past its retention)")
         self.task_id = task_id
 
 
@@ -106,7 +108,7 @@ class ScheduleNotFound(TickworkError, LookupError):
     """No such schedule."""
 
     def __init__(self, schedule_id: str) -> None:
-        super().__init__(f"no schedule {schedule_id!r}")
+        super().__init__(f"no schedule {shown(schedule_id)}")
         self.schedule_id = schedule_id
 
 
@@ -165,7 +167,7 @@ class ResultTimeout(ResultError, TimeoutError):
 def _wait(what: str, value: float | timedelta) -> float:
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if not isinstance(seconds, int | float) or not seconds < LONGEST_WAIT:
-        raise ValueError(f"{what} must be a number of seconds below a century, or a timedelta, not {value!r}")
+        raise ValueError(f"{what} must be a number of seconds below a century, or a timedelta, not {shown(value)}")
     return max(float(seconds), 0.0)
 
 

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tickwork.config import Config
-from tickwork.context import storable
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import new_claim_nonce
 from tickwork.loggers import Log
@@ -23,6 +22,7 @@ from tickwork.model import Aborted, Outcome
 from tickwork.notes import Notes
 from tickwork.store.base import Claim, Claimed, Grant, Store, Verdict
 from tickwork.store.hints import WORK, Hint
+from tickwork.texts import storable
 
 OUTCOMES_MAX = 100
 SHARE_MIN = 4  # slots; with fewer, a second exchange costs more than it hides

@@ -23,6 +23,7 @@ from tickwork.model import WHEN_CUT_OFF, WhenCutOff
 from tickwork.options import of_handler
 from tickwork.payload import REQUIRED, Field, PayloadType
 from tickwork.signature import read as read_signature
+from tickwork.texts import shown
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -64,7 +65,7 @@ class Entry:
         self.run_in: RunIn = run_in or ("loop" if self.is_async else "thread")
         if self.run_in not in typing.get_args(RunIn):
             known = ", ".join(typing.get_args(RunIn))
-            raise ConfigError(f"handler {type!r}: run_in must be one of {known}, not {run_in!r}")
+            raise ConfigError(f"handler {type!r}: run_in must be one of {known}, not {shown(run_in)}")
         signature = read_signature(type, target)
         self.context_name = signature.context
         self._context_first = signature.by_position
@@ -84,7 +85,7 @@ class Entry:
         for name, value in kwargs.items():
             if name in given or name not in self.names:
                 problem = "given twice" if name in given else "unknown"
-                raise PayloadError(f"handler {self.type!r}: argument {name!r} is {problem}")
+                raise PayloadError(f"handler {self.type!r}: argument {shown(name)} is {problem}")
             given[name] = value
         if len(self.names) != 1:
             return given if self.names else None
@@ -92,7 +93,7 @@ class Entry:
         if name in given:
             return given[name]
         if name not in self._defaults:
-            raise PayloadError(f"handler {self.type!r}: its argument {name!r} is missing")
+            raise PayloadError(f"handler {self.type!r}: its argument {shown(name)} is missing")
         return self._defaults[name]
 
     def default_payload(self) -> Any:
@@ -209,7 +210,7 @@ class Registry:
     ) -> Entry:
         """Add a handler: a function, or an object with `handle(ctx, payload)`. Options are those of `app.task`."""
         if not is_name(type):
-            raise ConfigError(f"task type {type!r} must be 1 to 128 letters, digits or ._:@-")
+            raise ConfigError(f"task type {shown(type)} must be 1 to 128 letters, digits or ._:@-")
         if type in self._entries:
             raise ConfigError(f"a handler for type {type!r} is registered already; unregister it first")
         if not callable(handler) and not callable(getattr(handler, "handle", None)):
@@ -255,7 +256,7 @@ class Registry:
         entry = self._entries.get(type)
         if entry is None:
             known = ", ".join(self.list()) or "none"
-            raise HandlerNotFound(f"no handler for task type {type!r} is registered here (known: {known})")
+            raise HandlerNotFound(f"no handler for task type {shown(type)} is registered here (known: {known})")
         return entry
 
     def find(self, type: str) -> Entry | None:
@@ -269,7 +270,7 @@ class Registry:
     def add_serializer(self, serializer: Serializer) -> None:
         """Make a serializer known by its name, so that tasks encoded with it can be decoded here."""
         if not isinstance(serializer, Serializer):
-            raise ConfigError(f"a serializer needs a name, encode(value) and decode(data, type): {serializer!r}")
+            raise ConfigError(f"a serializer needs a name, encode(value) and decode(data, type): {shown(serializer)}")
         known = self._serializers.get(serializer.name)
         if known is not None and known is not serializer and type(known) is not type(serializer):
             raise ConfigError(f"another serializer is already called {serializer.name!r}")
@@ -279,7 +280,7 @@ class Registry:
         found = self._serializers.get(name)
         if found is None:
             known = ", ".join(sorted(self._serializers))
-            raise PayloadError(f"serializer {name!r} is not known here (known: {known})")
+            raise PayloadError(f"serializer {shown(name)} is not known here (known: {known})")
         return found
 
     def chosen(self, serializer: Serializer | str) -> Serializer:

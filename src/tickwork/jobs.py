@@ -14,6 +14,7 @@ from tickwork.ids import new_id
 from tickwork.model import Status
 from tickwork.options import Options
 from tickwork.periodic import Job, Runnable
+from tickwork.texts import shown
 
 ASYNC_JOB = "tickwork:job"
 BLOCKING_JOB = "tickwork:blocking-job"
@@ -38,7 +39,7 @@ class Jobs:
             )
         run = job.run if isinstance(job, Job) else job
         if not callable(run):
-            raise ConfigError(f"a job must be callable, or have an id and a method run(ctx): {job!r}")
+            raise ConfigError(f"a job must be callable, or have an id and a method run(ctx): {shown(job)}")
         kind = ASYNC_JOB if inspect.iscoroutinefunction(run) else BLOCKING_JOB
         if not self._registry.has(kind):
             self._registry.register(kind, self._run_async if kind == ASYNC_JOB else self._run_blocking)

@@ -17,6 +17,7 @@ from tickwork.loggers import Log
 from tickwork.options import name as checked_name
 from tickwork.options import seconds
 from tickwork.store.base import Store
+from tickwork.texts import shown
 
 FIRST_PAUSE = 0.02  # between two tries for a lock that another holds
 LONGEST_PAUSE = 0.5
@@ -43,7 +44,7 @@ class Lock:
         self._key = config.lock_prefix + name
         self._ttl_ms = round(1000 * (config.lock_ttl or config.lease_ttl if ttl is None else seconds("ttl", ttl)))
         if self._ttl_ms < 1:
-            raise ConfigError(f"ttl must be a millisecond or more, not {ttl!r}")
+            raise ConfigError(f"ttl must be a millisecond or more, not {shown(ttl)}")
         self._owner = new_id()
         self._log = Log.of(config.logger, "lock")
         self._open_store = open_store

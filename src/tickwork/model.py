@@ -18,6 +18,7 @@ from msgspec import Struct, field
 
 from tickwork.backoff import Backoff
 from tickwork.errors import ConfigError
+from tickwork.texts import shown
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ class Status(StrEnum):
         try:
             return cls.SUCCESS if text == "completed" else cls(text)
         except ValueError:
-            raise ConfigError(f"unknown status {text!r}; known are {', '.join(cls)}") from None
+            raise ConfigError(f"unknown status {shown(text)}; known are {', '.join(cls)}") from None
 
 
 ENDS = frozenset({Status.SUCCESS, Status.FAILED, Status.DEAD, Status.CANCELLED})

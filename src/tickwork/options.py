@@ -6,20 +6,22 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Literal, TypedDict, TypeGuard
+from typing import Any, Literal, TypedDict, TypeGuard, get_args
 
 import msgspec
 
 from tickwork.backoff import Backoff
 from tickwork.codec import JSON, Serializer, encode
 from tickwork.config_values import nearest
-from tickwork.context import storable
-from tickwork.errors import LONGEST_WAIT, TOO_LATE, ConfigError, PayloadError
+from tickwork.errors import LONGEST_WAIT, TOO_LATE, ConfigError, PayloadError, ScheduleNotFound, TaskNotFound
 from tickwork.ids import is_name
 from tickwork.model import DURABILITIES, Durability, to_millis
+from tickwork.texts import cut, shown, storable
 
 EXECUTORS = ("local",)
 DEPENDENCIES_MAX = 1000
+TAGS_MAX = 64
+STRATEGIES = get_args(Backoff)  # exactly these: a worker knows no class of somebody else's
 
 
 class TaskOptions(TypedDict, total=False):
@@ -73,7 +75,7 @@ def wanted_durability(options: Options) -> Durability | None:
     """What this submission asks for, None for what the scheduler is set to."""
     asked = options.get("durability")
     if asked is not None and asked not in DURABILITIES:
-        raise ConfigError(f"durability must be one of {', '.join(DURABILITIES)}, not {asked!r}")
+        raise ConfigError(f"durability must be one of {', '.join(DURABILITIES)}, not {shown(asked)}")
     return asked
 
 
@@ -99,7 +101,7 @@ def known_only(given: Mapping[str, Any], options: type) -> None:
     known = options.__annotations__.keys()
     if not given.keys() <= known:
         wrong = min(given.keys() - known)
-        raise ConfigError(f"unknown option {wrong!r}{nearest(wrong, known) or '; known are ' + ', '.join(known)}")
+        raise ConfigError(f"unknown option {shown(wrong)}{nearest(wrong, known) or '; known are ' + ', '.join(known)}")
 
 
 def of_handler(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,14 +113,44 @@ def of_handler(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def name(what: str, value: Any) -> str:
     if not isinstance(value, str) or not is_name(value):
-        raise ConfigError(f"{what} must be 1 to 128 letters, digits or ._:@-, not {value!r}")
+        raise ConfigError(f"{what} must be 1 to 128 letters, digits or ._:@-, not {shown(value)}")
+    return value
+
+
+def known_id(value: Any) -> str:
+    """The id of a task that there may be; none has an id that is no name."""
+    if not isinstance(value, str):
+        raise ConfigError(f"the id of a task is a text, not {shown(value)}")
+    if not is_name(value):
+        raise TaskNotFound(value)
+    return value
+
+
+def known_schedule(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"the id of a schedule is a text, not {shown(value)}")
+    if not is_name(value):
+        raise ScheduleNotFound(value)
+    return value
+
+
+def count(what: str, value: Any, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise ConfigError(f"{what} must be a whole number from {least} to {most:,}, not {shown(value)}")
     return value
 
 
 def text(what: str, value: Any, longest: int) -> str:
     if not is_text(value, longest) or not value:
-        raise ConfigError(f"{what} must be a text of 1 to {longest} characters, not {value!r}")
+        raise ConfigError(f"{what} must be a text of 1 to {longest} characters, not {shown(value)}")
     return value
+
+
+def note(what: str, value: Any) -> str:
+    """A note, message or reason that somebody gives: any text, cut to what a store should keep of it."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{what} must be a text, not {shown(value)}")
+    return cut(value)
 
 
 def is_text(value: Any, longest: int) -> TypeGuard[str]:
@@ -128,16 +160,16 @@ def is_text(value: Any, longest: int) -> TypeGuard[str]:
 
 def priority(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 10:
-        raise ConfigError(f"priority must be a whole number from 1 (low) to 10 (high), not {value!r}")
+        raise ConfigError(f"priority must be a whole number from 1 (low) to 10 (high), not {shown(value)}")
     return int(value)
 
 
 def seconds(what: str, value: Any) -> float:
     number = value.total_seconds() if isinstance(value, timedelta) else value
-    if not isinstance(number, int | float) or isinstance(number, bool) or not math.isfinite(number):
-        raise ConfigError(f"{what} must be a number of seconds or a timedelta, not {value!r}")
+    if not isinstance(number, int | float) or isinstance(number, bool) or number != number or abs(number) == math.inf:
+        raise ConfigError(f"{what} must be a number of seconds or a timedelta, not {shown(value)}")
     if not 0 <= number <= LONGEST_WAIT:
-        raise ConfigError(f"{what} must not be negative, nor longer than a century: {value!r}")
+        raise ConfigError(f"{what} must not be negative, nor longer than a century: {shown(value)}")
     return float(number)
 
 
@@ -165,27 +197,29 @@ def moment(options: Mapping[str, Any]) -> tuple[int | None, int]:
 
 def aware(what: str, value: Any) -> datetime:
     if not isinstance(value, datetime):
-        raise ConfigError(f"{what} must be a datetime, not {value!r}")
+        raise ConfigError(f"{what} must be a datetime, not {shown(value)}")
     if value.utcoffset() is None:
-        raise ConfigError(f"{what} must know its zone, such as datetime(2030, 1, 1, tzinfo=UTC), not {value!r}")
+        raise ConfigError(f"{what} must know its zone, such as datetime(2030, 1, 1, tzinfo=UTC), not {shown(value)}")
     if value >= TOO_LATE:
-        raise ConfigError(f"{what} must be before the year {TOO_LATE.year}, not {value!r}")
+        raise ConfigError(f"{what} must be before the year {TOO_LATE.year}, not {shown(value)}")
     return value
 
 
 def tags(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise ConfigError(f"tags must be a mapping of names to texts, not {value!r}")
+        raise ConfigError(f"tags must be a mapping of names to texts, not {shown(value)}")
+    if len(value) > TAGS_MAX:
+        raise ConfigError(f"a task may have {TAGS_MAX} tags, not {len(value):,}; what is more belongs into its payload")
     for key, item in value.items():
         name("a tag's name", key)
         if not is_text(item, 256):
-            raise ConfigError(f"tag {key!r} must be a text of at most 256 characters, not {item!r}")
+            raise ConfigError(f"tag {shown(key)} must be a text of at most 256 characters, not {shown(item)}")
     return dict(value)
 
 
 def context(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise ConfigError(f"context must be a mapping, not {value!r}")
+        raise ConfigError(f"context must be a mapping, not {shown(value)}")
     try:
         plain = msgspec.json.decode(encode(JSON, dict(value)))
     except PayloadError as error:
@@ -196,7 +230,7 @@ def context(value: Any) -> dict[str, Any]:
 
 def executor(value: Any) -> str:
     if value not in EXECUTORS:
-        raise ConfigError(f"unknown executor {value!r}; known are {', '.join(EXECUTORS)}")
+        raise ConfigError(f"unknown executor {shown(value)}; known are {', '.join(EXECUTORS)}")
     return str(value)
 
 
@@ -206,7 +240,7 @@ def target(value: Any) -> str:
 
 def dependencies(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ConfigError(f"depends_on must be a list of tasks or task ids, not {value!r}")
+        raise ConfigError(f"depends_on must be a list of tasks or task ids, not {shown(value)}")
     if len(value) > DEPENDENCIES_MAX:
         raise ConfigError(
             f"depends_on has {len(value):,} tasks; {DEPENDENCIES_MAX:,} are the most that one may wait for"
@@ -215,14 +249,16 @@ def dependencies(value: Any) -> tuple[str, ...]:
 
 
 def retry_strategy(value: Any) -> Backoff:
-    if not isinstance(value, Backoff):
-        raise ConfigError(f"retry must be one of the retry strategies, not {value!r}")
-    return value
+    if type(value) not in STRATEGIES:
+        known = ", ".join(strategy.__name__ for strategy in STRATEGIES)
+        raise ConfigError(f"retry must be one of the retry strategies ({known}), not {shown(value)}")
+    strategy: Backoff = value
+    return strategy
 
 
 def max_retry(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise ConfigError(f"max_retry must be a whole number from 0 on, not {value!r}")
+        raise ConfigError(f"max_retry must be a whole number from 0 on, not {shown(value)}")
     return value
 
 

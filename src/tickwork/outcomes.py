@@ -6,12 +6,12 @@ import random
 from datetime import datetime
 
 from tickwork.backoff import Backoff, delay
-from tickwork.context import storable
 from tickwork.errors import Abort, Retry, Snooze
 from tickwork.executors.calling import UnfitPayload
 from tickwork.executors.process import ChildDied, ChildError
 from tickwork.model import Aborted, Failed, Outcome, Snoozed, to_millis
 from tickwork.store.base import Grant
+from tickwork.texts import storable
 from tickwork.tracebacks import ERROR_MAX, describe, explained
 
 

@@ -35,6 +35,7 @@ from tickwork.store.base import Store
 from tickwork.store.opening import make_store
 from tickwork.sync import Sync
 from tickwork.task import TaskFunction, TaskMaker, task_maker
+from tickwork.texts import shown
 from tickwork.urls import mask_url
 from tickwork.views import queue_stats
 
@@ -477,7 +478,7 @@ def _without_effect(config: Config) -> list[str]:
 def _type_of(type: str | TaskFunction[..., Any]) -> str:
     if isinstance(type, str | TaskFunction):
         return type if isinstance(type, str) else type.type
-    raise ConfigError(f"submit takes the name of a type, or a function that app.task has made one, not {type!r}")
+    raise ConfigError(f"submit takes the name of a type, or a function that app.task has made one, not {shown(type)}")
 
 
 def redis_client(store: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from tickwork.backoff import Backoff, RetryPolicy
@@ -26,6 +27,7 @@ from tickwork.options import (
     seconds,
     text,
 )
+from tickwork.texts import shown
 
 UNLIKE = frozenset({"id", "key", "dedup_key"})  # options by which tasks of a kind differ in more than their payload
 
@@ -36,13 +38,14 @@ class SpecMaker:
     def __init__(self, registry: Registry, config: Config) -> None:
         self._registry = registry
         self._config = config
-        self._patterns: dict[Entry, Spec] = {}  # what all plain tasks of a handler have in common
+        # What all plain tasks of a handler have in common, and how many bytes that leaves to their payloads.
+        self._patterns: dict[Entry, tuple[Spec, int]] = {}
         registry.on_change(self._patterns.clear)
 
     def make(self, type: str, payload: Any, given: Options | TaskOptions, entry: Entry | None) -> Spec:
         pattern = None if given or entry is None else self._patterns.get(entry)
         if pattern is not None:
-            return self._like(pattern, payload, self._serializer(None, entry), entry)
+            return self._like(*pattern, payload, self._serializer(None, entry), entry)
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if entry is not None and entry.options:
             options = {**entry.options, **options}
@@ -58,7 +61,7 @@ class SpecMaker:
         if entry is not None:  # else the worker, who knows the handler, fills them in
             fields.setdefault("timeout", self._config.timeout)
             fields.setdefault("max_retry", max_retry_of(fields.get("retry"), self._config))
-        data = self._encode(type, payload, serializer, entry)
+        data = self._encode(type, payload, serializer, entry, self._config.payload_limit)
         spec = Spec(
             type=name("type", type) if entry is None else type,
             nonce=new_nonce(),
@@ -70,12 +73,22 @@ class SpecMaker:
             key=self._key(options.get("key"), payload, data, serializer, entry),
             **fields,
         )
+        room = self._room_beside(spec)
+        if len(data) > room:
+            raise self._too_large(type, len(data), room)
         if entry is not None and not given and not entry.options.keys() & UNLIKE:
-            self._patterns[entry] = spec
+            self._patterns[entry] = spec, room
         return spec
 
-    def _like(self, pattern: Spec, payload: Any, serializer: Serializer, entry: Entry | None) -> Spec:
-        data = self._encode(pattern.type, payload, serializer, entry)
+    def _room_beside(self, spec: Spec) -> int:
+        """How many bytes are left for the payload: what else a task carries counts as well."""
+        limit = self._config.payload_limit
+        if not (spec.context or spec.tags or spec.key or spec.depends_on):
+            return limit
+        return limit - len(msgspec.json.encode((spec.context, spec.tags, spec.key, spec.depends_on)))
+
+    def _like(self, pattern: Spec, room: int, payload: Any, serializer: Serializer, entry: Entry | None) -> Spec:
+        data = self._encode(pattern.type, payload, serializer, entry, room)
         return replace(pattern, id=new_id(), nonce=new_nonce(), payload=data, serializer=serializer.name)
 
     def make_many(self, type: str, payloads: Iterable[Any], given: TaskOptions, entry: Entry | None) -> list[Spec]:
@@ -83,11 +96,14 @@ class SpecMaker:
         options = {**(entry.options if entry is not None else {}), **given}
         alike = not {name for name in UNLIKE if options.get(name) is not None}
         specs: list[Spec] = []
+        room = 0
         for payload in payloads:
             if specs and alike:
-                specs.append(self._like(specs[0], payload, self._serializer(options.get("serializer"), entry), entry))
+                serializer = self._serializer(options.get("serializer"), entry)
+                specs.append(self._like(specs[0], room, payload, serializer, entry))
             else:
                 specs.append(self.make(type, payload, given, entry))
+                room = self._room_beside(specs[0])
         return specs
 
     def _new_id(self, dedup_key: str | None) -> str:
@@ -103,17 +119,22 @@ class SpecMaker:
             return entry.serializer
         return self._registry.default_serializer
 
-    def _encode(self, type: str, payload: Any, serializer: Serializer, entry: Entry | None) -> bytes:
+    def _encode(self, type: str, payload: Any, serializer: Serializer, entry: Entry | None, room: int) -> bytes:
         try:
             data = encode(serializer, payload) if entry is None else entry.payload_type.encode(serializer, payload)
         except PayloadError as error:
-            raise PayloadError(f"payload for task type {type!r}: {error}") from None
-        if len(data) > self._config.payload_limit:
-            raise PayloadError(
-                f"payload for task type {type!r} is {len(data):,} bytes, the limit is {self._config.payload_limit:,}; "
-                "store it elsewhere and submit a reference, or raise payload_limit"
-            )
+            raise PayloadError(f"payload for task type {shown(type)}: {error}") from None
+        if len(data) > room:
+            raise self._too_large(type, len(data), room)
         return data
+
+    def _too_large(self, type: str, size: int, room: int) -> PayloadError:
+        limit = self._config.payload_limit
+        beside = f", and its context, tags, key and dependencies {limit - room:,}" if room < limit else ""
+        return PayloadError(
+            f"payload for task type {shown(type)} is {size:,} bytes{beside}, the limit is {limit:,}; "
+            "store it elsewhere and submit a reference, or raise payload_limit"
+        )
 
     def _dedup_ttl(self, options: Mapping[str, Any]) -> int:
         ttl = seconds("dedup_ttl", options.get("dedup_ttl", self._config.dedup_ttl))

@@ -18,6 +18,7 @@ from tickwork.handle import Handle
 from tickwork.handlers import Entry, Registry, RunIn
 from tickwork.model import WhenCutOff
 from tickwork.options import Options, TaskOptions, of_handler
+from tickwork.texts import shown
 
 if TYPE_CHECKING:
     from tickwork.client import Client
@@ -125,8 +126,8 @@ def task_maker(client: Client) -> TaskMaker:
     ) -> Any:
         if what is not None and not isinstance(what, str) and not callable(what):
             raise ConfigError(
-                f"app.task takes a function, or a name for one, not {what!r}; an object with a method handle() is for "
-                "app.registry.register(name, object)"
+                f"app.task takes a function, or a name for one, not {shown(what)}; an object with a method handle() "
+                "is for app.registry.register(name, object)"
             )
         serializer = options.pop("serializer", None)
         serializer = None if serializer is None else client.registry.chosen(serializer)

@@ -6,7 +6,7 @@ import os
 import traceback
 from types import TracebackType
 
-from tickwork.context import storable
+from tickwork.texts import storable
 
 ERROR_MAX = 8000  # characters of one stored error
 HEAD_MAX = 1000  # and of its first line

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tickwork.depth import DEPTH_MAX, TOO_DEEP
 from tickwork.errors import ConfigError
 
 
@@ -15,7 +16,9 @@ def read_yaml(path: Path) -> dict[Any, Any]:
     import yaml  # most processes read no file
 
     try:
-        document = yaml.load(path.read_bytes(), Loader=_loader())  # noqa: S506  a safe loader, narrowed further
+        data = path.read_bytes()
+        _check_depth(data)
+        document = yaml.load(data, Loader=_loader())  # noqa: S506  a safe loader, narrowed further
     except OSError as error:
         raise ConfigError(f"file {path}: {error.strerror or error}") from None
     except yaml.MarkedYAMLError as error:
@@ -28,6 +31,20 @@ def read_yaml(path: Path) -> dict[Any, Any]:
     if not isinstance(document, dict):
         raise ConfigError(f"file {path}: holds a {type(document).__name__}; expected lines such as `name: value`")
     return document
+
+
+def _check_depth(data: bytes) -> None:
+    """Before it is put together, which is done by recursion, and ends the process when that goes too far."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(data, Loader=_loader()):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEPTH_MAX:
+            raise yaml.MarkedYAMLError(problem=TOO_DEEP, problem_mark=event.start_mark)
 
 
 @cache

@@ -18,12 +18,15 @@ from tests.integration.apps import Make, eventually, status_of, store_of
 from tickwork import (
     ConfigError,
     CronError,
+    FixedDelay,
     HandlerNotFound,
     PayloadError,
+    ScheduleNotFound,
     Scheduler,
     Status,
     StoreError,
     StoreUnavailable,
+    TaskNotFound,
     TickworkError,
 )
 from tickwork.store.sqlite.schema import VERSION
@@ -39,6 +42,10 @@ def app(make: Make, url: str) -> Scheduler:
         return n
 
     return app
+
+
+class Newer(FixedDelay, frozen=True, tag="newer"):
+    """A strategy that only this process knows."""
 
 
 SOON = datetime(2100, 1, 1, tzinfo=UTC)
@@ -92,7 +99,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"cron": "@daily", "overlap": "allow"}, "unknown option 'overlap'"),
     ({"max_retry": -1}, "max_retry must be a whole number from 0 on, not -1"),
     ({"max_retry": 1.5}, r"max_retry must be a whole number from 0 on, not 1\.5"),
-    ({"retry": 5}, "retry must be one of the retry strategies, not 5"),
+    ({"retry": 5}, r"retry must be one of the retry strategies \(ExponentialBackoff, .*\), not 5"),
+    ({"retry": Newer(1.0)}, r"retry must be one of the retry strategies \(.*\), not Newer"),
+    ({"tags": {f"t{number}": "" for number in range(65)}}, "a task may have 64 tags, not 65"),
+    ({"delay": 10**400}, "delay must not be negative, nor longer than a century"),
     ({"timeout": -1}, "timeout must not be negative"),
     ({"timeout": "30s"}, "timeout must be a number of seconds or a timedelta, not '30s'"),
     ({"dedup_key": ""}, "dedup_key must be a text of 1 to 512 characters"),
@@ -167,7 +177,7 @@ OF_HANDLERS: list[tuple[dict[str, Any], str]] = [
     ({"timeout": "30s"}, "timeout must be a number of seconds or a timedelta, not '30s'"),
     ({"max_retry": "3"}, "max_retry must be a whole number from 0 on, not '3'"),
     ({"max_retry": -1}, "max_retry must be a whole number from 0 on, not -1"),
-    ({"retry": 5}, "retry must be one of the retry strategies, not 5"),
+    ({"retry": 5}, r"retry must be one of the retry strategies \(.*\), not 5"),
     ({"priority": 99}, r"from 1 \(low\) to 10 \(high\), not 99"),
     ({"queue": "a b"}, "queue must be 1 to 128"),
     ({"tags": [1]}, "tags must be a mapping of names to texts"),
@@ -480,12 +490,159 @@ async def test_a_result_waits_for_the_disk(make: Make, sqlite_url: str) -> None:
         assert await handle.result(1) == "z" * 3_000_000
 
 
+# --- what is too much
+
+LONG = "A" * 1_000_000
+ECHOED: list[dict[str, Any]] = [
+    *(
+        {option: LONG}
+        for option in ("id", "queue", "priority", "delay", "schedule_at", "max_retry", "timeout", "retry")
+    ),
+    *({option: LONG} for option in ("dedup_key", "key", "tags", "context", "depends_on", "executor", "serializer")),
+    *({"dedup_key": "k", "dedup_ttl": LONG}, {"tags": {"a": LONG}}, {"tags": {LONG: "a"}}, {"depends_on": [LONG]}),
+    *({"durability": LONG}, {"cron": LONG}, {"cron": "@daily", "timezone": LONG}, {LONG: 1}, {"priority": [LONG] * 50}),
+    *({"priority": 10**4000}, {"id": LONG.encode()}, {"tags": [LONG] * 1000}, {"delay": {"a": {"b": {"c": LONG}}}}),
+]
+
+
+@pytest.mark.parametrize(
+    "options", ECHOED, ids=[f"{number}-{[*options][-1][:20]}" for number, options in enumerate(ECHOED)]
+)
+async def test_errors_repeat_little_of_what_they_refuse(make: Make, options: dict[str, Any]) -> None:
+    app = make("memory://")
+
+    @app.task
+    async def work() -> None: ...
+
+    with pytest.raises(TickworkError) as caught:
+        await app.submit("work", None, **options)
+    assert len(str(caught.value)) < 700
+
+
+async def test_errors_repeat_little_of_names_and_ids(app: Scheduler) -> None:
+    for call in (
+        app.submit(LONG),
+        app.get_task(LONG),
+        app.cancel(LONG),
+        app.schedules.get(LONG),
+        app.schedules.put(LONG, "work", cron="@daily"),
+        app.list_tasks(LONG),
+        app.list_tasks(cursor=LONG),
+        app.queues.pause(LONG),
+    ):
+        with pytest.raises(TickworkError) as caught:
+            await call
+        assert len(str(caught.value)) < 400
+    with pytest.raises(ConfigError) as refused:
+        app.registry.register(LONG, lambda: None)
+    assert len(str(refused.value)) < 400
+
+
+async def test_all_that_a_task_carries_counts_against_one_limit(make: Make, url: str) -> None:
+    app = make(url, payload_limit=2000)
+
+    @app.task
+    async def work(text: str) -> None: ...
+
+    many = [f"t{number}" for number in range(400)]
+    for options in (
+        {"context": {"x": "y" * 2000}},
+        {"tags": {f"t{number}": "y" * 100 for number in range(20)}},
+        {"context": {"x": "y" * 1200}, "tags": {"a": "y" * 250}, "key": "z" * 500},
+        {"depends_on": many},
+    ):
+        with pytest.raises(PayloadError, match=r"is 202 bytes, and its context, tags, key and dependencies [\d,]+, "):
+            await app.submit("work", "x" * 200, **options)
+        with pytest.raises(PayloadError, match="the limit is 2,000; store it elsewhere"):
+            await app.submit_many("work", ["x" * 200], **options)
+    await app.submit_many("work", ["x" * 500, "x" * 900], context={"x": "y" * 1000})
+    with pytest.raises(PayloadError, match="the limit is 2,000"):
+        await app.submit_many("work", ["x" * 500, "x" * 1000], context={"x": "y" * 1000})
+
+    @app.task(tags={f"t{number}": "y" * 100 for number in range(10)})
+    async def tagged(text: str) -> None: ...
+
+    await tagged.submit("x" * 500)
+    await tagged.submit("x" * 500)
+    with pytest.raises(PayloadError, match="is 1,002 bytes, and its context, tags"):
+        await tagged.submit("x" * 1000)
+
+
+async def test_notes_and_messages_are_texts(app: Scheduler) -> None:
+    handle = await app.submit("work", 1, delay=3600)
+    for wrong in (1, b"x", None, ["a"], True):
+        for call in (
+            app.queues.pause("q", wrong),  # type: ignore[arg-type]
+            app.queues.pause_type("t", wrong),  # type: ignore[arg-type]
+            app.update_task_status(handle.id, "cancelled", wrong),  # type: ignore[arg-type]
+        ):
+            with pytest.raises(ConfigError, match=r"(note|message) must be a text, not"):
+                await call
+    await app.queues.pause("q", "a file \udcff")
+    await app.queues.pause_type("t", "n" * 5000)
+    await app.update_task_status(handle.id, "cancelled", "m" * 5_000_000)
+    (paused,) = [queue for queue in await app.queues.list() if queue.paused]
+    assert paused.note == "a file \\udcff"
+    details = [event.detail for event in await app.events.read()]
+    assert [len(detail) for detail in details] == [0, 13, 2000, 2000]
+    assert details[2] == "n" * 1999 + "…"
+    result = (await handle.info()).result
+    assert result is not None
+    assert result.message == "m" * 1999 + "…"
+
+
+async def test_ids_and_cursors_of_another_type(app: Scheduler) -> None:
+    for wrong in ("\ud800", "a b", "", "x" * 200):
+        for ask in (
+            app.get_task,
+            app.cancel,
+            app.retry,
+            app.delete,
+            app.explain,
+            app.dlq.get,
+            app.dlq.remove,
+            app.dlq.retry,
+        ):
+            with pytest.raises(TaskNotFound):
+                await ask(wrong)
+        with pytest.raises(TaskNotFound):
+            await app.handle(wrong).result(1)
+        with pytest.raises(TaskNotFound):
+            await app.events.read(task_id=wrong)
+        for look in (app.schedules.get, app.schedules.pause, app.schedules.resume, app.schedules.delete):
+            with pytest.raises(ScheduleNotFound):
+                await look(wrong)
+    odd: Any
+    for odd in (5, None, b"x", ["a"]):
+        for ask in (app.get_task, app.cancel, app.retry, app.delete, app.dlq.remove):
+            with pytest.raises(ConfigError, match="the id of a task is a text, not"):
+                await ask(odd)
+        with pytest.raises(ConfigError, match="the id of a schedule is a text, not"):
+            await app.schedules.get(odd)
+        with pytest.raises(ConfigError, match="a worker's id must be"):
+            await app.unregister_worker(odd)
+    for odd in (5, b"1", ["1"], True):
+        with pytest.raises(TickworkError, match="is not one that an earlier page gave"):
+            await app.list_tasks(cursor=odd)
+        with pytest.raises(TickworkError, match="is not one that an earlier page gave"):
+            await app.dlq.list(cursor=odd)
+        with pytest.raises(ConfigError, match="type must be a text"):
+            await app.list_tasks(type=odd)
+    for odd in ("5", None, 2.0, True):
+        with pytest.raises(ConfigError, match="limit must be a whole number"):
+            await app.list_tasks(limit=odd)
+        with pytest.raises(ConfigError, match="after must be a whole number"):
+            await app.events.read(after=odd)
+    with pytest.raises(ConfigError, match="tags must be a mapping"):
+        await app.list_tasks(tags=[1])  # type: ignore[arg-type]
+
+
 # --- queries
 
 
 async def test_queries_that_make_no_sense(app: Scheduler) -> None:
     for limit in (0, -1, 1001):
-        with pytest.raises(TickworkError, match=f"limit must be from 1 to 1000, not {limit}"):
+        with pytest.raises(TickworkError, match=f"limit must be a whole number from 1 to 1,000, not {limit}"):
             await app.list_tasks(limit=limit)
     with pytest.raises(TickworkError, match="cursor 'abc' is not one that an earlier page gave"):
         await app.list_tasks(cursor="abc")

@@ -795,6 +795,9 @@ async def test_values_may_be_64_levels_deep_and_no_more(app: Scheduler, serializ
             with pytest.raises(ConfigError, match="it is nested more than 64 levels deep"):
                 await app.submit("echo", 1, context={"deep": nested(depth - 1)})
     assert len((await app.list_tasks()).items) == 1
+    await app.schedules.put("s", "echo", nested(64), cron="@daily", context={"deep": nested(63)})
+    (schedule,) = await app.schedules.list()
+    assert schedule.stopped == ""
 
 
 @pytest.mark.parametrize(("serializer", "payload"), [("json", b"[" * 3000), ("msgpack", b"\x91" * 3000 + b"\x01")])
@@ -1090,6 +1093,27 @@ async def test_progress_and_log_lines_reach_the_record(app: Scheduler, sync: boo
         await handle.result(10)
         info = await handle.info()
         assert (info.progress, info.progress_note) == (1.0, "whole"), "last words must not be lost"
+
+
+@pytest.mark.parametrize("run_in", ["loop", "thread"])
+async def test_a_chatty_handler_keeps_little(app: Scheduler, run_in: Literal["loop", "thread"]) -> None:
+    @app.task(run_in=run_in)
+    async def chatty(ctx: TaskContext) -> None:
+        for number in range(2000):
+            ctx.logger.info("line %d %s", number, "x" * 5000)
+        ctx.progress(0.5, "n" * 1_000_000)
+        ctx.progress(0.6, 5)  # type: ignore[arg-type]
+        ctx.progress(0.7, "file \udcff " + "n" * 1_000_000)
+
+    async with app:
+        handle = await chatty.submit()
+        await handle.result(20)
+    info = await handle.info()
+    assert (len(info.log), {len(line) for line in info.log}) == (200, {2000})
+    assert info.log[-1][9:].startswith("INFO line 1999 xxx")
+    assert len(info.progress_note) == 2000
+    assert info.progress_note.startswith("file \\udcff nnn")
+    assert info.progress_note.endswith("…")
 
 
 async def _with_progress(app: Scheduler, task_id: str) -> Any:

@@ -28,6 +28,7 @@ from tickwork.backoff import (
 )
 from tickwork.config import AlertRule, Config, Loaded, describe, load, validate
 from tickwork.errors import ConfigError
+from tickwork.texts import shown
 from tickwork.urls import mask_url
 
 WriteYaml = Callable[[str], Path]
@@ -865,7 +866,7 @@ class TestValidation:
     @pytest.mark.parametrize("option", ["queues", "task_types"])
     @pytest.mark.parametrize("name", ["", "x" * 129, "a b", "{a}", "a/b", "a\n"])
     def test_bad_names_in_lists(self, option: str, name: str) -> None:
-        assert f"holds {name!r}; a name is 1 to 128" in refusal({option: ["fine", name]})
+        assert f"holds {shown(name)}; a name is 1 to 128" in refusal({option: ["fine", name]})
 
     @pytest.mark.parametrize("option", ["queues", "task_types"])
     @pytest.mark.parametrize("names", [[], ["a", "a"]])
@@ -878,7 +879,7 @@ class TestValidation:
 
     @pytest.mark.parametrize("name", ["", "a b", "x" * 129])
     def test_bad_ids(self, name: str) -> None:
-        assert refusal({"scheduler_id": name}).startswith(f"scheduler_id: {name!r} (argument) holds {name!r}")
+        assert refusal({"scheduler_id": name}).startswith(f"scheduler_id: {shown(name)} (argument) holds {shown(name)}")
 
     @pytest.mark.parametrize("value", ["push", {"mail": "push"}, {"a b": "pull"}, {}])
     def test_bad_dispatch(self, value: object) -> None:
@@ -1038,6 +1039,28 @@ class TestDescribe:
         shown = describe(Loaded(config, dict.fromkeys(Config.__struct_fields__, "default"), []))
         environ = {f"TICKWORK_{name.upper()}": value for name, value, _ in shown if value != "null"}
         assert load(environ=environ).config == config
+
+
+@pytest.mark.parametrize("depth", [65, 3000, 100_000])
+@pytest.mark.parametrize("shape", ["a: {0}1{1}", "a:\n {2}1"])
+def test_a_file_that_is_nested_too_deep(write: Callable[[str], Path], depth: int, shape: str) -> None:
+    """Reading it would end the process, which no handler could prevent."""
+    text = shape.format("[" * depth, "]" * depth, "- " * depth)
+    with pytest.raises(ConfigError, match=r"^file tickwork\.yaml, line \d: it is nested more than 64 levels deep$"):
+        load(file=str(write(text)), environ={})
+
+
+def test_json_that_is_nested_too_deep() -> None:
+    with pytest.raises(ConfigError, match="it is nested more than 64 levels deep") as caught:
+        load(environ={"TICKWORK_RETRY": "[" * 100_000})
+    assert len(str(caught.value)) < 400
+
+
+def test_a_retry_strategy_of_ones_own() -> None:
+    class Newer(FixedDelay, frozen=True, tag="newer"): ...
+
+    with pytest.raises(ConfigError, match="is none of ExponentialBackoff, FixedDelay"):
+        load({"retry": Newer(1.0)})
 
 
 @pytest.fixture(params=["libyaml", "pure"])

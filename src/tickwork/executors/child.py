@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, msgpack
 
 from tickwork import host
-from tickwork.context import storable
+from tickwork.texts import storable
 from tickwork.tracebacks import describe
 
 Invoke: TypeAlias = Callable[[object, bytes, Callable[[bytes], None]], bytes]

@@ -13,10 +13,11 @@ from typing import Any
 
 from msgspec import Struct, msgpack
 
-from tickwork.context import LOGGER, TaskContext, storable
+from tickwork.context import LOGGER, TaskContext
 from tickwork.errors import Abort, Retry, Snooze
 from tickwork.executors.calling import OwnLoop, UnfitPayload, decode, encode_result
 from tickwork.handlers import Entry, Registry
+from tickwork.texts import storable
 from tickwork.tracebacks import explained, story
 
 # What every log record has; the rest was given by the handler.

@@ -11,6 +11,7 @@ from tickwork.events import Fact
 from tickwork.loggers import Log
 from tickwork.model import DELAYED, ENDS, Leader, Policy, Record, Schedule, Status, Worker
 from tickwork.store.base import Advance, Claimed, Grant, Query, Unreadable
+from tickwork.texts import shown
 
 PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
 LOST_WORKER_KEPT = 3_600_000  # a lost worker stays visible for an hour
@@ -73,7 +74,9 @@ def read_cursor(query: Query, *start: int) -> tuple[int, ...]:
         return start
     parts = query.cursor.split(".")
     if len(parts) != len(start) or not all(len(part) < 19 and part.isascii() and part.isdigit() for part in parts):
-        raise StoreError(f"{query.cursor!r} is not a cursor of this list; use the one that came with the page before")
+        raise StoreError(
+            f"{shown(query.cursor)} is not a cursor of this list; use the one that came with the page before"
+        )
     return tuple(map(int, parts))
 
 

@@ -16,6 +16,7 @@ from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import unpack
 from tickwork.store.rules import matches, tells_of
 from tickwork.store.unreadable import UNREADABLE, unreadable_fact
+from tickwork.texts import shown
 
 STEP = 100  # records in one read, so that no reply is huge
 FACTS_AT = 5  # in a group of facts, behind what they have in common
@@ -266,7 +267,9 @@ def _read_cursor(query: Query, homes: list[Home]) -> tuple[int, int]:
     place, _, rest = query.cursor.partition(".")
     part, _, name = rest.partition(".")
     if not (place.isdecimal() and part.isdecimal() and name):
-        raise StoreError(f"{query.cursor!r} is not a cursor of this list; use the one that came with the page before")
+        raise StoreError(
+            f"{shown(query.cursor)} is not a cursor of this list; use the one that came with the page before"
+        )
     turn = (_rank_of(name), int(part), name)
     number = next((number for number, home in enumerate(homes) if home.turn >= turn), len(homes))
     return number, int(place) if number < len(homes) and homes[number].turn == turn else 0
