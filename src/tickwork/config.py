@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 import msgspec
 from msgspec import Struct, field
@@ -166,6 +166,7 @@ _READERS: dict[str, values.Reader] = {
     "redis_addr": _read_address,
     "redis_db": values.read_whole,
     "redis_pass": values.read_text,
+    "redis_pass_file": values.read_text,
     "retry_delay": values.read_seconds,
     "backoff_rate": values.read_number,
 }
@@ -185,13 +186,16 @@ def load(
     """
     environ = os.environ if environ is None else environ
     file = file or environ.get(config_names.FILE_VARIABLE)
-    if not file and default_file and Path(DEFAULT_FILE).exists():
+    found = not file and default_file and Path(DEFAULT_FILE).exists()
+    if found:
         file = DEFAULT_FILE
     from_file = read_yaml(Path(file)) if file else {}
     settings = _layer(FILE, config_names.entries_of_mapping(from_file, f"file {file}", _READERS))
     settings |= _layer(ENVIRONMENT, config_names.entries_of_environment(environ, _READERS))
     settings |= _layer(ARGUMENT, config_names.entries_of_mapping(arguments or {}, "argument", _READERS))
-    _unite(settings, "store", ("redis_addr", "redis_db", "redis_pass"), _redis_url)
+    if found:
+        _guard_passwords(settings)
+    _unite(settings, "store", ("redis_addr", "redis_db", "redis_pass", "redis_pass_file"), _redis_url)
     _unite(settings, "retry", ("retry_delay", "backoff_rate"), lambda **parts: RetryPolicy(**parts).backoff)
     retry, max_retry = settings.get("retry"), settings.get("max_retry")
     if retry and isinstance(retry.value, RetryPolicy) and (not max_retry or max_retry.layer < retry.layer):
@@ -237,10 +241,38 @@ def _unite(
     settings[whole] = config_names.Entry(last.key, whole, value, origin, last.layer)
 
 
-def _redis_url(redis_addr: str = "localhost:6379", redis_db: int = 0, redis_pass: str = "") -> str:
+def _redis_url(
+    redis_addr: str = "localhost:6379", redis_db: int = 0, redis_pass: str = "", redis_pass_file: str = ""
+) -> str:
     if redis_db < 0:
         raise ConfigError(f"redis_db {redis_db} is negative")
-    return f"redis://{':' + quote(redis_pass, safe='') + '@' if redis_pass else ''}{redis_addr}/{redis_db}"
+    if redis_pass and redis_pass_file:
+        raise ConfigError("there is a password and a file for it; give one of them")
+    login = f":{quote(redis_pass, safe='')}@" if redis_pass else ""
+    return f"redis://{login}{redis_addr}/{redis_db}" + (
+        f"?password_file={quote(redis_pass_file, safe='/')}" if redis_pass_file else ""
+    )
+
+
+def _guard_passwords(settings: Mapping[str, config_names.Entry]) -> None:
+    """A file that merely lies in the working directory may be anybody's: it must not say where a password goes that
+    others have given, nor name a file whose text is sent as one."""
+    named = f"; name the file with --config or {config_names.FILE_VARIABLE} if it is to be trusted"
+    address = settings.get("redis_addr")
+    for secret in (settings[name] for name in ("redis_pass", "redis_pass_file") if name in settings):
+        if address is not None and address.layer == FILE < secret.layer:
+            raise ConfigError(
+                f"{secret.key} ({secret.origin}) is not sent to {address.key} of a {address.origin} that was only "
+                f"found{named}"
+            )
+    for name in ("redis_pass_file", "store"):
+        entry = settings.get(name)
+        if entry is not None and entry.layer == FILE and (name != "store" or _names_password_file(entry.value)):
+            raise ConfigError(f"{entry.key}: a {entry.origin} that was only found cannot name a password file{named}")
+
+
+def _names_password_file(url: str) -> bool:
+    return any(name.endswith("password_file") for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True))
 
 
 _MAY_BE_NONE = {option.name for option in fields(Config) if option.default is None}

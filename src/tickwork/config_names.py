@@ -36,6 +36,7 @@ OTHER_NAMES = {
     "enable_health": "health",
     "enable_monitoring": "monitoring",
     "redis_password": "redis_pass",
+    "redis_password_file": "redis_pass_file",
     "custom_logger": "logger",
 }
 
@@ -53,7 +54,8 @@ SECTIONS = {
     " weight worker_timeout shutdown_timeout",
     "task": "timeout default_timeout max_retry max_retries task_retry_limit retry_limit=max_retry retry retry_strategy"
     " retry_delay backoff_rate max_losses payload_limit retention retention_max serializer",
-    "redis": "addr=redis_addr db=redis_db pass=redis_pass password=redis_pass pool_size",
+    "redis": "addr=redis_addr db=redis_db pass=redis_pass password=redis_pass pass_file=redis_pass_file"
+    " password_file=redis_pass_file pool_size",
     "leader": "lease_ttl=leader_lease_ttl lock_ttl=leader_lease_ttl renew_interval=leader_renew_interval",
     "dedup": _DEDUP,
     "deduplication": _DEDUP,

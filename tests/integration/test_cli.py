@@ -601,6 +601,14 @@ def test_events_can_be_followed(start: Callable[..., Program]) -> None:
     assert "Traceback" not in follower.err
 
 
+def test_a_password_on_the_command_line_is_warned_of() -> None:
+    shown = run("config", "--store", "redis://:secret@host")
+    assert shown.exit_code == 0
+    assert "warning: --store has a password, which `ps` shows to everybody here" in shown.stderr
+    assert "secret" not in shown.output
+    assert "warning" not in run("config", "--store", "redis://host?password_file=pw").stderr
+
+
 # --- the demo
 
 

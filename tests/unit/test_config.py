@@ -638,6 +638,8 @@ class TestRedisParts:
             ({"redis_db": 3}, "redis://localhost:6379/3"),
             ({"redis_addr": "c:1", "redis_db": "2", "redis_pass": "pw"}, "redis://:pw@c:1/2"),
             ({"redis_addr": "c:1", "redis_pass": ""}, "redis://c:1/0"),
+            ({"redis_pass_file": "/run/a b"}, "redis://localhost:6379/0?password_file=/run/a%20b"),
+            ({"redis": {"addr": "c:1", "password_file": "pw"}}, "redis://c:1/0?password_file=pw"),
         ],
     )
     def test_build_the_store(self, parts: dict[str, Any], url: str) -> None:
@@ -675,6 +677,39 @@ class TestRedisParts:
         text = refusal(arguments, environ)
         assert text.startswith("store (")
         assert text.endswith("exclude each other")
+
+    def test_a_password_and_a_file_for_it_are_one_too_many(self) -> None:
+        assert "there is a password and a file for it" in refusal({"redis_pass": "pw", "redis_pass_file": "file"})
+
+    @pytest.mark.parametrize("secret", ["TICKWORK_REDIS_PASS", "TICKWORK_REDIS_PASS_FILE"])
+    def test_a_password_is_not_sent_where_a_file_says_that_merely_lies_there(
+        self, secret: str, write: WriteYaml, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = write("redis: {addr: 'evil.example:1'}")
+        monkeypatch.chdir(path.parent)
+        with pytest.raises(
+            ConfigError, match=r"is not sent to redis\.addr of a file tickwork\.yaml that was only found"
+        ):
+            load(environ={secret: "pw"}, default_file=True)
+        assert "evil.example" in str(load(environ={secret: "pw"}, file=path).config.store), "this one was named"
+        safe = {secret: "pw", "TICKWORK_REDIS_ADDR": "c:1"}
+        assert str(load(environ=safe, default_file=True).config.store).partition("?")[0].endswith("c:1/0")
+        write("redis: {addr: 'c:1', password: pw}")
+        assert load(environ={}, default_file=True).config.store == "redis://:pw@c:1/0"
+
+    @pytest.mark.parametrize(
+        "text", ["redis: {pass_file: /etc/passwd}", "store: redis://evil?pass%77ord_file=/etc/passwd"]
+    )
+    def test_a_file_that_merely_lies_there_cannot_have_another_one_sent(
+        self, text: str, write: WriteYaml, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = write(text)
+        monkeypatch.chdir(path.parent)
+        with pytest.raises(
+            ConfigError, match="was only found cannot name a password file; name the file with --config"
+        ):
+            load(environ={}, default_file=True)
+        assert "etc" in str(load(environ={"TICKWORK_CONFIG": str(path)}).config.store)
 
     @pytest.mark.parametrize("address", ["redis://cache:6379", "u:pw@cache", "a,b", "cache:port", "", "a b", "c/0"])
     def test_an_address_is_host_and_port(self, address: str) -> None:

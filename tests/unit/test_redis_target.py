@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.redis import tls_files
 from tickwork import ConfigError, Scheduler
+from tickwork.store.redis import RedisStore
 from tickwork.store.redis.keys import slot_of
 from tickwork.store.redis.link import Access, Address
 from tickwork.store.redis.target import Target, of_client, parse
@@ -64,6 +65,48 @@ def test_the_url_that_is_shown_has_no_password() -> None:
     assert parse(f"redis://user:{SECRET}@host:1/2").url == "redis://user:***@host:1/2"
 
 
+@pytest.mark.parametrize(("text", "password"), [(f"{SECRET}\n", SECRET), (" a@/b\r\n", " a@/b"), ("ü", "ü")])
+def test_a_password_may_be_in_a_file(text: str, password: str, tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    path.write_bytes(text.encode())
+    target = parse(f"redis://user@host?password_file={path}")
+    assert target.access == Access("user", password)
+    assert target.url.endswith(f"?password_file={path}"), "the path is no secret"
+    watched = parse(f"redis+sentinel://h1/tick?sentinel_username=watch&sentinel_password_file={path}")
+    assert watched.sentinel_access == Access("watch", password)
+    assert watched.access == Access()
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"one\ntwo\n", b"\xff\xfe"])
+def test_a_file_that_holds_no_password_is_refused(text: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    path.write_bytes(text)
+    with pytest.raises(ConfigError, match=r"must hold one line, the password|cannot be read: 'utf-8'"):
+        parse(f"redis://host?password_file={path}")
+    with pytest.raises(ConfigError, match=r"password_file '.*' cannot be read: No such file or directory"):
+        parse(f"redis://host?password_file={tmp_path}/none")
+
+
+@pytest.mark.parametrize(
+    ("url", "warned"),
+    [
+        ("redis://:pw@10.1.2.3", True),
+        ("redis://:pw@cache.example", True),
+        ("redis+sentinel://h1,localhost/tick?sentinel_password=pw", True),
+        ("redis://10.1.2.3", False),
+        ("rediss://:pw@10.1.2.3", False),
+        ("redis://:pw@localhost", False),
+        ("redis://:pw@127.0.0.2", False),
+        ("redis://:pw@[::1]", False),
+    ],
+)
+def test_a_doctor_warns_of_a_password_that_goes_over_a_network_unencrypted(url: str, warned: bool) -> None:
+    found = RedisStore(parse(url), "shop")._transport()
+    assert [finding.level for finding in found] == ["warning"] * warned
+    if warned:
+        assert "go unencrypted to" in found[0].text
+
+
 def test_what_is_shown_of_a_target_has_no_password() -> None:
     target = parse(f"redis+sentinel://user:{SECRET}@h1/tick?sentinel_password=other-one")
     for shown in (repr(target), str(target), repr(target.access), f"{target.access}", repr([target.sentinel_access])):
@@ -112,6 +155,18 @@ def test_eviction_is_allowed_by_the_url(text: str, meant: bool) -> None:
         ("redis+sentinel://:{}@h1/tick/db", "'db' is no database number"),
         ("redis+sentinel://h1?sentinel_password={}", "name the service"),
         ("redis+cluster://:{}@h1/1", "a Redis Cluster has database 0 only"),
+        ("redis://:{}@host?ssl_ca_certs=ca.crt", "ssl_ca_certs is for TLS: write rediss://"),
+        ("redis://:{}@host?ssl_certfile=a.crt", "ssl_certfile is for TLS"),
+        ("redis://:{}@host?insecure_skip_verify=false", "insecure_skip_verify is for TLS"),
+        ("redis+sentinel://:{}@h1/tick?ssl_ca_certs=ca.crt", r"for TLS: write rediss[+]sentinel://"),
+        ("redis+cluster://:{}@h1?ssl_keyfile=a.key", r"for TLS: write rediss[+]cluster://"),
+        ("rediss://:{}@host?insecure_skip_verify=treu", "insecure_skip_verify='treu' is neither true nor false"),
+        ("redis://:{}@host?allow_eviction=oui", "allow_eviction='oui' is neither true nor false"),
+        ("redis://:{}@host?password_file=pw", "it has a password and a password_file; give one of them"),
+        (
+            "redis+sentinel://h1/tick?sentinel_password={}&sentinel_password_file=pw",
+            "a sentinel_password_file; give one",
+        ),
         ("rediss://:{}@host?ssl_ca_certs=no-such-file", "TLS files cannot be read: .*No such file"),
         ("rediss://:{}@host?ssl_certfile=no-such-file", "TLS files cannot be read"),
     ],

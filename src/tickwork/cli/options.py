@@ -23,6 +23,15 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         ctx.meta[f"tickwork.{param.name}"] = value
 
 
+def _keep_store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    from tickwork.urls import has_password
+
+    _keep(ctx, param, value)
+    if value and has_password(value):
+        text = "--store has a password, which `ps` shows to everybody here: use ?password_file=FILE, or TICKWORK_STORE"
+        click.echo(click.style("warning: ", fg="yellow") + text, err=True)
+
+
 def _keep_color(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value or os.environ.get("NO_COLOR"):
         ctx.color = False
@@ -36,7 +45,12 @@ def _global(*names: str, callback: Callable[..., None] = _keep, **attributes: An
 
 
 _GLOBAL: tuple[Callable[[Any], Any], ...] = (
-    _global("--store", metavar="URL", help="sqlite:///FILE, redis://HOST/DB, or memory:// for up and bench."),
+    _global(
+        "--store",
+        metavar="URL",
+        callback=_keep_store,
+        help="sqlite:///FILE, redis://HOST/DB, or memory:// for up and bench.",
+    ),
     _global("--namespace", metavar="NAME", help="One of several worlds in a store."),
     _global("--config", metavar="FILE", help="A YAML file of options."),
     _global("--json", is_flag=True, help="Print JSON."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import time
 from typing import Literal, NamedTuple
 
@@ -25,7 +26,7 @@ class Finding(NamedTuple):
 
 class Doctor(Core):
     async def health(self) -> list[Finding]:
-        findings = [self._version(), self._eviction(), self._persistence(), self._memory()]
+        findings = [self._version(), *self._transport(), self._eviction(), self._persistence(), self._memory()]
         findings += await self._durability()
         findings += [await self._scripts(), await self._clocks(), await self._clients()]
         return findings
@@ -37,6 +38,18 @@ class Doctor(Core):
         if version >= UNTRIED and "valkey_version" not in self.server.info:
             return Finding("warning", f"{name} is newer than what Tickwork was tried on: 6.2, 7.0 and Valkey 9")
         return Finding("ok", f"{name}, {self.target.kind}")
+
+    def _transport(self) -> list[Finding]:
+        target = self.target
+        others = [address.host for address in target.addresses if not _is_loopback(address.host)]
+        if (
+            target.access.tls is not None
+            or not others
+            or not (target.access.password or target.sentinel_access.password)
+        ):
+            return []
+        text = f"the password and all tasks go unencrypted to {', '.join(others)}"
+        return [Finding("warning", text, "use rediss:// (docs/redis.md), or a network where nobody else listens")]
 
     def _eviction(self) -> Finding:
         policy = self.server.info.get("maxmemory_policy", "noeviction")
@@ -101,6 +114,13 @@ class Doctor(Core):
         info = read_info(await self.ask(self.layout.root, "INFO", "clients"))
         blocked = int(info.get("blocked_clients", 0))
         return Finding("ok", f"{info.get('connected_clients', '?')} clients, {blocked} of them wait for work")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 ADVICE = "set appendonly yes (and appendfsync always for durability=disk): docs/durability.md"

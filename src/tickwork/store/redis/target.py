@@ -20,10 +20,12 @@ _URL = re.compile(
 )
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:,\[\]]*)(:(?P<port>[^:]*))?")
 _ALLOWED = re.compile(r"[A-Za-z0-9._:-]+")
+FOR_TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "insecure_skip_verify")
 OPTIONS = (
-    "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "insecure_skip_verify", "sentinel_username", "sentinel_password",
-    "allow_eviction", "allow_hosts",
+    *FOR_TLS, "password_file", "sentinel_username", "sentinel_password", "sentinel_password_file", "allow_eviction",
+    "allow_hosts",
 )  # fmt: skip
+LONGEST_PASSWORD = 10_000
 
 
 class Target(NamedTuple):
@@ -38,53 +40,98 @@ class Target(NamedTuple):
 
 
 def parse(url: str) -> Target:
-    parts = _URL.match(url)
-    if parts is None or parts["scheme"] not in SCHEMES:
-        raise ConfigError(f"store URL {mask_url(url)!r}: a Redis URL begins with one of {', '.join(SCHEMES)}")
-    query = parts["query"] or ""
-    if parts["rest"] or "@" in parts["path"] + query:  # pieces of it would be shown as something else
-        raise ConfigError(f"store URL {mask_url(url)!r}: special characters of a password must be percent-encoded")
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    if unknown := sorted(set(options) - set(OPTIONS)):
-        raise ConfigError(f"store URL {mask_url(url)!r}: unknown option {unknown[0]!r}; known are {', '.join(OPTIONS)}")
-    kind: Any = parts["scheme"].partition("+")[2] or "standalone"
-    login, _, hosts = parts["place"].rpartition("@")
-    username, _, password = login.partition(":")
-    tls = _tls(options) if parts["scheme"].startswith("rediss") else None
-    if "," in hosts and not all(hosts.split(",")):
-        raise ConfigError(f"store URL {mask_url(url)!r}: one of its hosts is empty")
-    addresses = tuple(_address(host, SENTINEL_PORT if kind == "sentinel" else PORT, url) for host in hosts.split(","))
-    path = [unquote(piece) for piece in parts["path"].split("/") if piece]
+    try:
+        return _parse(url)
+    except ValueError as error:
+        raise ConfigError(f"store URL {mask_url(url)!r}: {error}") from None
+
+
+def _parse(url: str) -> Target:
+    scheme, login, hosts, path, options = _split(url)
+    kind: Any = scheme.partition("+")[2] or "standalone"
+    addresses = tuple(_address(host, SENTINEL_PORT if kind == "sentinel" else PORT) for host in hosts.split(","))
     service = ""
     if kind == "sentinel":
         if not path:
-            raise ConfigError(f"store URL {mask_url(url)!r}: name the service: redis+sentinel://host,host/service/db")
+            raise ValueError("name the service: redis+sentinel://host,host/service/db")
         service = path.pop(0)
     if kind == "standalone" and len(addresses) > 1:
-        raise ConfigError(f"store URL {mask_url(url)!r}: several hosts are for redis+sentinel:// and redis+cluster://")
-    access = Access(unquote(username), unquote(password), _db(path, kind, url), tls)
-    watch = Access(options.get("sentinel_username", ""), options.get("sentinel_password", ""), 0, tls)
-    evicts, hosts = _yes(options.get("allow_eviction")), _allowed(options.get("allow_hosts"))
-    return Target(kind, addresses, access, mask_url(url), service, watch, evicts, hosts)
+        raise ValueError("several hosts are for redis+sentinel:// and redis+cluster://")
+    tls = _tls(options) if scheme.startswith("rediss") else None
+    username, _, password = login.partition(":")
+    return Target(
+        kind,
+        addresses,
+        Access(unquote(username), _secret(unquote(password), "password_file", options), _db(path, kind), tls),
+        mask_url(url),
+        service,
+        Access(
+            options.get("sentinel_username", ""),
+            _secret(options.get("sentinel_password", ""), "sentinel_password_file", options),
+            0,
+            tls,
+        ),
+        _yes(options, "allow_eviction"),
+        _allowed(options.get("allow_hosts")),
+    )
 
 
-def _address(text: str, port: int, url: str) -> Address:
+def _split(url: str) -> tuple[str, str, str, list[str], dict[str, str]]:
+    """Scheme, login, hosts, pieces of the path, and options."""
+    parts = _URL.match(url)
+    if parts is None or parts["scheme"] not in SCHEMES:
+        raise ValueError(f"a Redis URL begins with one of {', '.join(SCHEMES)}")
+    query = parts["query"] or ""
+    if parts["rest"] or "@" in parts["path"] + query:  # pieces of it would be shown as something else
+        raise ValueError("special characters of a password must be percent-encoded")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    for option in sorted(options):
+        if option not in OPTIONS:
+            raise ValueError(f"unknown option {option!r}; known are {', '.join(OPTIONS)}")
+        if option in FOR_TLS and not parts["scheme"].startswith("rediss"):
+            raise ValueError(f"{option} is for TLS: write {parts['scheme'].replace('redis', 'rediss', 1)}://")
+    login, _, hosts = parts["place"].rpartition("@")
+    if "," in hosts and not all(hosts.split(",")):
+        raise ValueError("one of its hosts is empty")
+    path = [unquote(piece) for piece in parts["path"].split("/") if piece]
+    return parts["scheme"], login, hosts, path, options
+
+
+def _secret(given: str, option: str, options: dict[str, str]) -> str:
+    """A password, or what the file holds that is named instead of it."""
+    if option not in options:
+        return given
+    if given:
+        raise ValueError(f"it has a password and a {option}; give one of them")
+    path = options[option]
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(LONGEST_PASSWORD)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{option} {path!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    secret = text.removesuffix("\n")
+    if not secret or "\n" in secret:
+        raise ValueError(f"{option} {path!r} must hold one line, the password")
+    return secret
+
+
+def _address(text: str, port: int) -> Address:
     found = _HOST.fullmatch(text)
     if found is None:
-        raise ConfigError(f"store URL {mask_url(url)!r}: {text!r} is no host; an IPv6 address stands in [brackets]")
+        raise ValueError(f"{text!r} is no host; an IPv6 address stands in [brackets]")
     number = found["port"]
     if number and not (number.isdecimal() and 0 < int(number) < 65536):
-        raise ConfigError(f"store URL {mask_url(url)!r}: {number!r} is no port")
+        raise ValueError(f"{number!r} is no port")
     return Address(found["host"].strip("[]") or "localhost", int(number) if number else port)
 
 
-def _db(path: list[str], kind: str, url: str) -> int:
+def _db(path: list[str], kind: str) -> int:
     if not path:
         return 0
     if len(path) > 1 or not path[0].isdecimal():
-        raise ConfigError(f"store URL {mask_url(url)!r}: {'/'.join(path)!r} is no database number")
+        raise ValueError(f"{'/'.join(path)!r} is no database number")
     if kind == "cluster" and int(path[0]) != 0:
-        raise ConfigError(f"store URL {mask_url(url)!r}: a Redis Cluster has database 0 only")
+        raise ValueError("a Redis Cluster has database 0 only")
     return int(path[0])
 
 
@@ -97,7 +144,7 @@ def _allowed(text: str | None) -> tuple[str, ...]:
         except ValueError:
             good = None
         if not good:
-            raise ConfigError(f"allow_hosts={text!r}: {part!r} is no host, no .suffix of hosts and no network")
+            raise ValueError(f"allow_hosts: {part!r} is no host, no .suffix of hosts and no network")
     return tuple(text.split(","))
 
 
@@ -107,16 +154,21 @@ def _tls(options: dict[str, str]) -> ssl.SSLContext:
         if "ssl_certfile" in options:
             context.load_cert_chain(options["ssl_certfile"], options.get("ssl_keyfile"))
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"store URL: its TLS files cannot be read: {error}") from None
+        raise ValueError(f"its TLS files cannot be read: {error}") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if _yes(options.get("insecure_skip_verify")):
+    if _yes(options, "insecure_skip_verify"):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
 
 
-def _yes(text: str | None) -> bool:
-    return (text or "").lower() in ("1", "true", "yes")
+def _yes(options: dict[str, str], name: str) -> bool:
+    word = options.get(name, "").lower()
+    if word in ("1", "true", "yes"):
+        return True
+    if word in ("", "0", "false", "no"):
+        return False
+    raise ValueError(f"{name}={options[name]!r} is neither true nor false")
 
 
 def of_client(client: Any) -> Target:
@@ -160,5 +212,8 @@ def _access(settings: dict[str, Any]) -> Access:
     options = {name: settings[name] for name in names if settings.get(name)}
     if str(settings.get("ssl_cert_reqs", "required")).lower() in ("none", "verifymode.cert_none"):
         options["insecure_skip_verify"] = "true"
-    tls = _tls(options) if with_tls else None
+    try:
+        tls = _tls(options) if with_tls else None
+    except ValueError as error:
+        raise ConfigError(f"a Redis client cannot be used: {error}") from None
     return Access(settings.get("username") or "", settings.get("password") or "", int(settings.get("db") or 0), tls)
