@@ -226,6 +226,28 @@ async def test_a_stop_never_reaches_other_work(pool: ThreadPool) -> None:
     await wait_until(lambda: pool.leaked == 0)
 
 
+async def test_a_stop_that_comes_before_the_work_has_begun_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that was just started has not reached its own code yet, where a stop is expected."""
+    go, ran = threading.Event(), list[str]()
+    honest = threads._Thread.run
+
+    def late(thread: threads._Thread) -> None:
+        go.wait(10)
+        honest(thread)
+
+    monkeypatch.setattr(threads._Thread, "run", late)
+    problems: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", problems.append)
+    pool = ThreadPool(1, "early")
+    task: asyncio.Task[object] = asyncio.create_task(pool.run(lambda: ran.append("ran")))
+    await asyncio.sleep(0)
+    await cancelled(task)
+    go.set()
+    await wait_until(lambda: pool.leaked == 0, what="the thread has ended")
+    assert (problems, ran) == ([], [])
+    pool.close()
+
+
 async def test_work_cancelled_before_its_turn_never_runs(pool: ThreadPool) -> None:
     gates = [Gate() for _ in range(LIMIT)]
     tasks = [await enter(pool, gate) for gate in gates]

@@ -53,6 +53,7 @@ class _Thread(threading.Thread):
     def __init__(self, name: str, deliver: Callable[[_Work], None]) -> None:
         super().__init__(name=name, daemon=True)  # a stuck handler must not hold the interpreter's exit
         self.inbox: SimpleQueue[_Work | None] = SimpleQueue()
+        self.entered = False  # the code in which it may be struck
         self._deliver = deliver
         self.start()
 
@@ -60,7 +61,10 @@ class _Thread(threading.Thread):
         # A stop may strike at any line below, so the pool's books never depend on what an abandoned thread
         # does: it only has to end. It is struck once in its life, hence past the last `except` it is safe.
         try:
+            self.entered = True
             while (work := self.inbox.get()) is not None:
+                if work.settled.locked():  # it was cancelled before it began
+                    return _await_blow(work)
                 try:
                     work.value = work.context.run(work.fn)
                 except BaseException as error:
@@ -87,6 +91,8 @@ def _end_thread(work: _Work) -> None:
     """Raise ThreadStop in its thread at the next line of Python. That cannot be taken back: an exception of NULL would
     leave the interpreter's flag up, with nobody to lower it."""
     assert work.thread is not None
+    if not work.thread.entered:  # it will see for itself
+        return
     if not work.ending.acquire(blocking=False):  # it has ended
         return
     target = ctypes.c_ulong(work.thread.ident or 0)
