@@ -450,6 +450,16 @@ def test_tables_fit_the_terminal_and_colours_can_be_had(monkeypatch: pytest.Monk
     assert "\x1b" not in CliRunner().invoke(commands, ["tasks"], color=True).stdout
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_doctor_tells_who_else_can_read_the_file() -> None:
+    run("submit", "nobody")
+    assert "other users" not in run("doctor").stdout
+    Path("tickwork.db").chmod(0o644)
+    found = json.loads(run("doctor", "--json").stdout)["findings"]
+    (told,) = [finding for finding in found if "other users" in finding["text"]]
+    assert (told["level"], "chmod 600" in told["advice"]) == ("warning", True)
+
+
 def test_doctor_finds_what_nobody_will_run() -> None:
     good("submit", "add")
     result = run("doctor")

@@ -112,6 +112,7 @@ class Files:
                 rights = " and ".join(word for word, bits in (("read", 0o044), ("write", 0o022)) if mode & bits)
                 text = f"{name} has mode {mode:04o}: other users of this host can {rights} payloads and results"
                 found.append(Finding("warning", text, f"unless that is meant: chmod 600 {name}"))
+                break  # the log is made with the mode of the file
         folder = os.path.dirname(real)
         mode = stat.S_IMODE(os.stat(folder).st_mode)
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
