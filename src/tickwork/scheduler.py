@@ -402,7 +402,7 @@ class Scheduler:
     async def status(self) -> SchedulerStatus:
         store = await self._open()
         stats = await store.stats()
-        leader = self._node.heart.leader if self._node is not None and self._node.heart is not None else None
+        leader = await store.leader()
         leads = self._node is not None and self._node.candidate.leads
         return SchedulerStatus(
             scheduler_id=self.id,

@@ -262,6 +262,27 @@ async def test_every_beat_says_who_leads(bench: Bench) -> None:
     assert await bench.store.beat(FULL) == Heard(None)
 
 
+async def test_anybody_may_ask_who_leads(bench: Bench) -> None:
+    assert await bench.store.leader() is None
+    leader = await bench.store.campaign("a", 10_000)
+    bench.clock.advance(9.999)
+    assert await bench.store.leader() == leader
+    bench.clock.advance(0.001)
+    assert await bench.store.leader() is None
+    again = await bench.store.campaign("b", 10_000)
+    assert await bench.store.leader() == again
+    await bench.store.resign("b", again.term)
+    assert await bench.store.leader() is None
+
+
+async def test_asking_who_leads_changes_nothing(bench: Bench) -> None:
+    await bench.store.campaign("a", 10_000)
+    facts, workers = await bench.facts(), await bench.store.workers()
+    for _ in range(3):
+        await bench.store.leader()
+    assert (await bench.facts(), await bench.store.workers()) == (facts, workers)
+
+
 async def test_a_leader_whose_process_is_gone_is_deposed(bench: Bench) -> None:
     await bench.store.beat(Worker(id="w1", node="first"))
     old = await bench.store.campaign("first", 10_000)

@@ -322,6 +322,9 @@ class Store(Protocol):
     async def campaign(self, node: str, ttl: int) -> Leader:
         """Take or renew leadership if it is free or one's own; answers who leads. A new holder gets a new term."""
 
+    async def leader(self) -> Leader | None:
+        """Who leads now; only looks."""
+
     async def resign(self, node: str, term: int) -> bool:
         """Make room at once; True also when sent again, while nobody else has taken over. Told once."""
 

@@ -23,6 +23,7 @@ from tickwork.store.rules import (
     changed,
     elect,
     joined,
+    leads,
     pulse,
     rival_of,
     same_definition,
@@ -71,6 +72,7 @@ class Core:
     def after_fork(self) -> None:
         """The child goes on with its own copy of everything."""
         self.hints.forget()
+        self.contact.reset()
 
     def _pulse(self, now: int) -> None:
         self._pulse_at, self._hold_until, back = pulse(self._pulse_at, self._hold_until, now, self.policy)
@@ -222,7 +224,7 @@ class Members(Schedules):
     def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
         now = self.now()
         self._pulse(now)
-        leader = self._leader if self._leader is not None and self._leader.until > now else None
+        leader = leads(self._leader, now)
         old = self._workers.get(worker.id)
         if rival := rival_of(worker, old, now):
             return Heard(leader, rival)
@@ -284,6 +286,10 @@ class Members(Schedules):
         if new:
             self._append(now, Fact.LEADER_ELECTED, node, f"term {self._leader.term}")
         return self._leader
+
+    @atomic
+    def leader(self) -> Leader | None:
+        return leads(self._leader, self.now())
 
     @atomic
     def resign(self, node: str, term: int) -> bool:

@@ -168,6 +168,11 @@ def pulse(pulse_at: int, held: int, now: int, policy: Policy) -> tuple[int, int,
     return now, now + policy.lease_ttl if silence > quiet or silence < 0 else held, max(-silence, 0)
 
 
+def leads(leader: Leader | None, now: int) -> Leader | None:
+    """The one who is written down as leader, if its lease is not over."""
+    return leader if leader is not None and leader.until > now else None
+
+
 def elect(old: Leader | None, node: str, ttl: int, now: int) -> tuple[Leader, bool]:
     """Who leads after `node` has asked to, and whether a new term began."""
     if old is None or old.until <= now:

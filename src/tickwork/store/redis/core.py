@@ -92,6 +92,7 @@ class Core:
         """Links close themselves; loops, and tasks that wait on them, must not be finalized here."""
         keep((list(self._heres.items()), self._reopening, self._hints_under_way))
         self.hints.forget()
+        self.contact.reset()
         self._begin()
 
     def _pack_policy(self, log: int, events: bool) -> bytes:

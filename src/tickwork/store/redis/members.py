@@ -18,7 +18,7 @@ from tickwork.events import Fact
 from tickwork.model import Leader, Schedule, Status, Worker
 from tickwork.store.base import Advance, Heard
 from tickwork.store.redis.core import Core
-from tickwork.store.rules import advance_facts, advanced, changed, same_definition, succeed
+from tickwork.store.rules import advance_facts, advanced, changed, leads, same_definition, succeed
 from tickwork.store.unreadable import UNREADABLE, read_schedule, refuse_stub
 
 TRIES = 50  # of a swap; every failure means that another one succeeded
@@ -191,6 +191,13 @@ class Members(Core):
     async def campaign(self, node: str, ttl: int) -> Leader:
         reply = await self.run("campaign", self.layout.root, node, ttl)
         return Leader(reply[0].decode(), *reply[1:])
+
+    async def leader(self) -> Leader | None:
+        root = self.layout.root
+        found = await self.ask(root, "HMGET", f"{root}schedule:leader", "id", "term", "until", "ttl")
+        if None in found:
+            return None
+        return leads(Leader(found[0].decode(), *map(int, found[1:])), self.now())
 
     async def resign(self, node: str, term: int) -> bool:
         return bool(await self.run("resign", self.layout.root, node, term))

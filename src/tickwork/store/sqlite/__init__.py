@@ -31,6 +31,7 @@ from tickwork.store.base import (
     Stats,
 )
 from tickwork.store.hints import Hint, Hints
+from tickwork.store.rules import leads
 from tickwork.store.sqlite import locks, members, queries
 from tickwork.store.sqlite.files import Files, Finding
 from tickwork.store.sqlite.locks import Locks
@@ -96,6 +97,7 @@ class SqliteStore:
         self._opening = threading.Lock()
         self._open = False
         self.hints.forget()
+        self.contact.reset()
         self._read.after_fork()
         self._write.after_fork()
 
@@ -244,6 +246,9 @@ class SqliteStore:
 
     async def campaign(self, node: str, ttl: int) -> Leader:
         return await self._write.call(lambda: self._members.campaign(node, ttl))
+
+    async def leader(self) -> Leader | None:
+        return leads(await self._read.call(lambda: members.written_leader(self._reader)), self.now())
 
     async def resign(self, node: str, term: int) -> bool:
         return await self._write.call(lambda: self._members.resign(node, term))

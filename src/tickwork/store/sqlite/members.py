@@ -17,6 +17,7 @@ from tickwork.store.rules import (
     changed,
     elect,
     joined,
+    leads,
     pulse,
     rival_of,
     same_definition,
@@ -88,6 +89,11 @@ def _set_back(tx: Writer, by: int) -> None:
             "UPDATE @workers SET expires_at = ?, worker = ? WHERE id = ?",
             (worker.expires_at, _encode(worker), worker.id),
         )
+
+
+def written_leader(connection: Connection) -> Leader | None:
+    row = connection.one("SELECT leader, term, leader_until, leader_ttl FROM @state")
+    return None if row[0] is None else Leader(*row)
 
 
 def node_of(connection: Connection, worker_id: str) -> str | None:
@@ -196,9 +202,7 @@ class SchedulesAndMembers:
         keep_pulse(self.tx, now)
         row = self.tx.one("SELECT worker FROM @workers WHERE id = ?", (worker.id,))
         old = None if row is None else _read_worker(worker.id, row[0])
-        leader = self._leader()
-        if leader is not None and leader.until <= now:
-            leader = None
+        leader = leads(written_leader(self.tx), now)
         if rival := rival_of(worker, old, now):
             return Heard(leader, rival)
         worker, new = joined(worker, old, now, ttl or self.tx.policy.lease_ttl)
@@ -216,20 +220,16 @@ class SchedulesAndMembers:
         if forget_worker(self.tx, worker_id):
             self.tx.tell(self.now(), Fact.WORKER_LEFT, worker_id)
 
-    def _leader(self) -> Leader | None:
-        row = self.tx.one("SELECT leader, term, leader_until, leader_ttl FROM @state")
-        return None if row[0] is None else Leader(*row)
-
     def campaign(self, node: str, ttl: int) -> Leader:
         now = self.now()
-        leader, new = elect(self._leader(), node, ttl, now)
+        leader, new = elect(written_leader(self.tx), node, ttl, now)
         self._lead(leader)
         if new:
             self.tx.tell(now, Fact.LEADER_ELECTED, node, f"term {leader.term}")
         return leader
 
     def resign(self, node: str, term: int) -> bool:
-        leader = self._leader()
+        leader = written_leader(self.tx)
         if leader is None or (leader.id, leader.term) != (node, term):
             return False
         if leader.until:
