@@ -73,6 +73,7 @@ from tickwork.transitions import waits_again
 CURSOR = re.compile(r"[0-9]+(\.[0-9A-Za-z._:@/-]{1,400})?")
 RESULT_POLL = 1.0  # behind the hint that the task has ended: twice as long each time,
 RESULT_POLL_MAX = 30.0  # since many may wait for long
+WAITING_MAX = 20  # tasks that one waits for, looked at to explain it
 PAGES_MAX = 20  # index pages that one list_tasks call may look through
 
 NOBODY_RUNS = (
@@ -266,7 +267,8 @@ class Client:
     async def explain(self, task_id: str) -> str:
         """Why a task is not running, in a sentence."""
         store, record = await self.open_store(), await self.record(task_id)
-        return views.explain(record, await store.paused(), await store.workers(), store.now())
+        ended = [task_id for task_id in record.waiting[:WAITING_MAX] if await _has_ended(store, task_id)]
+        return views.explain(record, await store.paused(), await store.workers(), store.now(), ended)
 
     async def result(self, task_id: str, timeout: float | timedelta | None = None) -> Any:
         known_id(task_id)
@@ -419,6 +421,11 @@ def _outcome(lease: Lease, wanted: Status, message: str) -> Outcome:
             return Stopped(lease)
         case _:
             return Aborted(lease, message or "failed by request")
+
+
+async def _has_ended(store: Store, task_id: str) -> bool:
+    record = await store.get(task_id)
+    return record is not None and record.status.ended
 
 
 def refusal(receipt: Receipt, spec: Spec) -> TickworkError:

@@ -24,6 +24,7 @@ from tickwork.loggers import Log
 from tickwork.model import Worker as Member
 from tickwork.store.base import Store
 from tickwork.store.hints import OUTBOX, RESET, SCHEDULES
+from tickwork.unled import StandIn
 from tickwork.worker import Worker
 
 TAKE_BACK_MAX = 60.0
@@ -94,6 +95,15 @@ class Node:
             self._spawn(self._rewrite_after_reset(self._on_reset), "rewrite")
         if self._lead_wanted:
             self._spawn(self.candidate.run(), "candidate")
+        elif self.heart is not None:
+            self._stand_in(self.heart)
+
+    def _stand_in(self, heart: Heart) -> None:
+        config, log = self._config, self._duty_log
+        stand_in = StandIn(self._store, config.batch_size, self._bus, lambda: heart.leader, log)
+        self._spawn(
+            duties.repeat("stand in", stand_in.work, config.renew_interval, self._store, OUTBOX, log), "stand in"
+        )
 
     async def _rewrite_after_reset(self, rewrite: Callable[[], Awaitable[None]]) -> None:
         """A store that came back empty has lost the schedules of this program too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -96,8 +97,8 @@ def queue_stats(stats: Stats) -> QueueStats:
     )
 
 
-def explain(record: Record, pauses: list[Pause], workers: list[Worker], now: int) -> str:
-    """Why a task is not running."""
+def explain(record: Record, pauses: list[Pause], workers: list[Worker], now: int, ended: Sequence[str] = ()) -> str:
+    """Why a task is not running. `ended` are those of the tasks it waits for that have ended already."""
     spec, status = record.spec, record.status
     if status is Status.PENDING:
         return f"It waits for its time, {to_datetime(record.due_at):%Y-%m-%d %H:%M:%S} UTC."
@@ -106,7 +107,7 @@ def explain(record: Record, pauses: list[Pause], workers: list[Worker], now: int
         due = f"{to_datetime(record.due_at):%Y-%m-%d %H:%M:%S} UTC"
         return f"Attempt {record.attempt} failed ({first_line}); the next one is due at {due}."
     if status is Status.BLOCKED:
-        return f"It waits for {', '.join(record.waiting)}."
+        return f"It waits for {', '.join(record.waiting)}." + _untold(ended, workers)
     if status is Status.RUNNING:
         asked = ", and was asked to stop" if record.cancel else ""
         return f"It is running on {record.worker_id}, attempt {record.attempt}{asked}."
@@ -128,3 +129,12 @@ def explain(record: Record, pauses: list[Pause], workers: list[Worker], now: int
     if all(worker.running >= worker.capacity for worker in able):
         return "All workers that may run it are busy."
     return "It is ready and will be taken next."
+
+
+def _untold(ended: Sequence[str], workers: list[Worker]) -> str:
+    if not ended:
+        return ""
+    have = f" {', '.join(ended)} {'has' if len(ended) == 1 else 'have'} ended"
+    if all(worker.lost_at is not None for worker in workers):
+        return f"{have}, but no node is up that would tell it so."
+    return f"{have}, and it will be told so in a moment."

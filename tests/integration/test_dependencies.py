@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.integration.apps import Child, Gate, Make, eventually, facts, status_of
-from tickwork import FixedDelay, Handle, NotRetryable, Scheduler, Status, TaskCancelled, TaskNotFound
+from tickwork import FixedDelay, Handle, NotRetryable, Scheduler, Status, TaskCancelled, TaskNotFound, unled
 from tickwork.testing import ManualClock, drain, wait_for
 
 
@@ -267,8 +267,9 @@ async def test_a_retry_is_no_failure_yet(make: Make, url: str, clock: ManualCloc
         assert ran == ["flaky", "flaky", "after"]
 
 
-async def test_nobody_leads_for_a_while(make: Make, url: str) -> None:
-    """Ends that were not told survive in the outbox until a leader comes."""
+async def test_nobody_tells_for_a_while(make: Make, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ends that were not told survive in the outbox until somebody does."""
+    monkeypatch.setattr(unled, "SPREAD", 3600.0)
     app = make(url)
     ran: list[str] = []
 

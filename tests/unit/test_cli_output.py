@@ -21,7 +21,7 @@ from tickwork.cli.demo_screen import HISTORY, Snapshot, draw, rate
 from tickwork.cli.doctor import Finding, Patient
 from tickwork.cli.output import Column, age, clean, clean_lines, clip, duration, json_text, table, width
 from tickwork.cli.session import schema_versions, sqlite_path
-from tickwork.model import Band, Misfire, Overlap
+from tickwork.model import Band, Leader, Misfire, Overlap
 from tickwork.store.base import Pause, Stats
 
 NOW = 1_800_000_000_000
@@ -223,6 +223,7 @@ HEALTHY = Patient(
     newest_event_at=NOW - 500,
     audit=[],
     audit_seconds=0.01,
+    leader=Leader("n#1a2b", 3, NOW + 9000, 10_000),
 )
 
 
@@ -285,7 +286,18 @@ def with_stats(**changes: Any) -> Patient:
         ),
         (
             HEALTHY._replace(schedules=[schedule(next_at=datetime.fromtimestamp(NOW / 1000 - 90, UTC))]),
+            "problem", "schedule nightly is 1m30s late", "log of node n, which leads",
+        ),
+        (
+            HEALTHY._replace(
+                schedules=[schedule(next_at=datetime.fromtimestamp(NOW / 1000 - 90, UTC))], leader=None
+            ),
             "problem", "schedule nightly is 1m30s late", "--role scheduler",
+        ),
+        (HEALTHY._replace(leader=None), "problem", "no node leads: schedules do not run", "--role scheduler"),
+        (
+            HEALTHY._replace(leader=None, workers=[], schedules=[schedule()]),
+            "problem", "no node leads", "tickwork up MODULE:APP",
         ),
         (HEALTHY._replace(schedules=[schedule(stopped="it died")]), "warning", "stopped: it died", "resume nightly"),
         (with_stats(statuses=statuses(dead=1)), "warning", "1 dead letter", "dlq list"),

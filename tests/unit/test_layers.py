@@ -22,7 +22,7 @@ PURE = {
 WORKING = {
     "worker", "heart", "leader", "duties", "node", "client", "admin", "submission", "handlers", "handle", "task",
     "outcomes", "views", "dependants", "jobs", "run", "notes", "exchange", "deadlines",
-    "joining", "lock", "periodic", "logs", "host", "executors",
+    "joining", "unled", "lock", "periodic", "logs", "host", "executors",
     "run_facts",
 }  # fmt: skip
 TOP = {"scheduler", "sync", "testing", "cli", "__main__", ""}

@@ -15,7 +15,8 @@ from tickwork import __version__
 from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.session import ask, schema_versions, settings, sqlite_path
-from tickwork.model import CANNOT_READ, Band, Status, Worker
+from tickwork.ids import name_of
+from tickwork.model import CANNOT_READ, Band, Leader, Status, Worker
 from tickwork.urls import mask_url
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ RECENT = 3_600_000
 LITTLE_SPACE, NO_SPACE = 500_000_000, 20_000_000
 EPOCH_OF_THIS_RELEASE = 1_735_689_600_000  # no honest clock shows a time before 2025
 WAITING = (Status.READY, Status.PENDING, Status.RETRYING)
+START_LEADER = "start one that does: `tickwork up MODULE:APP` or `tickwork up --role scheduler`"
 COLORS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
@@ -52,6 +54,7 @@ class Patient(NamedTuple):
     audit: list[str]
     audit_seconds: float
     store: tuple[Finding, ...] = ()  # what its kind of store says of its server
+    leader: Leader | None = None
 
 
 @click.command("doctor")
@@ -101,6 +104,7 @@ async def _examine(client: Client) -> Patient:
         audit=audit,
         audit_seconds=time.monotonic() - started,
         store=tuple(Finding(*found) for found in await health(store)),
+        leader=await store.leader(),
     )
 
 
@@ -148,6 +152,7 @@ def check_patient(patient: Patient) -> Iterator[Finding]:
     yield from check_audit(patient)
     yield from check_clock(patient)
     yield from check_workers(patient)
+    yield from check_leader(patient)
     yield from check_waiting(patient)
     yield from check_schedules(patient)
     yield from check_dead_letters(patient)
@@ -231,6 +236,14 @@ def check_workers(patient: Patient) -> Iterator[Finding]:
         )
 
 
+def check_leader(patient: Patient) -> Iterator[Finding]:
+    alive = any(worker.lost_at is None for worker in patient.workers)
+    if patient.leader is not None:
+        yield Finding("ok", f"node {name_of(patient.leader.id)} leads, term {patient.leader.term}")
+    elif alive or any(schedule.next_at is not None for schedule in patient.schedules):
+        yield Finding("problem", "no node leads: schedules do not run, and ended tasks are not removed", START_LEADER)
+
+
 def check_waiting(patient: Patient) -> Iterator[Finding]:
     """Tasks that nobody is going to take."""
     alive = [worker for worker in patient.workers if worker.lost_at is None]
@@ -268,11 +281,12 @@ def check_schedules(patient: Patient) -> Iterator[Finding]:
         for schedule in patient.schedules
         if schedule.next_at is not None and (overdue := patient.now - _millis(schedule)) > LATE
     ]
+    leader = patient.leader
     for schedule_id, overdue in late:
         yield Finding(
             "problem",
             f"schedule {schedule_id} is {output.duration(overdue / 1000)} late",
-            "no node leads: start one with `tickwork up MODULE:APP` or `tickwork up --role scheduler`",
+            START_LEADER if leader is None else f"look at the log of node {name_of(leader.id)}, which leads",
         )
     for schedule in patient.schedules:
         if schedule.stopped and not schedule.stopped.startswith(CANNOT_READ):
