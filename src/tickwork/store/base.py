@@ -18,12 +18,17 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from tickwork.contact import Contact
+from tickwork.errors import StoreError
 from tickwork.events import Event
 from tickwork.model import Durability, Leader, Lease, Outcome, Record, Schedule, Spec, Status, Worker
 from tickwork.store.hints import Hint
 
 SUBMIT_MAX = 1000
 PAGE_MAX = 1000
+
+
+class NotPermitted(StoreError):
+    """The user of this store lacks the right to do it."""
 
 
 class Receipt(Struct, frozen=True, gc=False):
@@ -274,7 +279,8 @@ class Store(Protocol):
     async def stats(self) -> Stats: ...
 
     async def audit(self) -> list[str]:
-        """Everything that is not as it must be: each task in exactly one home, each lease with its task, ..."""
+        """Everything that is not as it must be: each task in exactly one home, each lease with its task, ... It may
+        need more rights on a server than work does; without them it raises `NotPermitted`."""
 
     async def mend(self) -> list[str]:
         """Put right what an audit finds, where it can be; answers what it found."""

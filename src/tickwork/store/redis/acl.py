@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+from typing import Literal
+
 from tickwork.store.redis.keys import Layout
 
 # A test runs the whole contract under exactly these.
@@ -10,24 +13,36 @@ time get mget set mset getrange setrange del exists incr incrby hget hset hsetnx
 publish sadd srem smembers sismember smismember srandmember xadd xdel xlen xrange xtrim zadd zrem zrange zrangebyscore
 zscore zcard
 """
-BESIDE_THEM = """
-eval evalsha info ping subscribe unsubscribe blpop ltrim zmscore xrevrange hvals scan zscan wait role
-select
-"""
+BESIDE_THEM = "eval evalsha info ping subscribe unsubscribe blpop ltrim zmscore xrevrange wait role"
+# SCAN lists the names of all keys of a server, also those of other namespaces: Redis cannot bind it to a pattern.
+FOR_AUDITS = ("scan", "zscan")
 ON_CLUSTER = ("cluster|slots", "asking")
 SINCE_7_2 = ("waitaof",)
 
+Purpose = Literal["worker", "audit"]
 
-def acl_line(namespace: str, user: str, password: str, version: tuple[int, ...], cluster: bool = False) -> str:
-    """An `ACL SETUSER` line for one namespace. It depends on the server's version: a server refuses the whole line if
-    it does not know one of its words."""
+
+def acl_line(
+    namespace: str,
+    user: str,
+    password: str,
+    version: tuple[int, ...],
+    cluster: bool = False,
+    purpose: Purpose = "worker",
+    database: int = 0,
+) -> str:
+    """An `ACL SETUSER` line for one namespace, with a hash of the password. It depends on the server's version, since a
+    server refuses the whole line if it does not know one of its words."""
     root = Layout(namespace).root
     commands = (
         *IN_SCRIPTS.split(),
         *BESIDE_THEM.split(),
+        *(FOR_AUDITS if purpose == "audit" else ()),
+        *(("select",) if database else ()),  # it opens the same keys of every database
         *(ON_CLUSTER if cluster else ()),
         *(SINCE_7_2 if version >= (7, 2) else ()),
     )
     keys = f"~{root}* ~{{{namespace}/*}}:*"
     rights = " ".join(f"+{command}" for command in commands)
-    return f"ACL SETUSER {user} reset resetchannels on >{password} {keys} &{root}* {rights}"
+    digest = sha256(password.encode()).hexdigest()
+    return f"ACL SETUSER {user} reset resetchannels on #{digest} {keys} &{root}* {rights}"

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from tickwork.model import ENDS, Place, Record, Status
+from tickwork.store.base import NotPermitted
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import unpack
 from tickwork.store.rules import unsound
@@ -29,8 +30,14 @@ class Audit(Core):
 
     async def _examine(self, mend: bool) -> list[str]:
         problems: list[str] = []
-        for part in self.layout.parts:
-            problems += await self._examine_part(part, mend)
+        try:
+            for part in self.layout.parts:
+                problems += await self._examine_part(part, mend)
+        except NotPermitted as error:
+            raise NotPermitted(
+                f"an audit of Redis at {self.target.url} lists keys, which a worker's user may not: give it one with "
+                "the rights of `tickwork acl --for audit`"
+            ) from error
         return problems
 
     async def _examine_part(self, part: str, mend: bool) -> list[str]:

@@ -18,6 +18,7 @@ import hiredis
 from tickwork.contact import Contact
 from tickwork.errors import StoreError, StoreFull, StoreUnavailable
 from tickwork.loggers import Log
+from tickwork.store.base import NotPermitted
 from tickwork.store.redis.keys import slot_of
 from tickwork.store.redis.link import Address, Link, LinkLost, Reply, answers, connect, pack
 from tickwork.store.redis.scripts import Script
@@ -195,7 +196,7 @@ class Wire:
                 f"Redis at {self.target.url} is full (maxmemory): it takes nothing new until tasks are removed"
             )
         if word == "NOPERM":
-            raise StoreError(f"Redis at {self.target.url} refused: {text}. `tickwork acl` prints the rights it needs")
+            raise NotPermitted(f"Redis at {self.target.url} refused: {text}. `tickwork acl` prints the rights it needs")
         if word in _DENIED:
             raise StoreError(f"Redis at {self.target.url} refused: {text} Give user and password in the URL")
         return None
