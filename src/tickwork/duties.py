@@ -90,7 +90,7 @@ async def take_back(store: Store, limit: int, every: float = 0.0, log: Log = _LO
     ]
     gone, nodes = tuple(worker.id for worker in dead), tuple(worker.node for worker in dead)
     taken = 0
-    while gone:  # the first call marks them as lost, so that nobody else will ask for the rest
+    while gone:  # they count as lost once all was taken back
         ids = (await store.reclaim(limit, gone, nodes=nodes)).ids
         taken += len(ids)
         if len(ids) < limit:

@@ -432,6 +432,31 @@ async def test_the_work_of_gone_workers_is_bounded_by_the_limit(bench: Bench) ->
     assert sorted(first + rest) == sorted(f"t{number}" for number in range(12))
 
 
+async def test_gone_workers_count_as_lost_once_all_was_taken_back(bench: Bench) -> None:
+    """If the caller dies in between, another one finds that there is something to do."""
+    await bench.submit_many(5)
+    await bench.store.beat(Worker(id="w1", node="n1"))
+    await bench.store.campaign("n1", 60_000)
+    await bench.claim(5)
+    assert await bench.store.reclaim(3, gone=("w1",)) == Reclaimed(["t0", "t1", "t2"], [])
+    assert (await bench.store.workers())[0].lost_at is None
+    assert [(await bench.record(task_id)).losses for task_id in ("t0", "t3")] == [1, 0]
+    assert await bench.store.reclaim(3, gone=("w1",)) == Reclaimed(["t3", "t4"], ["w1"])
+    assert (await bench.record("t3")).losses == 1
+    assert (await bench.store.campaign("n2", 60_000)).id == "n2"
+
+
+async def test_the_work_of_a_gone_worker_is_found_behind_that_of_many_others(bench: Bench) -> None:
+    await bench.submit_many(2010)
+    await bench.store.beat(Worker(id="dead"))
+    for _ in range(2):
+        assert len(await bench.claim(1000, worker="alive")) == 1000
+        bench.clock.advance(0.001)
+    assert len(await bench.claim(10, worker="dead")) == 10
+    taken = await bench.store.reclaim(50, gone=("dead",))
+    assert (len(taken.ids), taken.lost_workers) == (10, ["dead"])
+
+
 async def test_a_gone_worker_that_holds_nothing_and_is_unknown_is_no_error(bench: Bench) -> None:
     taken = await bench.store.reclaim(10, gone=("nobody",))
     assert (taken.ids, taken.lost_workers) == ([], [])

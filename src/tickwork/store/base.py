@@ -221,9 +221,10 @@ class Store(Protocol):
     async def reclaim(
         self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()
     ) -> Reclaimed:
-        """Take back tasks whose lease ran out, and all of the workers in `gone`, which the caller knows to be dead (a
-        leader among them is deposed). `nodes`, one for each of them, are those that were seen dead: a worker that is of
-        another node by now is left alone.
+        """Take back tasks whose lease ran out, and all of the workers in `gone`, which the caller knows to be dead. Who
+        gets back as many as its limit calls again: only then are the workers in `gone` counted as lost, and a leader
+        among them deposed, so that nobody forgets the rest if the caller dies. `nodes`, one for each of them, are those
+        that were seen dead: a worker that is of another node by now is left alone.
         A task whose worker is a member all the same was let go of, and counts no loss.
         Expired leases are left alone for one lease after the store was out of touch (see `rules.pulse`). The oldest
         lease goes first, ties by id; `lost_workers` is sorted."""

@@ -239,20 +239,21 @@ class MemoryStore(Operators):
         now = self.now()
         self._pulse(now)
         gone = still_gone(gone, nodes, self._node_of)
-        lost_workers = self._lose_workers(now, gone)
         orphans = [record for i in self._leases if (record := self._tasks[i]).worker_id in gone] if gone else []
         orphans.sort(key=lambda record: (record.lease_until, record.id))
-        taken = [self._expire(record, now, why or "its process is gone") for record in orphans[:limit]]
+        lost_workers = self._lose_workers(now, gone if len(orphans) < limit else ())
+        taken = [self._expire(record, now, gone, why or "its process is gone") for record in orphans[:limit]]
         if now >= self._hold_until:
             expired = [self._tasks[task_id] for task_id in self._leases.until(now, limit - len(taken))]
-            taken += [self._expire(record, now, "its lease ran out") for record in expired]
+            taken += [self._expire(record, now, gone, "its lease ran out") for record in expired]
         if taken:
             self.hints.notify(WORK)
         return Reclaimed(taken, lost_workers)
 
-    def _expire(self, record: Record, now: int, why: str) -> str:
+    def _expire(self, record: Record, now: int, gone: tuple[str, ...], why: str) -> str:
         self._leave(record)
-        fact = transitions.expire(record, now, self.policy, why, self._alive(record.worker_id, now))
+        alive = record.worker_id not in gone and self._alive(record.worker_id, now)
+        fact = transitions.expire(record, now, self.policy, why, alive)
         self._settle(record, now, fact, record.last_error or "")
         return record.id
 

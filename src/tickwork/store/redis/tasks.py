@@ -146,13 +146,25 @@ class Tasks(Core):
     async def reclaim(
         self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()
     ) -> Reclaimed:
-        pairs = zip(gone, nodes or ("",) * len(gone), strict=True)
-        args = (limit, why or "its process is gone", *itertools.chain.from_iterable(pairs))
-        replies = await self._everywhere(self.run("reclaim", prefix, *args) for prefix in self.prefixes)
-        taken = [task_id.decode() for reply in replies for task_id in reply[0]]
-        for reply in replies:
-            _warn(self.contact.log, reply[2])
-        return Reclaimed(taken, sorted(worker.decode() for reply in replies for worker in reply[1]))
+        dead = tuple(itertools.chain.from_iterable(zip(gone, nodes or ("",) * len(gone), strict=True)))
+        why = why or "its process is gone"
+        parts = await self._everywhere(self._reclaim_part(prefix, limit, dead, why) for prefix in self.prefixes)
+        taken = [task_id for part in parts for task_id in part.ids]
+        return Reclaimed(taken, sorted(worker for part in parts for worker in part.lost_workers))
+
+    async def _reclaim_part(self, prefix: str, limit: int, dead: tuple[str, ...], why: str) -> Reclaimed:
+        """Step by step through the leases, until enough is found, or all were looked at."""
+        found = Reclaimed([], [])
+        place = b"-inf"
+        while place:
+            args = (limit - len(found.ids), why, place, *dead)
+            taken, lost, dropped, place = await self.run("reclaim", prefix, *args)
+            found.ids.extend(task_id.decode() for task_id in taken)
+            found.lost_workers.extend(worker.decode() for worker in lost)
+            _warn(self.contact.log, dropped)
+            if len(found.ids) >= limit:
+                break
+        return found
 
     # --- outbox
 

@@ -82,9 +82,8 @@ def _set_back(tx: Writer, by: int) -> None:
     tx.running.clear()
     tx.run("UPDATE @tasks SET lease_until = lease_until - ? WHERE status = 'running'", (by,))
     tx.run("UPDATE @locks SET until = until - ? WHERE until > 0", (by,))
-    for (blob,) in tx.all("SELECT worker FROM @workers WHERE lost_at IS NULL"):
-        worker = _worker(blob)
-        worker = replace(worker, expires_at=worker.expires_at - by)
+    for worker_id, expires_at, blob in tx.all("SELECT id, expires_at, worker FROM @workers WHERE lost_at IS NULL"):
+        worker = replace(_read_worker(worker_id, blob), expires_at=expires_at - by)
         tx.run(
             "UPDATE @workers SET expires_at = ?, worker = ? WHERE id = ?",
             (worker.expires_at, _encode(worker), worker.id),
@@ -127,7 +126,7 @@ def depose(tx: Writer, now: int, node: str) -> None:
 def forget_worker(tx: Writer, worker_id: str) -> bool:
     """False when there was none of that name."""
     row = tx.one("DELETE FROM @workers WHERE id = ? RETURNING worker", (worker_id,))
-    node = "" if row is None else _worker(row[0]).node
+    node = "" if row is None else _read_worker(worker_id, row[0]).node
     tx.run("DELETE FROM @claims WHERE worker_id = ? OR (worker_id = ? AND turn = ?)", (worker_id, node, CHANCE))
     return row is not None
 

@@ -259,27 +259,28 @@ class Tasks(Operators):
         now = self.now()
         keep_pulse(self.tx, now)
         gone = still_gone(gone, nodes, lambda name: node_of(self.tx, name))
-        lost_workers = lose_workers(self.tx, now, gone)
         orphans = self.rows.where(
             f"status = 'running' AND worker_id IN ({', '.join('?' * len(gone))}) ORDER BY lease_until, id LIMIT ?",
             (*gone, limit),
         )
-        taken = [self._expire(record, now, why or "its process is gone") for record in orphans]
+        lost_workers = lose_workers(self.tx, now, gone if len(orphans) < limit else ())
+        taken = [self._expire(record, now, gone, why or "its process is gone") for record in orphans]
         if now >= self.tx.state.hold_until:
             left = limit - len(taken)
             expired = self.rows.where(
                 "status = 'running' AND lease_until <= ? ORDER BY lease_until, id LIMIT ?", (now, left)
             )
-            taken += [self._expire(record, now, "its lease ran out") for record in expired]
+            taken += [self._expire(record, now, gone, "its lease ran out") for record in expired]
         if taken:
             self.tx.notify(WORK)
         return Reclaimed(taken, lost_workers)
 
-    def _expire(self, record: Record, now: int, why: str) -> str:
-        alive = self.tx.one(
+    def _expire(self, record: Record, now: int, gone: tuple[str, ...], why: str) -> str:
+        member = self.tx.one(
             "SELECT 1 FROM @workers WHERE id = ? AND lost_at IS NULL AND expires_at > ?", (record.worker_id, now)
         )
-        fact = transitions.expire(record, now, self.tx.policy, why, alive is not None)
+        alive = record.worker_id not in gone and member is not None
+        fact = transitions.expire(record, now, self.tx.policy, why, alive)
         self._settle(record, now, fact, record.last_error or "")
         return record.id
 

@@ -1,23 +1,24 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends pulse members
 -- Take back what lost workers held: running -> ready (front), or dead after too many losses, or cancelled. Arguments:
--- limit, why, then workers known to be gone and their nodes ('' for any). Reply: ids taken back, ids of workers that now
--- count as lost, tasks dropped from the dead letters. Leases that ran out are left alone until the hold is over.
+-- limit, why, where to begin among the leases, then workers known to be gone and their nodes ('' for any). Reply: ids taken
+-- back, ids of workers that now count as lost, tasks dropped from the dead letters, where to go on ('' when all leases were
+-- looked at). Leases that ran out are left alone until the hold is over.
+local LOOK_MAX = 1000 -- leases that one call looks at for those of workers that are gone
 local limit, why = tonumber(ARGV[3]), ARGV[4]
 local hold_until = pulse()
-local gone, some_gone = {}, false
-for i = 5, #ARGV, 2 do
+local gone = {}
+for i = 6, #ARGV, 2 do
   local node = ARGV[i + 1]
   if node == '' or (call('HGET', KEY .. 'workers:nodes', ARGV[i]) or node) == node then
-    gone[ARGV[i]], some_gone = true, true
+    gone[ARGV[i]] = true
   end
 end
-local lost = lose_workers(hold_until, gone)
 local taken = {}
 
 -- A worker that lives and has let go of a task was cut off: that is no loss.
 local function is_alive(worker)
-  local expires_at = call('ZSCORE', KEY .. 'workers:online', worker)
+  local expires_at = not gone[worker] and call('ZSCORE', KEY .. 'workers:online', worker)
   return expires_at and tonumber(expires_at) > now
 end
 
@@ -45,27 +46,38 @@ local function expire(task, reason)
   taken[#taken + 1] = task.id
 end
 
--- The leases of a worker are those of its last claims; nobody keeps a list, so all are looked at, in bounded steps.
-local function take_from_gone()
-  local looked = 0
-  while #taken < limit do
-    local ids = call('ZRANGE', KEY .. 'leases', looked, looked + 99)
-    for _, id in ipairs(ids) do
-      local task = load(id)
-      if task and gone[task.worker] and #taken < limit then
-        expire(task, why)
-      else
-        looked = looked + 1
+-- Nobody keeps a list of a worker's leases, so all are looked at, in bounded steps. A step ends between two ends of
+-- leases: those of a worker that is gone stay where they are, whatever becomes of the others meanwhile.
+local function find_orphans()
+  local found, looked, last = {}, 0, nil
+  while true do
+    local page = call('ZRANGEBYSCORE', KEY .. 'leases', ARGV[5], '+inf', 'WITHSCORES', 'LIMIT', looked, 100)
+    for i = 1, #page, 2 do
+      if looked >= LOOK_MAX and page[i + 1] ~= last then
+        return found, '(' .. last
+      end
+      looked, last = looked + 1, page[i + 1]
+      local task = load(page[i])
+      if task and gone[task.worker] then
+        found[#found + 1] = task
+        if #found == limit then
+          return found, last
+        end
       end
     end
-    if #ids < 100 or looked >= 1000 then
-      return
+    if #page < 200 then
+      return found, ''
     end
   end
 end
 
-if some_gone then
-  take_from_gone()
+local orphans, next_at = {}, ''
+if next(gone) then
+  orphans, next_at = find_orphans()
+end
+local lost = lose_workers(hold_until, next_at == '' and gone or {})
+for _, task in ipairs(orphans) do
+  expire(task, why)
 end
 if now >= hold_until and #taken < limit then
   for _, id in ipairs(call('ZRANGEBYSCORE', KEY .. 'leases', '-inf', whole(now), 'LIMIT', 0, limit - #taken)) do
@@ -80,4 +92,4 @@ if now >= hold_until and #taken < limit then
     end
   end
 end
-return reply({ taken, lost, dropped })
+return reply({ taken, lost, dropped, next_at })
