@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -264,11 +264,11 @@ class Client:
     async def get_worker(self, worker_id: str) -> Worker | None:
         return next((worker for worker in await self.list_workers() if worker.id == worker_id), None)
 
-    async def explain(self, task_id: str) -> str:
-        """Why a task is not running, in a sentence."""
+    async def explain(self, task_id: str, shown: Callable[[datetime], str] = views.in_utc) -> str:
+        """Why a task is not running, in a sentence; `shown` is how to say a time."""
         store, record = await self.open_store(), await self.record(task_id)
         ended = [task_id for task_id in record.waiting[:WAITING_MAX] if await _has_ended(store, task_id)]
-        return views.explain(record, await store.paused(), await store.workers(), store.now(), ended)
+        return views.explain(record, await store.paused(), await store.workers(), store.now(), ended, shown)
 
     async def result(self, task_id: str, timeout: float | timedelta | None = None) -> Any:
         known_id(task_id)

@@ -7,6 +7,7 @@ the interpreter lock for longer than the lease does; such work belongs in `run_i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import threading
 import time
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.joining import join
 from tickwork.loggers import Log
+from tickwork.loop_watch import LoopWatch
 from tickwork.model import Leader
 from tickwork.model import Worker as Member
 from tickwork.store.base import Store
@@ -23,6 +25,7 @@ from tickwork.worker import Worker
 
 BATCH = 500
 WARN_INTERVAL = 5.0
+SHOW_INTERVAL = 1.0
 
 
 class Heart:
@@ -45,6 +48,8 @@ class Heart:
         self._lease_ttl = lease_ttl
         self._renew_interval = renew_interval
         self._on_rival = on_rival
+        self._watch = LoopWatch(workers, log)
+        self._shown: dict[str, int] = {}  # how many runs the store knows of, by worker
         self._home = asyncio.get_running_loop()
         self._renewed_at = time.monotonic()
         self._warned_at = -WARN_INTERVAL
@@ -72,9 +77,13 @@ class Heart:
     async def _beat_on(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._ready.set()
+        aside = [asyncio.ensure_future(self._watch.run()), asyncio.ensure_future(self._show_changes())]
         try:
             await self._beat_until(self._stop)
         finally:
+            for task in aside:
+                task.cancel()
+            await asyncio.gather(*aside, return_exceptions=True)
             if self._store is not self._home_store:
                 await self._store.close()
 
@@ -98,10 +107,7 @@ class Heart:
             async with asyncio.timeout(max(trusted_until - sent_at, margin)):
                 for worker in self._workers:
                     await self._renew(worker)
-                    heard = await self._store.beat(self._describe(worker))
-                    self.leader = heard.leader
-                    if heard.rival is not None:
-                        self._tell_home(functools.partial(self._on_rival, heard.rival))
+                    await self._show(worker)
             self._renewed_at = sent_at
             self._store.contact.made("heart")
             return True
@@ -115,6 +121,24 @@ class Heart:
                 self._tell_home(worker.cut_off)
             self._renewed_at = time.monotonic()
         return False
+
+    async def _show(self, worker: Worker) -> None:
+        member = self._describe(worker)
+        heard = await self._store.beat(member)
+        self._shown[worker.id] = member.running
+        self.leader = heard.leader
+        if heard.rival is not None:
+            self._tell_home(functools.partial(self._on_rival, heard.rival))
+
+    async def _show_changes(self) -> None:
+        """How busy a worker is should be known before the next beat, if it has changed much."""
+        while True:
+            await asyncio.sleep(SHOW_INTERVAL)
+            for worker in self._workers:
+                if _much(self._shown.get(worker.id, 0), len(worker.running), self._describe(worker).capacity):
+                    with contextlib.suppress(StoreError, TimeoutError):  # the next beat tells of it
+                        async with asyncio.timeout(self._renew_interval):
+                            await self._show(worker)
 
     def _tell(self, error: StoreError) -> None:
         """It is tried again several times a second; saying so now and then will do."""
@@ -138,3 +162,9 @@ class Heart:
             self._home.call_soon_threadsafe(what)
         except RuntimeError:  # the node's loop is closed: there is nothing left to stop
             return
+
+
+def _much(before: int, now: int, capacity: int) -> bool:
+    """It became idle, or busy, or full, or by a quarter of its slots busier or less busy."""
+    edges = (0, capacity)
+    return before != now and (before in edges or now in edges or abs(now - before) * 4 >= capacity)

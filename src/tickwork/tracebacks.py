@@ -77,8 +77,13 @@ def _frames_of_users(frames: list[traceback.FrameSummary]) -> list[traceback.Fra
     return kept or frames
 
 
+def is_own(filename: str) -> bool:
+    """Whether it is a file of this package."""
+    return filename.startswith(_OWN)
+
+
 def _is_ours(filename: str, called_by_us: bool) -> bool:
-    return filename.startswith(_OWN) or (called_by_us and filename.startswith(_ASYNCIO))
+    return is_own(filename) or (called_by_us and filename.startswith(_ASYNCIO))
 
 
 def _line(error: BaseException) -> str:

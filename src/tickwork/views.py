@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from tickwork.model import (
     Band,
     QueueStats,
     Record,
+    Spec,
     Status,
     TaskInfo,
     TaskResult,
@@ -22,6 +24,10 @@ from tickwork.model import (
     to_datetime,
 )
 from tickwork.store.base import Pause, Stats
+
+
+def in_utc(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def task_info(record: Record, registry: Registry) -> TaskInfo:
@@ -97,14 +103,22 @@ def queue_stats(stats: Stats) -> QueueStats:
     )
 
 
-def explain(record: Record, pauses: list[Pause], workers: list[Worker], now: int, ended: Sequence[str] = ()) -> str:
-    """Why a task is not running. `ended` are those of the tasks it waits for that have ended already."""
+def explain(
+    record: Record,
+    pauses: list[Pause],
+    workers: list[Worker],
+    now: int,
+    ended: Sequence[str] = (),
+    shown: Callable[[datetime], str] = in_utc,
+) -> str:
+    """Why a task is not running. `ended` are those of the tasks it waits for that have ended already; `shown` is how to
+    say a time."""
     spec, status = record.spec, record.status
     if status is Status.PENDING:
-        return f"It waits for its time, {to_datetime(record.due_at):%Y-%m-%d %H:%M:%S} UTC."
+        return f"It waits for its time, {shown(to_datetime(record.due_at))}."
     if status is Status.RETRYING:
         first_line = (record.last_error or "").partition("\n")[0]
-        due = f"{to_datetime(record.due_at):%Y-%m-%d %H:%M:%S} UTC"
+        due = shown(to_datetime(record.due_at))
         return f"Attempt {record.attempt} failed ({first_line}); the next one is due at {due}."
     if status is Status.BLOCKED:
         return f"It waits for {', '.join(record.waiting)}." + _untold(ended, workers)
@@ -114,10 +128,13 @@ def explain(record: Record, pauses: list[Pause], workers: list[Worker], now: int
     if status.ended:
         first_line = (record.last_error or record.message or "").partition("\n")[0]
         return f"It has ended: {status}" + (f" ({first_line})." if first_line and status is not Status.SUCCESS else ".")
+    return _why_ready(spec, pauses, [worker for worker in workers if worker.lost_at is None])
+
+
+def _why_ready(spec: Spec, pauses: list[Pause], alive: list[Worker]) -> str:
     for pause in pauses:
         if (pause.kind, pause.name) in (("queue", spec.queue), ("type", spec.type)):
             return f"{pause.kind.capitalize()} {pause.name} is paused" + (f": {pause.note}." if pause.note else ".")
-    alive = [worker for worker in workers if worker.lost_at is None]
     if not alive:
         return "No worker is up."
     serving = [worker for worker in alive if spec.queue in worker.queues]
@@ -126,7 +143,10 @@ def explain(record: Record, pauses: list[Pause], workers: list[Worker], now: int
     able = [worker for worker in serving if spec.type in worker.task_types]
     if not able:
         return f"No worker that is up on queue {spec.queue} knows task type {spec.type}."
-    if all(worker.running >= worker.capacity for worker in able):
+    own = [worker for worker in able if worker.node]
+    if not own:
+        return f"Only workers that were registered by hand know task type {spec.type}, and those are given no tasks."
+    if all(worker.running >= worker.capacity for worker in own):
         return "All workers that may run it are busy."
     return "It is ready and will be taken next."
 

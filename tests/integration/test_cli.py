@@ -20,6 +20,8 @@ from click.testing import CliRunner, Result
 from tests.support.redis_store import empty_redis
 from tickwork import Fact, Scheduler, Status, TaskInfo, TickworkError
 from tickwork.cli import commands
+from tickwork.model import Worker as Member
+from tickwork.store.base import Claim
 from tickwork.testing import drain
 
 SHOP = """
@@ -344,6 +346,31 @@ def test_schedules_from_making_to_deleting() -> None:
     assert run("schedules", "show", "nightly").exit_code == 1
     schedule_id = good("submit", "add", "--cron", "@hourly", "--timezone", "Asia/Tokyo").strip()
     assert data("schedules", "show", schedule_id)["timezone"] == "Asia/Tokyo"
+
+
+async def _hold_two() -> None:
+    """A worker that told of itself when it had nothing, and has taken two tasks since."""
+    app = Scheduler("sqlite:///tickwork.db")
+    store = await app._open()
+    await store.beat(Member(id="w1", node="n", capacity=4, task_types=("add",)))
+    await store.beat(Member(id="w2", node="n", capacity=2, running=2, task_types=("add",)))
+    for n in range(2):
+        await app.submit("add", {"a": n, "b": n})
+    await store.claim(Claim("w1", ("default",), frozenset({"add"}), 2, 60_000, "nonce"))
+    await app.close()
+
+
+def test_workers_are_as_busy_as_the_running_tasks_say() -> None:
+    asyncio.run(_hold_two())
+    busy = {line.split()[0]: line.split()[1:3] for line in good("workers").splitlines()[1:]}
+    assert busy == {"w1": ["working", "2/4"], "w2": ["idle", "0/2"]}
+    assert [(worker["id"], worker["running"], worker["status"]) for worker in workers_of(data("workers"))] == [
+        ("w1", 2, "idle"), ("w2", 0, "idle"),
+    ]  # fmt: skip
+
+
+def workers_of(document: Any) -> Any:
+    return document if isinstance(document, list) else document["workers"]
 
 
 def test_queues_and_types_pause_and_resume() -> None:

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 
 from tests.integration import child_handlers
 from tests.integration.apps import FAST, Gate, Make, eventually, facts, status_of, store_of
-from tickwork import NotCancellable, Scheduler, Status, TaskCancelled, TaskContext, TaskFailed
+from tickwork import NotCancellable, Scheduler, Status, TaskCancelled, TaskContext, TaskFailed, loop_watch
 from tickwork.host import process_started
 from tickwork.model import Spec
 from tickwork.testing import wait_for
@@ -585,6 +585,93 @@ async def test_a_task_that_cannot_be_prepared_ends_and_the_worker_goes_on(
 
 
 # --- the heart
+
+
+async def test_how_busy_a_worker_is_is_known_long_before_its_next_beat(make: Make, url: str) -> None:
+    app = make(url, lease_ttl=120, renew_interval=60, concurrency=2)
+    gate = Gate()
+
+    @app.task
+    async def work() -> None:
+        await gate.pass_through()
+
+    async def running() -> int:
+        (worker,) = await app.list_workers()
+        return worker.running
+
+    async def is_busy() -> bool:
+        return await running() == 2
+
+    async def is_idle() -> bool:
+        return await running() == 0
+
+    async with app:
+        assert await running() == 0
+        for _ in range(2):
+            await work.submit()
+        await eventually(is_busy)
+        gate.open()
+        await eventually(is_idle)
+
+
+def block(until: Callable[[], object], seconds: float) -> None:
+    """As a handler does that calls what is not async."""
+    deadline = time.monotonic() + seconds
+    while not until() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+async def test_a_handler_that_blocks_the_loop_is_named_once(
+    make: Make, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_watch, "PATIENCE", 0.1)
+    app = make("memory://")
+
+    def warnings() -> list[str]:
+        return [record.getMessage() for record in caplog.records if "event loop" in record.getMessage()]
+
+    @app.task
+    async def blocks() -> None:
+        block(warnings, 10)
+        block(lambda: False, 0.5)  # for several more looks
+
+    @app.task
+    async def awaits() -> None:
+        await asyncio.sleep(0.5)
+
+    async with app:
+        await (await awaits.submit()).result(10)
+        assert warnings() == []
+        handle = await blocks.submit()
+        await handle.result(20)
+        await (await awaits.submit()).result(10)
+    (warning,) = warnings()
+    assert warning.startswith(f"task {handle.id} (blocks) keeps the event loop busy for more than 0.1 s, in ")
+    assert "test_running.py:" in warning
+    assert "block()" in warning, "the innermost line of the user's own code"
+
+
+async def test_a_blocked_loop_that_no_handler_blocks_is_told_too(
+    make: Make, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_watch, "PATIENCE", 0.1)
+    app = make("memory://")
+    gate = Gate()
+
+    @app.task
+    async def work() -> None:
+        await gate.pass_through()
+
+    def told() -> list[str]:
+        return [record.getMessage() for record in caplog.records if "has not answered" in record.getMessage()]
+
+    async with app:
+        await work.submit()
+        await eventually(lambda: gate.inside)
+        block(told, 10)
+        gate.open()
+    (line,) = told()
+    assert "block()" in line
 
 
 @asynccontextmanager

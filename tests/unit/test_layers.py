@@ -23,7 +23,7 @@ WORKING = {
     "worker", "heart", "leader", "duties", "node", "client", "admin", "submission", "handlers", "handle", "task",
     "outcomes", "views", "dependants", "jobs", "run", "notes", "exchange", "deadlines",
     "joining", "unled", "lock", "periodic", "logs", "host", "executors",
-    "run_facts",
+    "run_facts", "loop_watch",
 }  # fmt: skip
 TOP = {"scheduler", "sync", "testing", "cli", "__main__", ""}
 SEAM = {"store.base", "store.hints"}  # what everybody may know of stores

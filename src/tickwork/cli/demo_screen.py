@@ -12,6 +12,7 @@ import click
 from tickwork import __version__
 from tickwork.admin import ScheduleInfo
 from tickwork.cli import output
+from tickwork.cli.stats import counted
 from tickwork.cli.tasks import first_line
 from tickwork.events import Event, Fact
 from tickwork.model import Band, Status, TaskInfo, Worker, band_of, to_millis
@@ -69,13 +70,16 @@ class Watcher:
         store = await self._app._open()
         await self._read_log()
         now = store.now()
-        running = await self._app.list_tasks(Status.RUNNING, limit=20)
+        running = await self._app.list_tasks(Status.RUNNING, limit=100)
+        workers = [worker for worker in await self._app.list_workers() if worker.lost_at is None]
+        if running.cursor is None:
+            workers = counted(workers, (task.worker_id for task in running))
         return Snapshot(
             now=now,
             stats=await store.stats(),
             running=sorted(running, key=lambda task: (task.progress is None, task.started_at or task.submitted_at)),
             dead=(await self._app.dlq.list(limit=5)).items,
-            workers=[worker for worker in await self._app.list_workers() if worker.lost_at is None],
+            workers=workers,
             schedules=await self._app.schedules.list(),
             paused=[pause.name for pause in await store.paused() if pause.kind == "queue"],
             latest=list(self._latest),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,15 +14,18 @@ from tickwork.cli.output import Column
 from tickwork.cli.queues import show_queues
 from tickwork.cli.session import ask
 from tickwork.model import Status, Worker, to_datetime
+from tickwork.store.base import Query
 
 if TYPE_CHECKING:
     from tickwork.admin import QueueInfo
     from tickwork.client import Client
     from tickwork.store.base import Stats
 
+COUNTED_MAX = 200  # running tasks that are looked at one by one
+COLORS = {"idle": "green", "working": "green", "busy": "yellow", "offline": "red"}
 WORKER_COLUMNS = (
     Column("ID", least=16),
-    Column("STATUS", color=lambda cell: {"idle": "green", "busy": "yellow", "offline": "red"}.get(cell)),
+    Column("STATUS", color=COLORS.get),
     Column("BUSY", right=True),
     Column("QUEUES", least=7, drop=2),
     Column("TYPES", least=8, drop=4),
@@ -72,7 +77,7 @@ def workers_command() -> None:
     """List workers."""
 
     async def look(client: Client) -> tuple[list[Worker], int]:
-        return await client.list_workers(), (await client.open_store()).now()
+        return await _counted(client, await client.list_workers()), (await client.open_store()).now()
 
     workers, now = ask(look)
     if output.as_json():
@@ -81,7 +86,7 @@ def workers_command() -> None:
     rows = [
         (
             worker.id,
-            worker.status,
+            status_of(worker),
             f"{worker.running}/{worker.capacity}",
             ", ".join(worker.queues),
             ", ".join(worker.task_types),
@@ -92,6 +97,24 @@ def workers_command() -> None:
         for worker in workers
     ]
     output.show_table(WORKER_COLUMNS, rows, "no worker is up; start one with `tickwork up MODULE:APP`")
+
+
+async def _counted(client: Client, workers: list[Worker]) -> list[Worker]:
+    store = await client.open_store()
+    running, cursor = await store.page(Query(Status.RUNNING, limit=COUNTED_MAX))
+    return workers if cursor is not None else counted(workers, (record.worker_id for record in running))
+
+
+def counted(workers: Iterable[Worker], running: Iterable[str | None]) -> list[Worker]:
+    """As busy as the running tasks say, which is newer than what the workers have told of themselves."""
+    from msgspec.structs import replace
+
+    counts = Counter(running)
+    return [replace(worker, running=counts[worker.id]) for worker in workers]
+
+
+def status_of(worker: Worker) -> str:
+    return "working" if worker.status == "idle" and worker.running else worker.status
 
 
 def worker_document(worker: Worker) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from tickwork.cli.session import ask, check_store, settings, sqlite_path
 from tickwork.errors import ResultError, ResultTimeout
 
 if TYPE_CHECKING:
+    from tickwork.client import Client
     from tickwork.handle import Handle
     from tickwork.model import TaskInfo
 
@@ -68,7 +69,7 @@ def submit_command(
         if path is not None and not os.path.exists(path):
             click.echo(f"note: {output.clean(path)} is a new file", err=True)
         info = ask(
-            lambda client: _follow(client.submit(type_, payload, options), client.explain, patience),  # type: ignore[arg-type]
+            lambda client: _follow(client.submit(type_, payload, options), _explainer(client), patience),  # type: ignore[arg-type]
             create=True,
         )
     _show(info)
@@ -88,7 +89,7 @@ async def _submit_by_app(
     app.registry.get(type_)  # says which types it knows
     check_store(app.url, app.config.namespace, create=True)
     try:
-        return await _follow(app.submit(type_, payload, **options), app.explain, patience)
+        return await _follow(app.submit(type_, payload, **options), _explainer(app._client), patience)
     finally:
         await app.close()
 
@@ -116,6 +117,11 @@ async def _follow(
     finally:
         telling.cancel()
     return await handle.info()
+
+
+def _explainer(client: Client) -> Callable[[str], Awaitable[str]]:
+    """In the times of this screen."""
+    return lambda task_id: client.explain(task_id, output.moment)
 
 
 async def _tell_why(task_id: str, explain: Callable[[str], Awaitable[str]]) -> None:

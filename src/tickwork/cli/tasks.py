@@ -119,7 +119,7 @@ def task_command(task_id: str) -> None:
     async def look(client: Client) -> tuple[TaskInfo, str, list[Event], list[TaskInfo]]:
         info = await client.get_task(task_id)
         story = await client.events.read(0, STORY_MAX, task_id=task_id)
-        return info, await client.explain(task_id), story, await client.dependants(task_id)
+        return info, await client.explain(task_id, output.moment), story, await client.dependants(task_id)
 
     info, explanation, story, dependants = ask(look)
     if output.as_json():
