@@ -26,7 +26,7 @@ from tickwork.config import Config
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model import Spec, Status
 from tickwork.store.opening import make_store
-from tickwork.store.sqlite import SqliteStore, session
+from tickwork.store.sqlite import SqliteStore, connecting
 from tickwork.store.sqlite.schema import VERSION
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
@@ -179,16 +179,16 @@ async def test_a_new_file_that_another_is_writing_to_is_waited_for(
         pauses.append(seconds)
         sleep(seconds)
 
-    monkeypatch.setattr("tickwork.store.sqlite.session.time.sleep", end_the_other)
+    monkeypatch.setattr("tickwork.store.sqlite.connecting.time.sleep", end_the_other)
     await store.open()
-    assert pauses == [session.OPEN_PAUSE]
+    assert pauses == [connecting.OPEN_PAUSE]
     holder.close()
 
 
 async def test_a_new_file_that_another_does_not_let_go_of_is_unavailable(
     store: SqliteStore, holder: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "OPEN_PATIENCE", 0.1)
+    monkeypatch.setattr(connecting, "OPEN_PATIENCE", 0.1)
     with pytest.raises(StoreUnavailable, match="locked"):
         await store.open()
     holder.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import sqlite3
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,15 +15,13 @@ from tickwork.errors import StoreError
 from tickwork.events import Fact
 from tickwork.model import Policy, Record
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
+from tickwork.store.sqlite.connecting import check_version, closed_if_refused, switch_to_log
 from tickwork.store.sqlite.dead_letters import DeadLetters
 from tickwork.store.sqlite.files import Files
 from tickwork.store.sqlite.schema import prepare, qualify
 from tickwork.store.sqlite.spec_cache import SpecCache
 from tickwork.store.sqlite.thread import Session
 
-OLDEST_SQLITE = (3, 35, 0)  # RETURNING
-OPEN_PATIENCE = 5.0  # seconds to wait for others who open a new file at the same moment
-OPEN_PAUSE = 0.02
 # A topic's number goes up with every commit that others should hear of. Commits that mean nothing to them (an idle
 # claim, a beat) leave it alone, or idle processes would wake each other for ever.
 HEARD = {WORK: "heard_work", CONTROL: "heard_control", OUTBOX: "heard_outbox", SCHEDULES: "heard_schedules"}
@@ -183,46 +180,17 @@ class Writer(Connection):
         self._heard: tuple[int, ...] = ()
 
     def open(self) -> sqlite3.Connection:
-        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Tickwork needs 3.35 or newer")
+        check_version()
         self.files.create()
         self.dead_letters.forget()
         db = self.connect("rw")
-        try:
+        with closed_if_refused(db, self.path):
             self._prepare(db)
             self.files.remember()
-        except BaseException as error:
-            db.close()
-            if isinstance(error, sqlite3.Error) and _primary(error) in (
-                sqlite3.SQLITE_READONLY,
-                sqlite3.SQLITE_CANTOPEN,
-            ):
-                raise StoreError(self._no_log(str(error))) from None
-            raise
         return db
 
-    def _no_log(self, why: str) -> str:
-        return (
-            f"SQLite file {self.path}: cannot switch to write-ahead logging ({why}). This user must be able to "
-            "write to the file and to its folder, which must not be on a network file system."
-        )
-
-    def _switch_to_log(self, db: sqlite3.Connection) -> None:
-        """Of several who switch a new file at one moment all but one are refused at once, whatever their timeout."""
-        deadline = time.monotonic() + OPEN_PATIENCE
-        while True:
-            try:
-                mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-                break
-            except sqlite3.OperationalError as error:
-                if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-            time.sleep(OPEN_PAUSE)
-        if mode != "wal":
-            raise StoreError(self._no_log(f"it stays in mode {mode}"))
-
     def _prepare(self, db: sqlite3.Connection) -> None:
-        self._switch_to_log(db)
+        switch_to_log(db, self.path)
         db.execute(f"PRAGMA synchronous = {self._synchronous}")
         db.execute("PRAGMA temp_store = MEMORY")
         db.execute("PRAGMA cache_size = -16000")
@@ -352,8 +320,3 @@ class Writer(Connection):
                 (now, fact, spec.id, spec.type, spec.queue, record.worker_id or "",
                  record.attempt, record.execution_time or 0.0, detail)
             )  # fmt: skip
-
-
-def _primary(error: sqlite3.Error) -> int:
-    """The code without its details."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
