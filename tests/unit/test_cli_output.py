@@ -63,10 +63,20 @@ def test_lines_of_a_traceback_are_kept_apart() -> None:
 
 
 @given(st.recursive(st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_json_means_the_same_but_holds_no_control_characters(value: Any) -> None:
+def test_json_means_the_same_but_holds_nothing_hidden(value: Any) -> None:
     text = json_text(value, one_line=True)
     assert json.loads(text) == value
-    assert not any(ord(char) < 32 or 0x7F <= ord(char) <= 0x9F for char in text)
+    assert text.isprintable()
+
+
+def test_json_shows_what_hides_and_leaves_what_is_read() -> None:
+    hidden = "\x7f\x9b\xad\u061c\u180e\u200b\u202e\u2060\u2064\u2066\ufeff\ufff9\U000e0041\U000e007f"
+    text = json_text([f"a{hidden}b", "日本 é 🙂"])
+    assert json.loads(text) == [f"a{hidden}b", "日本 é 🙂"]
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert "\\u061c" in text
+    assert "\\udb40\\udc41" in text
+    assert "日本 é 🙂" in text
 
 
 # --- widths and tables

@@ -29,7 +29,7 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]?"
 )
 _NOT_PLAIN = re.compile(r"[^ -~]")
-_HIDDEN_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_NOT_PLAIN_JSON = re.compile(r"[^ -~\n]")
 
 
 def clean(text: object) -> str:
@@ -183,7 +183,15 @@ def json_text(value: Any, *, one_line: bool = False) -> str:
     text = msgspec.json.encode(value, enc_hook=str)
     if not one_line:
         text = msgspec.json.format(text, indent=2)
-    return _HIDDEN_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text.decode())
+    return _NOT_PLAIN_JSON.sub(lambda found: _visible(found[0]), text.decode())
+
+
+def _visible(char: str) -> str:
+    """The character, or an escape for one that shows as nothing or moves what stands beside it."""
+    if char.isprintable():
+        return char
+    pairs = char.encode("utf-16-be").hex()
+    return "".join(f"\\u{pairs[at : at + 4]}" for at in range(0, len(pairs), 4))
 
 
 def done(sentence: str, **facts: object) -> None:
