@@ -1,7 +1,8 @@
-"""Every option of a scheduler: one frozen `Config`, and how its three layers are put together.
+"""Every option of a scheduler: one frozen `Config`, and how its layers are put together.
 
-A file is overruled by the environment, the environment by arguments. A layer holds only what was set in it, so a
-default never overrules anything. `config_names.py` and `config_values.py` know how options may be written.
+A file is overruled by the environment, the environment by a `config` object, and that by arguments. A layer holds only
+what was set in it, so a default never overrules anything; only a `Config` is whole, and its defaults count as set.
+`config_names.py` and `config_values.py` know how options may be written.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from tickwork.texts import shown
 from tickwork.urls import mask_url
 from tickwork.yaml import read_yaml
 
-FILE, ENVIRONMENT, ARGUMENT = range(3)
+FILE, ENVIRONMENT, OBJECT, ARGUMENT = range(4)
+OF_OBJECT, OF_ARGUMENT = "config argument", "argument"  # origins
 DEFAULT_FILE = "tickwork.yaml"
 DISPATCH_MODES = ("pull", "assigned")
 OPERATORS = (">", "<", ">=", "<=", "==")
@@ -39,7 +41,7 @@ CHOICES = {
     "durability": ("memory", "disk", "replicated"),
     "when_cut_off": WHEN_CUT_OFF,
     "load_balance_strategy": STRATEGIES,
-    "serializer": ("json", "msgpack"),
+    "serializer": ("json", "msgpack", "protobuf"),
     "log_level": ("debug", "info", "warning", "error", "critical"),
 }
 
@@ -135,6 +137,12 @@ class Loaded(Struct, frozen=True):
     origins: dict[str, str]
     warnings: list[str]
 
+    def set_in_code(self) -> dict[str, Any]:
+        """What arguments have set, in whole or in part."""
+        said = {OF_OBJECT, OF_ARGUMENT}
+        names = [name for name, origin in self.origins.items() if said & set(origin.split(", "))]
+        return {name: getattr(self.config, name) for name in names}
+
 
 def _read_address(value: Any) -> str:
     if re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^\s:/?#@,\[\]]+)(:[0-9]{1,5})?", values.read_text(value)):
@@ -175,14 +183,16 @@ _READERS: dict[str, values.Reader] = {
 def load(
     arguments: Mapping[str, Any] | None = None,
     *,
+    config: Mapping[str, Any] | Config | None = None,
     file: str | os.PathLike[str] | None = None,
     environ: Mapping[str, str] | None = None,
     default_file: bool = False,
 ) -> Loaded:
     """Put the layers together and check the whole.
 
-    The file is `file`, else the one that `TICKWORK_CONFIG` names, else, if `default_file` is true and it exists,
-    `tickwork.yaml` in the working directory.
+    `config` is a mapping, or a `Config`, whose every field counts as set but a `store` that is None. The file is
+    `file`, else the one that `TICKWORK_CONFIG` names, else, if `default_file` is true and it exists, `tickwork.yaml` in
+    the working directory.
     """
     environ = os.environ if environ is None else environ
     file = file or environ.get(config_names.FILE_VARIABLE)
@@ -192,7 +202,9 @@ def load(
     from_file = read_yaml(Path(file)) if file else {}
     settings = _layer(FILE, config_names.entries_of_mapping(from_file, f"file {file}", _READERS))
     settings |= _layer(ENVIRONMENT, config_names.entries_of_environment(environ, _READERS))
-    settings |= _layer(ARGUMENT, config_names.entries_of_mapping(arguments or {}, "argument", _READERS))
+    given = {name: getattr(config, name) for name in OPTIONS} if isinstance(config, Config) else config or {}
+    settings |= _layer(OBJECT, config_names.entries_of_mapping(given, OF_OBJECT, _READERS))
+    settings |= _layer(ARGUMENT, config_names.entries_of_mapping(arguments or {}, OF_ARGUMENT, _READERS))
     if found:
         _guard_passwords(settings)
     _unite(settings, "store", ("redis_addr", "redis_db", "redis_pass", "redis_pass_file"), _redis_url)
@@ -200,9 +212,9 @@ def load(
     retry, max_retry = settings.get("retry"), settings.get("max_retry")
     if retry and isinstance(retry.value, RetryPolicy) and (not max_retry or max_retry.layer < retry.layer):
         settings["max_retry"] = retry._replace(value=retry.value.max_retries)
-    config = Config(**{name: setting.value for name, setting in settings.items()})
+    loaded = Config(**{name: setting.value for name, setting in settings.items()})
     origins = {name: settings[name].origin if name in settings else "default" for name in OPTIONS}
-    return Loaded(config, origins, validate(config, origins))
+    return Loaded(loaded, origins, validate(loaded, origins))
 
 
 def _layer(layer: int, entries: Iterable[config_names.Entry]) -> dict[str, config_names.Entry]:

@@ -93,9 +93,7 @@ class Scheduler:
         if self._node is not None or self._opened:
             raise TickworkError("configure() comes before a scheduler is started or used")
         self.config_file = config or self.config_file
-        origins = self.loaded.origins
-        own = {name: getattr(self.config, name) for name in origins if "argument" in origins[name].split(", ")}
-        self._apply(_load({**own, **options}, self.config_file))
+        self._apply(_load({**self.loaded.set_in_code(), **options}, self.config_file))
 
     def _apply(self, loaded: Loaded) -> None:
         self.loaded = loaded
@@ -488,15 +486,11 @@ def redis_client(store: Any) -> Any:
 
 
 def _load(arguments: dict[str, Any], config: Any) -> Loaded:
-    if isinstance(config, Config):
-        fields = {name: getattr(config, name) for name in config.__struct_fields__}
-        defaults = Config()
-        arguments = {**{k: v for k, v in fields.items() if v != getattr(defaults, k)}, **arguments}
-        config = None
-    if isinstance(config, Mapping):
-        arguments = {**config, **arguments}
-        config = None
-    return load(arguments, file=config, environ=os.environ)
+    if config is None or isinstance(config, str | os.PathLike):
+        return load(arguments, file=config)
+    if isinstance(config, Config | Mapping):
+        return load(arguments, config=config)
+    raise ConfigError(f"config must be a file, a mapping or a Config, not {type(config).__name__}")
 
 
 def run_loop(work: Any) -> None:

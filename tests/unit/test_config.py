@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
@@ -17,6 +17,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tickwork import Scheduler
 from tickwork import yaml as written
 from tickwork.backoff import (
     LONGEST,
@@ -195,6 +196,50 @@ class TestLayers:
         assert "lease_ttl and heartbeat_timeout are one option" in text
         with pytest.raises(ConfigError, match=r"scheduler\.id and worker\.id are one option \(file tickwork\.yaml\)"):
             load(file=write("scheduler: {id: a}\nworker: {id: a}\n"), environ={})
+
+
+class TestConfigObjects:
+    ENVIRON: ClassVar = {"TICKWORK_CONCURRENCY": "33", "TICKWORK_STORE": "redis://h/0"}
+
+    def test_a_config_is_whole(self) -> None:
+        """What was left at its default cannot be told from what was set to it, so both count as set."""
+        loaded = load(config=Config(concurrency=10, namespace="shop"), environ=self.ENVIRON)
+        assert (loaded.config.concurrency, loaded.config.namespace) == (10, "shop")
+        assert loaded.origins["concurrency"] == "config argument"
+
+    def test_but_it_need_not_name_a_store(self) -> None:
+        assert load(config=Config(), environ=self.ENVIRON).config.store == "redis://h/0"
+        assert load(config=Config(store="memory://"), environ=self.ENVIRON).config.store == "memory://"
+
+    def test_every_field_of_it_arrives(self) -> None:
+        config = Config(
+            retry=FixedDelay(3), rate_limit=(1, 2), labels={"zone": "eu"}, alert_rules=(AlertRule("a", "b", 1, ">"),)
+        )
+        assert load(config=config, environ=self.ENVIRON).config == msgspec.structs.replace(config, store="redis://h/0")
+
+    def test_arguments_overrule_it_like_a_file(self, write: WriteYaml) -> None:
+        written = {"worker": {"concurrency": 5, "queues": ["a"]}}
+        for source in ({"config": written}, {"config": Config(concurrency=5, queues=("a",))}):
+            config = load({"worker_concurrency": 8}, environ=self.ENVIRON, **source).config
+            assert (config.concurrency, config.queues) == (8, ("a",))
+
+    def test_a_mapping_holds_what_is_in_it(self) -> None:
+        config = load(config={"namespace": "shop"}, environ=self.ENVIRON).config
+        assert (config.namespace, config.concurrency) == ("shop", 33)
+
+    def test_other_things_are_no_config(self) -> None:
+        for wrong in (5, ["a"], object()):
+            with pytest.raises(ConfigError, match="config must be a file, a mapping or a Config, not"):
+                Scheduler("memory://", config=wrong)  # type: ignore[arg-type]
+
+    def test_a_scheduler_keeps_it_when_it_is_configured_further(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TICKWORK_CONCURRENCY", "33")
+        app = Scheduler("memory://", config={"worker": {"concurrency": 5, "weight": 2}}, concurrency=8)
+        app.configure(weight=3)
+        assert (app.config.concurrency, app.config.weight) == (8, 3)
+        app = Scheduler("memory://", config=Config(concurrency=10))
+        app.configure(namespace="shop")
+        assert (app.config.concurrency, app.config.namespace) == (10, "shop")
 
 
 class TestWhichFile:
@@ -803,10 +848,16 @@ class TestLiveObjects:
 
     @pytest.mark.parametrize("value", [5, None, [], b"json"])
     def test_anything_else_is_no_serializer(self, value: object) -> None:
-        assert "is not a serializer, nor the name of one (json, msgpack)" in refusal({"serializer": value})
+        assert "is not a serializer, nor the name of one (json, msgpack, protobuf)" in refusal({"serializer": value})
+
+    @pytest.mark.parametrize("name", ["json", "msgpack", "protobuf"])
+    def test_every_serializer_that_is_built_in_can_be_the_default(self, name: str) -> None:
+        assert Scheduler("memory://", serializer=name).registry.default_serializer.name == name
 
     def test_an_unknown_name_is_refused(self) -> None:
-        assert refusal({"serializer": "pickle"}) == "serializer: 'pickle' (argument) is not one of json, msgpack"
+        assert (
+            refusal({"serializer": "pickle"}) == "serializer: 'pickle' (argument) is not one of json, msgpack, protobuf"
+        )
 
 
 AT_LEAST_ONE = [
