@@ -93,9 +93,9 @@ class Scheduler:
         if self._node is not None or self._opened:
             raise TickworkError("configure() comes before a scheduler is started or used")
         self.config_file = config or self.config_file
-        self._apply(_load({**self.loaded.set_in_code(), **options}, self.config_file))
+        self._apply(_load({**self.loaded.set_in_code(), **options}, self.config_file), of_command="store" in options)
 
-    def _apply(self, loaded: Loaded) -> None:
+    def _apply(self, loaded: Loaded, of_command: bool = False) -> None:
         self.loaded = loaded
         self.config = config = loaded.config
         self._name_node()
@@ -109,6 +109,8 @@ class Scheduler:
         if config.serializer != "json":
             self.set_serializer(config.serializer)
         self._warnings = [*loaded.warnings, *_without_effect(config)]
+        if not of_command and "store" in loaded.set_in_code():
+            self._warnings += _unused_store(config.store, self.url)
 
     def _name_node(self) -> None:
         given = self.config.scheduler_id
@@ -471,6 +473,14 @@ def _without_effect(config: Config) -> list[str]:
     defaults = Config()
     changed = [name for name in WITHOUT_EFFECT if getattr(config, name) != getattr(defaults, name)]
     return [f"without effect in this version: {', '.join(changed)}"] if changed else []
+
+
+def _unused_store(store: str | None, url: str) -> list[str]:
+    """Other commands go by the environment, so they would look at another store."""
+    named = os.environ.get("TICKWORK_STORE")
+    if not named or named == store:
+        return []
+    return [f"TICKWORK_STORE={mask_url(named)} is not used: the application names {url}"]
 
 
 def _type_of(type: str | TaskFunction[..., Any]) -> str:

@@ -161,3 +161,26 @@ async def test_options_without_effect_are_told_once(caplog: pytest.LogCaptureFix
     await app.close()
     told = [record.getMessage() for record in caplog.records if "effect" in record.getMessage()]
     assert told == ["without effect in this version: health, metrics, rate_limit"]
+
+
+async def test_a_store_of_the_environment_that_is_not_used_is_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Commands go by it: they would look elsewhere."""
+    monkeypatch.setenv("TICKWORK_STORE", "redis://:secret@host")
+    file = f"sqlite:///{tmp_path}/own.db"
+
+    async def told_by(app: Scheduler) -> list[str]:
+        caplog.clear()
+        async with app:
+            return [record.getMessage() for record in caplog.records if "TICKWORK_STORE" in record.getMessage()]
+
+    wanted = f"TICKWORK_STORE=redis://:***@host is not used: the application names {file}"
+    assert await told_by(Scheduler(file)) == [wanted]
+    assert await told_by(Scheduler(config={"store": file})) == [wanted]
+    by_a_flag = Scheduler(file)
+    by_a_flag.configure(store="memory://")
+    assert await told_by(by_a_flag) == [], "who says --store knows"
+    monkeypatch.setenv("TICKWORK_STORE", file)
+    assert await told_by(Scheduler(file)) == []
+    assert await told_by(Scheduler()) == []
