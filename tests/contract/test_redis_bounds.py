@@ -132,6 +132,27 @@ async def test_a_page_goes_on_behind_a_home_that_has_gone(bench: Bench) -> None:
             await bench.store.page(Query(cursor=nonsense))
 
 
+@pytest.mark.parametrize(
+    "fields", [{"payload": b"x" * 200_000}, {"context": {"x": "y" * 200_000}}], ids=["payload", "context"]
+)
+async def test_one_call_carries_about_a_megabyte(
+    bench: Bench, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: Any = bench.store
+    honest, calls = store.run_durably, []
+
+    async def count(durability: str, name: str, prefix: str, *args: Any) -> Any:
+        calls.append(sum(len(arg) for arg in args))
+        return await honest(durability, name, prefix, *args)
+
+    monkeypatch.setattr(store, "run_durably", count)
+    await store.submit([bench.spec(f"t{number}", **fields) for number in range(20)])
+    assert len(calls) == 5
+    await asyncio.gather(*(store.submit([bench.spec(f"u{number}", **fields)]) for number in range(20)))
+    assert max(calls) < 1_010_000
+    assert len(await bench.claimed_ids()) == 40
+
+
 async def test_a_bad_submission_fails_alone() -> None:
     app = Scheduler(empty_redis())
     good = [app.submit("job", number) for number in range(20)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 from tickwork.model import Durability, Spec
@@ -12,7 +12,7 @@ from tickwork.store.base import Receipt
 
 BATCH = 100  # tasks in one call
 SHARE = 50  # of those that are gathered: while the store works on one half, the other is made
-WEIGHT = 1_000_000  # bytes of payload in one call
+WEIGHT = 1_000_000  # bytes in one call
 
 Place = tuple[int, str, Durability]
 Args = tuple[Any, ...]
@@ -52,8 +52,10 @@ class Coalescer:
                 self._pack(spec)
         receipts: list[Receipt] = []
         sending: asyncio.Future[list[Receipt]] | None = None
-        for piece in pieces_of(specs):
-            packed = list(map(self._pack, piece))
+        start = 0
+        for packed in pieces_of(map(self._pack, specs)):
+            piece = specs[start : start + len(packed)]
+            start += len(packed)
             if sending is not None:
                 receipts += await sending
             sending = asyncio.ensure_future(self._send(prefix, piece, packed, durability))
@@ -74,8 +76,8 @@ class Coalescer:
     def _flush(self, place: Place) -> None:
         queue = self._waiting.pop(place, [])
         start = 0
-        for piece in pieces_of([spec for spec, _, _ in queue]):
-            end = start + len(piece)
+        for packed in pieces_of(args for _, args, _ in queue):
+            end = start + len(packed)
             sending = asyncio.ensure_future(self._deliver(place, queue[start:end]))
             self._sending.add(sending)
             sending.add_done_callback(self._sending.discard)
@@ -96,14 +98,17 @@ class Coalescer:
                 waiter.set_result(receipt)
 
 
-def pieces_of(specs: list[Spec]) -> list[list[Spec]]:
-    pieces: list[list[Spec]] = []
+def pieces_of(packed: Iterable[Args]) -> Iterator[list[Args]]:
+    """As many as one call may carry, by their number and by all that each carries."""
+    piece: list[Args] = []
     weight = 0
-    for spec in specs:
-        size = len(spec.payload)
-        if not pieces or len(pieces[-1]) == BATCH or weight + size > WEIGHT:
-            pieces.append([])
-            weight = 0
-        pieces[-1].append(spec)
+    for args in packed:
+        _, spec, options = args
+        size = len(spec) + len(options)
+        if piece and (len(piece) == BATCH or weight + size > WEIGHT):
+            yield piece
+            piece, weight = [], 0
+        piece.append(args)
         weight += size
-    return pieces
+    if piece:
+        yield piece
