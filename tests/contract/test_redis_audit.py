@@ -10,7 +10,7 @@ import pytest
 from tests.support.redis_store import NAMESPACE, ClockedRedisStore, restricted_redis, shared_server
 from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
-from tickwork.model import Policy, Status, Succeeded
+from tickwork.model import Aborted, Policy, Status, Succeeded
 
 ROOT = f"{{{NAMESPACE}}}:"
 
@@ -110,6 +110,42 @@ async def test_who_waits_in_vain_is_told(bench: Bench) -> None:
     break_it("DEL", f"{ROOT}outbox", f"{ROOT}outbox:status")
     await found_and_mended(bench, "task down waits for up, which will never tell")
     assert await bench.claimed_ids() == ["down"]
+
+
+@pytest.mark.parametrize("lost", [("DEL", f"{ROOT}position"), ("SET", f"{ROOT}position", "0")], ids=["gone", "zero"])
+async def test_a_lost_counter_is_noticed_by_whoever_needs_it_next(bench: Bench, lost: tuple[str, ...]) -> None:
+    await bench.submit_many(300)
+    leases = [grant.lease for grant in await bench.claim(200)]
+    await bench.store.finish([Succeeded(lease) for lease in leases[:150]])
+    break_it(*lost)
+    assert (await bench.submit("x")).verdict == "created"
+    break_it(*lost)
+    await bench.store.finish([Succeeded(leases[150]), Aborted(leases[151], "boom")])
+    break_it(*lost)
+    assert (await bench.submit("y", dedup_key="k")).verdict == "created"
+    break_it(*lost)
+    await bench.store.retry(leases[0].id)
+    assert await bench.store.audit() == []
+    claimed = await bench.claimed_ids(200)
+    assert (claimed[0], claimed[-2:], len(claimed)) == ("t0", ["x", "y"], 103)
+
+
+async def test_a_counter_that_was_set_back_is_put_right(bench: Bench) -> None:
+    await bench.submit_many(300)
+    break_it("SET", f"{ROOT}position", "5")
+    problem = "the counter of positions is at 5, though 300 is taken: it was lost or set back"
+    await found_and_mended(bench, problem)
+    assert (await bench.submit("x")).verdict == "created"
+    assert (await bench.claimed_ids(500))[-1] == "x"
+
+
+async def test_mending_one_leaves_another_in_its_place(bench: Bench) -> None:
+    """Two tasks of one position: only one of them has an entry."""
+    await bench.submit_many(2)
+    value = break_it("GET", f"{ROOT}task:t1")
+    break_it("SET", f"{ROOT}task:twin", value)
+    await found_and_mended(bench, "task twin is missing in stream:normal:default")
+    assert sorted(await bench.claimed_ids()) == ["t0", "t1", "twin"]
 
 
 async def test_an_audit_of_a_busy_store_finds_nothing(bench: Bench) -> None:

@@ -44,7 +44,7 @@ class Audit(Core):
         homes: dict[str, Found] = {}
         async for task_id, home, entry in self._all_homes(part):
             homes.setdefault(task_id, []).append((home, entry))
-        problems: list[str] = []
+        problems = await self._behind(part, homes, mend)
         blocked: list[Record] = []
         async for record in self._all_records(part):
             found = homes.pop(record.id, [])
@@ -60,6 +60,17 @@ class Audit(Core):
         for record in blocked:
             problems += await self._waits_in_vain(part, record, mend)
         return problems
+
+    async def _behind(self, part: str, homes: dict[str, Found], mend: bool) -> list[str]:
+        """The counter of places must be ahead of all that were taken, or Streams refuse new entries."""
+        streams = (entry for found in homes.values() for home, entry in found if home.startswith(("stream:", "ended:")))
+        taken = max((int(entry.partition("-")[0]) for entry in streams), default=0)
+        given = int(await self.ask(part, "GET", f"{part}position") or 0)  # read later, so that it can only be ahead
+        if given >= taken:
+            return []
+        if mend:
+            await self.run("recount", part, taken)
+        return [f"the counter of positions is at {given:,}, though {taken:,} is taken: it was lost or set back"]
 
     async def _unreadable_schedules(self, part: str) -> list[str]:
         if part != self.layout.root:

@@ -1,8 +1,4 @@
 -- Each status has one home: `enter` puts a task there, `leave` takes it out. Neither writes the task itself.
-local function positions(count)
-  return call('INCRBY', KEY .. 'position', count) - count + 1
-end
-
 -- Places for tasks that go home one by one; who knows that there will be many reserves them in one call.
 local next_place, last_place = 1, 0
 

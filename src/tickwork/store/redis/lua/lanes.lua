@@ -7,6 +7,7 @@ local LENGTHS = '>I2I2I4' -- of the kind (the label's first lines: type, queue a
 local LABEL_AT = 9
 local FRESH = '>c1BBBBI6I6I6I6'
 local GLANCE = 1023 -- most tasks are read whole; of a larger one, never the payload
+local LEAP = 1000000 -- tasks that may have been submitted since the last one has ended
 local ROOM = 256 -- behind the state of a larger one, so that it can grow in place: Redis doubles a string that grows
 
 -- Tasks that come together are mostly of one kind. Nothing for a text that is none.
@@ -32,6 +33,24 @@ local function to_stream(kind, position, id)
     call('SADD', KEY .. 'lanes', kind.lane)
     call('XADD', kind.stream, position .. '-0', 'id', id)
   end
+end
+
+-- The first of so many places in the order of lanes and ends; what is given out only grows. If the counter was lost, while
+-- there are lanes or ends, it goes on from the time, which is far ahead of what any counter has reached.
+local function positions(count)
+  local last = call('INCRBY', KEY .. 'position', count)
+  if last == count then
+    local ends = KEY .. 'ended:'
+    if call('EXISTS', KEY .. 'lanes', ends .. 'success', ends .. 'failed', ends .. 'dead', ends .. 'cancelled') > 0 then
+      for _, status in pairs(ENDS) do
+        local newest = call('XREVRANGE', ends .. status, '+', '-', 'COUNT', 1)[1]
+        last = math.max(last, newest and tonumber(string.match(newest[1], '^%d+')) or 0)
+      end
+      last = math.max(last + LEAP, now) + count
+      call('SET', KEY .. 'position', whole(last))
+    end
+  end
+  return last - count + 1
 end
 
 -- Ties of time go by the order of submits.

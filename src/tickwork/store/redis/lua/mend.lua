@@ -76,8 +76,7 @@ for home, entry in pairs(belongs) do
     found[#found + 1] = 'is missing in ' .. home
   end
 end
-if missing and mending then
-  leave(task)
+if missing and mending then -- there is nothing to leave: what is in its place belongs to another
   if task.status == RUNNING then -- as if its worker had vanished: whoever holds it may still say so
     task.place = FRONT
     call('ZADD', KEY .. 'leases', whole(now), task.id)

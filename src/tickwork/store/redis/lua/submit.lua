@@ -4,7 +4,7 @@
 -- task of that id; `submit_with`, to which they are sent then, says more. Nearly all tasks come this way, so it has no
 -- functions of its own: they would be made anew with every call.
 local WIDTH = 3
-local position = call('INCRBY', KEY .. 'position', (#ARGV - 2) / WIDTH) - (#ARGV - 2) / WIDTH
+local position = positions((#ARGV - 2) / WIDTH) - 1
 local some_awaited = call('EXISTS', KEY .. 'awaited') == 1
 local delayed, known = {}, {}
 
