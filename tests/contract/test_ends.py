@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from tests.support.stores import Bench
+from tickwork.loggers import Log
 from tickwork.model import ENDS, Aborted, Failed, Lease, Outcome, Policy, Released, Snoozed, Status, Stopped, Succeeded
+from tickwork.store import rules
 
 DAY = 86_400
 EACH_END = pytest.mark.parametrize("status", [Status.SUCCESS, Status.DEAD, Status.CANCELLED], ids=str)
@@ -543,3 +547,41 @@ async def test_a_retried_task_is_not_pruned_for_its_first_end(bench: Bench) -> N
     (grant,) = await bench.claim()
     await bench.end(Succeeded(grant.lease))
     assert await bench.store.prune(100) == 0
+
+
+# --- a full dead-letter queue
+
+
+@pytest.mark.parametrize("policy", [Policy(dlq_max=2)], ids=["two dead letters"])
+async def test_many_dropped_dead_letters_are_one_warning(
+    bench: Bench, policy: Policy, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def die(count: int, prefix: str) -> None:
+        await bench.submit_many(count, prefix)
+        await bench.store.finish([Aborted(grant.lease, "boom") for grant in await bench.claim(count)])
+
+    def warnings() -> list[str]:
+        return [line.getMessage() for line in caplog.records if "dead-letter queue is full" in line.getMessage()]
+
+    with caplog.at_level(logging.WARNING):
+        await die(50, "a")
+        (first,) = warnings()
+        assert first.startswith("the dead-letter queue is full: dropped 1 of its oldest tasks, the last one a0 (job); ")
+        monkeypatch.setattr(rules, "OVERFLOW_PAUSE", 0.0)
+        await die(2, "b")
+        assert len(warnings()) == 1, "it has just been said"
+    assert (await bench.store.stats()).dropped == 50
+
+
+async def test_what_was_dropped_in_silence_is_told_with_the_next_warning(caplog: pytest.LogCaptureFixture) -> None:
+    overflow, log = rules.Overflow(), Log.of(None, "store")
+    with caplog.at_level(logging.WARNING):
+        for number in range(5):
+            overflow.add(log, f"t{number}", "job")
+        overflow._quiet_until = 0.0
+        overflow.add(log, "t5", "job")
+    texts = [line.getMessage() for line in caplog.records]
+    assert [text.split(";")[0][-58:] for text in texts] == [
+        "full: dropped 1 of its oldest tasks, the last one t0 (job)",
+        "full: dropped 5 of its oldest tasks, the last one t5 (job)",
+    ]

@@ -15,7 +15,7 @@ from tickwork.store.base import Pause
 from tickwork.store.hints import OUTBOX
 from tickwork.store.memory_locks import Locks
 from tickwork.store.memory_members import Members
-from tickwork.store.rules import warn_dropped
+from tickwork.store.rules import Overflow
 from tickwork.store.shelves import Lane, TimeIndex
 
 
@@ -25,6 +25,7 @@ class Homes(Members, Locks):
         self._seq = 0
         self._position = 0
         self._dropped = 0
+        self._overflow = Overflow()
         self._tasks: dict[str, Record] = {}
         self._by_seq: dict[int, Record] = {}
         self._delayed = TimeIndex()
@@ -108,7 +109,7 @@ class Homes(Members, Locks):
             oldest = next(iter(dead.values()))
             self._dropped += 1
             self._append_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
-            warn_dropped(self.contact.log, oldest.id, oldest.spec.type)
+            self._overflow.add(self.contact.log, oldest.id, oldest.spec.type)
             self._forget(oldest)
 
     def _forget(self, record: Record) -> None:

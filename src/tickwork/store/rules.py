@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from tickwork.store.base import Advance, Claimed, Grant, Query, Unreadable
 from tickwork.texts import shown
 
 PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
+OVERFLOW_PAUSE = 60.0  # seconds between two warnings of a full dead-letter queue
 LOST_WORKER_KEPT = 3_600_000  # a lost worker stays visible for an hour
 LOCK_KEPT = 3_600_000  # after its end, so that a clock that is set back a little finds it as it was
 UNLOCK_KEPT = 60_000  # who gave a lock back is known for so long, in case that the call is sent again
@@ -27,8 +29,22 @@ class Budget:
         self.spent = False
 
 
-def warn_dropped(log: Log, task_id: str, kind: str) -> None:
-    log.warning("the dead-letter queue is full: dropped its oldest task %s (%s)", task_id, kind)
+class Overflow:
+    """Says that a full dead-letter queue drops its oldest tasks: with the first one, then once in a while."""
+
+    def __init__(self) -> None:
+        self._untold = 0
+        self._quiet_until = 0.0
+
+    def add(self, log: Log, task_id: str, kind: str) -> None:
+        self._untold += 1
+        if (now := time.monotonic()) < self._quiet_until:
+            return
+        log.warning(
+            "the dead-letter queue is full: dropped %d of its oldest tasks, the last one %s (%s); "
+            "empty it, or raise dlq_max", self._untold, task_id, kind,
+        )  # fmt: skip
+        self._untold, self._quiet_until = 0, now + OVERFLOW_PAUSE
 
 
 def runs(record: Record) -> bool:

@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeVar
 
 from tickwork.errors import StoreError
 from tickwork.forks import keep
-from tickwork.loggers import Log
 from tickwork.model import DELAYED, ENDS, Durability, Lease, Outcome, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Unreadable, Verdict
 from tickwork.store.redis.coalesce import Args, Coalescer
@@ -29,7 +28,7 @@ from tickwork.store.redis.records import (
     pack_spec,
     unpack_grant,
 )
-from tickwork.store.rules import LOST_WORKER_KEPT, warn_dropped
+from tickwork.store.rules import LOST_WORKER_KEPT, Overflow
 from tickwork.store.unreadable import UNREADABLE, reason
 
 NOTE_BITS = 48  # of the number that tells a note from the same one sent again
@@ -68,6 +67,7 @@ def status_of(reply: bytes | None) -> Status | None:
 class Tasks(Core):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._overflow = Overflow()
         self._coalescer = Coalescer(submit_args, self._submit_part)
 
     def after_fork(self) -> None:
@@ -139,7 +139,7 @@ class Tasks(Core):
         verdicts, dropped, claimed = _three(
             await self.run("finish", prefix, len(outcomes), *packed, *wish, purpose="work")
         )
-        _warn(self.contact.log, dropped)
+        self._warn(dropped)
         text = verdicts.decode()
         return [ENDINGS[text[at : at + 2]] for at in range(0, len(text), 2)], claimed
 
@@ -161,10 +161,15 @@ class Tasks(Core):
             taken, lost, dropped, place = await self.run("reclaim", prefix, *args)
             found.ids.extend(task_id.decode() for task_id in taken)
             found.lost_workers.extend(worker.decode() for worker in lost)
-            _warn(self.contact.log, dropped)
+            self._warn(dropped)
             if len(found.ids) >= limit:
                 break
         return found
+
+    def _warn(self, dropped: list[bytes]) -> None:
+        for line in dropped:
+            task_id, _, kind = line.decode().partition("\n")
+            self._overflow.add(self.contact.log, task_id, kind)
 
     # --- outbox
 
@@ -222,7 +227,7 @@ class Tasks(Core):
     async def prune(self, limit: int) -> int:
         replies = await self._everywhere(self.run("prune", prefix, limit, LOST_WORKER_KEPT) for prefix in self.prefixes)
         for _, dropped, *forgotten in replies:
-            _warn(self.contact.log, dropped)
+            self._warn(dropped)
             if not self.alone:
                 for worker_id in forgotten:
                     await self._everywhere(self.run("leave", part, worker_id) for part in self.layout.parts)
@@ -271,12 +276,6 @@ def claimed_of(reply: list[Any], want: Claim) -> Claimed:
 
 def _three(reply: list[Any]) -> tuple[Any, Any, Any]:
     return reply[0], reply[1], reply[2] if len(reply) > 2 else None
-
-
-def _warn(log: Log, dropped: list[bytes]) -> None:
-    for line in dropped:
-        task_id, _, kind = line.decode().partition("\n")
-        warn_dropped(log, task_id, kind)
 
 
 def _soonest(waits: list[int]) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tickwork.events import Fact
 from tickwork.model import ENDS, Record, Status
 from tickwork.store.hints import OUTBOX
-from tickwork.store.rules import warn_dropped
+from tickwork.store.rules import Overflow
 from tickwork.store.sqlite.rows import Rows
 from tickwork.store.sqlite.schema import IN_ENDS
 from tickwork.store.sqlite.session import Writer
@@ -15,6 +15,7 @@ class Homes:
     def __init__(self, tx: Writer) -> None:
         self.tx = tx
         self.rows = Rows(tx)
+        self._overflow = Overflow()
 
     def now(self) -> int:
         return self.tx.clock.now()
@@ -74,7 +75,7 @@ class Homes:
             for oldest in self.rows.where(f"{IN_ENDS} AND status = 'dead' ORDER BY position LIMIT ?", (excess,)):
                 self.tx.state.dropped += 1
                 self.tx.tell_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
-                warn_dropped(self.tx.contact.log, oldest.id, oldest.spec.type)
+                self._overflow.add(self.tx.contact.log, oldest.id, oldest.spec.type)
                 self._forget(oldest)
 
     def _forget(self, record: Record) -> None:
