@@ -273,9 +273,9 @@ class Store(Protocol):
 
     async def page(self, query: Query) -> tuple[list[Record], str | None]:
         """Records, and a cursor when more remain. Looks at no more than `PAGE_MAX` entries a call, so a page may be
-        short or even empty. An end is listed by the order in which they ended, the newest first; another status in the
-        order of its home; without a status in the store's own order, the newest first where it keeps the order of
-        submits."""
+        short or even empty. An end is listed by the order in which they ended, the newest first; a delayed status by
+        time, the first one due first, ties in the order of submits; the others, and all together, in the store's own
+        order, which is the newest first where it keeps the order of submits."""
 
     async def stats(self) -> Stats: ...
 

@@ -74,7 +74,6 @@ class MemoryStore(Operators):
         record = transitions.submit(spec, self._seq, now, waiting)
         self._tasks[spec.id] = self._by_seq[record.seq] = record
         for upstream in waiting:
-            self._dependants.setdefault(upstream, []).append(spec.id)
             if self._tasks[upstream].status in ENDS:  # it ended badly: the outbox tells, as it would have then
                 self._to_outbox(self._tasks[upstream])
         if spec.dedup_key is not None and self.policy.dedup:
@@ -106,6 +105,7 @@ class MemoryStore(Operators):
         due = self._delayed.until(now, limit)
         for task_id in due:
             record = self._tasks[task_id]
+            self._leave(record)
             self._settle(record, now, transitions.promote(record))
         return len(due)
 
@@ -275,4 +275,3 @@ class MemoryStore(Operators):
         for task_id in ids:
             if not self._waiting_for(task_id):
                 self._outbox.pop(task_id, None)
-                self._dependants.pop(task_id, None)

@@ -35,7 +35,8 @@ class Homes(Members, Locks):
         self._ends: dict[Status, OrderedDict[int, Record]] = {status: OrderedDict() for status in ENDS}  # by position
         self._dedup: dict[str, str] = {}
         self._dedup_ends = TimeIndex()
-        self._dependants: dict[str, list[str]] = {}
+        self._counts = dict.fromkeys(Status, 0)
+        self._dependants: dict[str, set[str]] = {}  # those that wait for a task
         self._outbox: dict[str, tuple[Status, str | None]] = {}
         self._pauses: dict[tuple[str, str], Pause] = {}
 
@@ -47,6 +48,7 @@ class Homes(Members, Locks):
 
     def _enter(self, record: Record) -> None:
         status = record.status
+        self._counts[status] += 1
         if status is Status.READY:
             self._take_position(record)
             key = (record.spec.queue, record.spec.band)
@@ -60,6 +62,8 @@ class Homes(Members, Locks):
             self._delayed.put(record.id, record.due_at, record.seq)
         elif status is Status.BLOCKED:
             self._blocked[record.id] = record
+            for upstream in record.waiting:
+                self._dependants.setdefault(upstream, set()).add(record.id)
         else:
             self._take_position(record)
             self._ends[status][record.position] = record
@@ -70,6 +74,7 @@ class Homes(Members, Locks):
 
     def _leave(self, record: Record) -> None:
         status = record.status
+        self._counts[status] -= 1
         if status is Status.READY:
             self._lanes[record.spec.queue, record.spec.band].remove(record)
         elif status is Status.RUNNING:
@@ -78,6 +83,10 @@ class Homes(Members, Locks):
             self._delayed.remove(record.id)
         elif status is Status.BLOCKED:
             del self._blocked[record.id]
+            for upstream in record.waiting:
+                self._dependants[upstream].discard(record.id)
+                if not self._dependants[upstream]:
+                    del self._dependants[upstream]
         else:
             del self._ends[status][record.position]
 
@@ -100,8 +109,7 @@ class Homes(Members, Locks):
         self.hints.notify(OUTBOX)
 
     def _waiting_for(self, upstream: str) -> tuple[str, ...]:
-        known = set(self._dependants.get(upstream, ()))
-        return tuple(sorted(i for i in known if i in self._blocked and upstream in self._blocked[i].waiting))
+        return tuple(sorted(self._dependants.get(upstream, ())))
 
     def _bound_dead(self, now: int) -> None:
         dead = self._ends[Status.DEAD]

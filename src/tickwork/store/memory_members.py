@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Coroutine
 from functools import wraps
+from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from msgspec.structs import replace
@@ -117,10 +118,11 @@ class Core:
     def events(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
         dropped = max(self._log_dropped, self._log_seq - self.policy.events_max, 0)
         first = self._log[0].seq if self._log else 1
-        found = self._log[max(max(after, dropped) + 1 - first, 0) :]
-        if task_id is not None:
-            found = [event for event in found if tells_of(task_id, event.kind, event.id)]
-        return found[:limit], dropped
+        start = max(max(after, dropped) + 1 - first, 0)
+        if task_id is None:
+            return self._log[start : start + limit], dropped
+        told = (event for event in islice(self._log, start, None) if tells_of(task_id, event.kind, event.id))
+        return list(islice(told, limit)), dropped
 
     @atomic
     def last_event(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from heapq import merge
 from itertools import dropwhile, islice
@@ -60,8 +60,6 @@ class Operators(Homes):
         if not never:
             self._leave(record)
             self._outbox.pop(task_id, None)
-            for upstream in waiting:
-                self._dependants.setdefault(upstream, []).append(task_id)
             now = self.now()
             self._settle(record, now, transitions.retry(record, waiting, now))
             self.hints.notify(WORK)
@@ -132,6 +130,8 @@ class Operators(Homes):
     def page(self, query: Query) -> tuple[list[Record], str | None]:
         if query.status in ENDS:
             return self._page_of_ends(query, self._ends[query.status])
+        if query.status in DELAYED:
+            return self._page_of_delayed(query)
         start = min(*read_cursor(query, self._seq + 1), self._seq + 1)
         stop = max(start - 1 - PAGE_MAX, 0)
         found: list[Record] = []
@@ -142,6 +142,18 @@ class Operators(Homes):
                 if len(found) == query.limit:
                     return found, str(seq) if seq > 1 else None
         return found, str(stop + 1) if stop > 0 else None
+
+    def _page_of_delayed(self, query: Query) -> tuple[list[Record], str | None]:
+        found: list[Record] = []
+        last = ""
+        for looked, task_id in enumerate(self._delayed.after(*read_cursor(query, 0, 0))):
+            if looked == PAGE_MAX or len(found) == query.limit:
+                return found, last
+            record = self._tasks[task_id]
+            last = f"{record.due_at}.{record.seq}"
+            if matches(record, query):
+                found.append(replace(record))
+        return found, None
 
     @staticmethod
     def _page_of_ends(query: Query, shelf: OrderedDict[int, Record]) -> tuple[list[Record], str | None]:
@@ -157,15 +169,12 @@ class Operators(Homes):
 
     @atomic
     def stats(self) -> Stats:
-        statuses = dict.fromkeys(Status, 0)
-        for record in self._tasks.values():
-            statuses[record.status] += 1
         parked: dict[tuple[str, str], int] = {}
         for (queue, _), lane in self._lanes.items():
             for kind, side in lane.sides.items():
                 parked[queue, kind] = parked.get((queue, kind), 0) + len(side)
         return Stats(
-            statuses=statuses,
+            statuses=dict(self._counts),
             ready={key: len(lane) for key, lane in self._lanes.items() if len(lane)},
             parked=parked,
             workers=sum(1 for worker in self._workers.values() if worker.lost_at is None),
@@ -178,6 +187,9 @@ class Operators(Homes):
         for name, task_id in self._all_homes():
             homes.setdefault(task_id, []).append(name)
         problems = [f"task {i} is in {h} but has no record" for i, h in homes.items() if i not in self._tasks]
+        found_counts = Counter(record.status for record in self._tasks.values())
+        if any(found_counts[status] != count for status, count in self._counts.items()):
+            problems.append(f"the counts by status are {self._counts}, not {found_counts}")
         for record in self._tasks.values():
             found, right = homes.get(record.id, []), _home_name(record)
             if found != [right]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import islice
 
 from tickwork.model import Place, Record
 
@@ -15,10 +17,12 @@ class TimeIndex:
     def __init__(self) -> None:
         self._keys: dict[str, tuple[int, int]] = {}
         self._heap: list[tuple[int, int, str]] = []
+        self._sorted = True
 
     def put(self, item: str, at: int, tie: int = 0) -> None:
         self._keys[item] = (at, tie)
         heapq.heappush(self._heap, (at, tie, item))
+        self._sorted = False
         if len(self._heap) > 2 * len(self._keys) + 64:
             self._heap = [(at, tie, item) for item, (at, tie) in self._keys.items()]
             heapq.heapify(self._heap)
@@ -36,6 +40,7 @@ class TimeIndex:
             if self._keys.get(item) == (at, tie):
                 return at, item
             heapq.heappop(self._heap)
+            self._sorted = False
         return None
 
     def until(self, now: int, limit: int) -> list[str]:
@@ -43,9 +48,22 @@ class TimeIndex:
         taken: list[str] = []
         while len(taken) < limit and (first := self.first()) is not None and first[0] <= now:
             heapq.heappop(self._heap)
+            self._sorted = False
             del self._keys[first[1]]
             taken.append(first[1])
         return taken
+
+    def after(self, at: int, tie: int) -> Iterator[str]:
+        """Those that come after this key, in order. For that the heap is sorted, which leaves it a heap; it stays so
+        while nothing changes, so that walking over many in pages costs one sorting."""
+        if not self._sorted:
+            self._heap.sort()
+            self._sorted = True
+        before: tuple[int, int, str] | None = None
+        for entry in islice(self._heap, bisect_left(self._heap, (at, tie + 1, "")), None):
+            if entry != before and self._keys.get(entry[2]) == entry[:2]:
+                yield entry[2]
+            before = entry
 
     def __contains__(self, item: str) -> bool:
         return item in self._keys

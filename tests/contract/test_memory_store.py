@@ -1,0 +1,85 @@
+"""What the memory store keeps, and what its calls cost, does not grow with what is over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.stores import START, Bench
+from tickwork.clock import ManualClock
+from tickwork.model import Policy, Status, Succeeded
+from tickwork.store.base import Query
+from tickwork.store.memory import MemoryStore
+
+
+@pytest.fixture
+def bench() -> Bench:
+    clock = ManualClock(START)
+    return Bench(MemoryStore(Policy(retention_max=0), clock), clock)
+
+
+@pytest.fixture
+def store(bench: Bench) -> Any:
+    return bench.store
+
+
+@pytest.mark.parametrize("way", ["cancelled", "resolved"])
+async def test_dependants_leave_nothing_behind(bench: Bench, store: Any, way: str) -> None:
+    for number in range(50):
+        await bench.submit(f"up{number}")
+        await bench.submit(f"up{number}-b")
+        await bench.submit(f"down{number}", depends_on=(f"up{number}", f"up{number}-b"))
+    assert len(store._dependants) == 100
+    if way == "cancelled":
+        for number in range(50):
+            await bench.store.cancel(f"down{number}", False)
+    else:
+        await bench.store.finish([Succeeded(grant.lease) for grant in await bench.claim(200)])
+        await bench.propagate()
+    assert store._dependants == {}
+    assert await bench.store.audit() == []
+
+
+async def test_one_event_of_many_is_not_all_of_them(bench: Bench, store: Any) -> None:
+    await bench.submit_many(2000)
+    taken: list[int] = []
+
+    class Watched(list[Any]):
+        def __getitem__(self, place: Any) -> Any:
+            found = super().__getitem__(place)
+            if isinstance(place, slice):
+                taken.append(len(found))
+            return found
+
+    store._log = Watched(store._log)
+    events, _ = await bench.store.events(5, 1)
+    assert [event.seq for event in events] == [6]
+    events, _ = await bench.store.events(0, 10, "t1500")
+    assert [event.seq for event in events] == [1501]
+    assert sum(taken) <= 1
+
+
+async def test_counts_are_kept_and_not_counted(bench: Bench, store: Any) -> None:
+    await bench.submit_many(100)
+
+    class Unwalked(dict[str, Any]):
+        def values(self) -> Any:
+            raise AssertionError("it looks at every task")
+
+    store._tasks = Unwalked(store._tasks)
+    assert (await bench.store.stats()).statuses[Status.READY] == 100
+
+
+async def test_pages_of_delayed_tasks_sort_once(bench: Bench, store: Any) -> None:
+    for number in range(50):
+        await bench.submit(f"t{number}", delay=1000 * (50 - number))
+    states = [store._delayed._sorted]
+    assert len(await bench.walk(status=Status.PENDING, limit=7)) == 50
+    assert [*states, store._delayed._sorted] == [False, True]
+    bench.clock.advance(10)
+    assert len(await bench.claimed_ids(100)) == 10
+    assert await bench.walk(status=Status.PENDING, limit=7) == [f"t{number}" for number in range(39, -1, -1)]
+    await bench.store.page(Query(Status.RETRYING))
+    bench.clock.advance(100)
+    assert len(await bench.claimed_ids(100)) == 40
