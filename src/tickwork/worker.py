@@ -171,6 +171,8 @@ class Worker:
                 context=spec.context,
                 wake=lambda: self._notes.later(run),
             )
+        if (first := self.running.get(spec.id)) is not None:  # it was taken back from here, and we have not heard of it
+            self._stop_run(first, "lost")
         self.running[spec.id] = run
         self.started_total += 1
         run.task = self._loop.create_task(self._execute(run, entry))

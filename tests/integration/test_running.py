@@ -753,6 +753,43 @@ async def test_a_worker_without_a_heart_loses_its_task(make: Make, file_url: str
 # --- slots
 
 
+@pytest.mark.parametrize("run_in", ["loop", "thread"])
+async def test_a_task_that_comes_back_here_stops_its_first_run(make: Make, url: str, run_in: str) -> None:
+    """It was taken back from this very node, which claims it again before it has heard of that."""
+    app = make(url, concurrency=2)
+    inside: list[int] = []
+    starts: list[int] = []
+
+    async def hold(ctx: TaskContext) -> None:
+        starts.append(ctx.fence)
+        inside.append(ctx.fence)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            inside.remove(ctx.fence)
+
+    def hold_in_thread(ctx: TaskContext) -> None:
+        starts.append(ctx.fence)
+        inside.append(ctx.fence)
+        try:
+            while not ctx.cancelled:
+                time.sleep(0.005)
+        finally:
+            inside.remove(ctx.fence)
+
+    app.registry.register("hold", hold if run_in == "loop" else hold_in_thread)
+    async with app:
+        handle = await app.submit("hold", timeout=60)
+        await eventually(lambda: inside)
+        store = await store_of(app)
+        await store.reclaim(10, gone=(app.id,))
+        await eventually(lambda: len(starts) == 2)
+        await eventually(lambda: inside == starts[1:], what="the first run has ended, the second goes on")
+        assert (await handle.info()).status is Status.RUNNING
+        await handle.cancel(force=True)
+        await eventually(lambda: not inside)
+
+
 @pytest.mark.parametrize("worker_count", [1, 2])
 async def test_slots_are_used_and_never_exceeded(make: Make, url: str, worker_count: int) -> None:
     app = make(url, concurrency=3, worker_count=worker_count)
