@@ -77,26 +77,28 @@ class Heart:
     async def _beat_on(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._ready.set()
+        beating = asyncio.ensure_future(self._beat_for_ever())
+        stopped = asyncio.ensure_future(self._stop.wait())
         aside = [asyncio.ensure_future(self._watch.run()), asyncio.ensure_future(self._show_changes())]
         try:
-            await self._beat_until(self._stop)
+            await asyncio.wait((beating, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if beating.done():
+                await beating
         finally:
-            for task in aside:
+            # A beat too, in its middle: a store that does not answer must not hold up the end.
+            for task in (beating, stopped, *aside):
                 task.cancel()
-            await asyncio.gather(*aside, return_exceptions=True)
+            await asyncio.gather(beating, stopped, *aside, return_exceptions=True)
             if self._store is not self._home_store:
                 await self._store.close()
 
-    async def _beat_until(self, stop: asyncio.Event) -> None:
+    async def _beat_for_ever(self) -> None:
+        pause = self._renew_interval
         with self._store.hint(CONTROL) as hint:
-            stopped = asyncio.ensure_future(stop.wait())
-            stopped.add_done_callback(lambda _: hint.set())
-            pause = self._renew_interval
-            while not stopped.done():
+            while True:
                 await hint.wait(pause)
-                if not stopped.done():
-                    in_touch = await self._beat()
-                    pause = self._renew_interval if in_touch else min(self._renew_interval / 4, 1.0)
+                in_touch = await self._beat()
+                pause = self._renew_interval if in_touch else min(self._renew_interval / 4, 1.0)
 
     async def _beat(self) -> bool:
         """False when the store could not be reached; then there is no time to lose."""

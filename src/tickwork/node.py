@@ -30,6 +30,7 @@ from tickwork.worker import Worker
 TAKE_BACK_MAX = 60.0
 STEP = 0.25
 LAST_WORDS = 2.0  # seconds, at a shutdown, for a store that may not answer
+GOODBYE = 0.4  # of them, to say that the node leaves
 
 
 def new_node_id() -> str:
@@ -124,16 +125,18 @@ class Node:
                     await asyncio.sleep(1)
 
     async def stop(self, grace: float) -> None:
-        """Stop claiming, wait for what runs, give back the rest, leave, resign."""
-        deadline = time.monotonic() + grace + 1.0
+        """Stop claiming, wait for what runs, give back the rest, leave, resign: within the grace and a second, whether
+        the store answers or not."""
+        end = time.monotonic() + grace + 1.0
         working = [task for task in self._tasks if task.get_name().startswith("worker ")]
         for task in self._tasks:
             if task not in working:
                 task.cancel()
         # A second is kept back to hand in what is left, so that the whole stays within the grace.
         await asyncio.gather(*(worker.stop(max(grace - 1.0, grace / 2)) for worker in self.workers))
-        if working:
-            await asyncio.wait(working, timeout=LAST_WORDS)  # one that only waits for the store has nothing to hand in
+        deadline = end - GOODBYE
+        if working:  # one that only waits for the store has nothing to hand in
+            await asyncio.wait(working, timeout=min(LAST_WORDS, max(deadline - time.monotonic(), 0.0)))
         while any(worker.has_outcomes for worker in self.workers) and time.monotonic() < min(
             deadline, self._hurry_until
         ):
@@ -146,7 +149,8 @@ class Node:
         for worker in self.workers:
             await worker.close()
         try:
-            async with asyncio.timeout(LAST_WORDS):  # a store that cannot be reached must not hold up the end
+            # A store that cannot be reached must not hold up the end.
+            async with asyncio.timeout(min(max(end - time.monotonic(), GOODBYE), LAST_WORDS)):
                 await self._say_goodbye()
         except (StoreError, TimeoutError) as error:  # the leases will run out by themselves
             self._log.warning("this node could not say that it leaves: %s", str(error) or "the store does not answer")

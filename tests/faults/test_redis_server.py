@@ -230,6 +230,28 @@ async def test_handlers_that_run_on_though_another_has_their_tasks_end_nothing()
             assert info.worker_id == team.nodes[1].id
 
 
+@pytest.mark.parametrize("how", ["stopped", "down"])
+@pytest.mark.parametrize("busy", [True, False])
+async def test_a_shutdown_without_a_store_stays_within_its_grace(how: Outage, busy: bool) -> None:
+    with RedisServer() as server:
+        async with crew(server.url, SEED, nodes=1, shutdown_timeout=2.0) as team:
+            if busy:
+                await team.started(await team.submit(60_000))
+            if how == "stopped":
+                server.pause()
+            else:
+                await off_loop(server.kill)
+            await asyncio.sleep(0.5)  # so that calls are under way
+            began = time.monotonic()
+            await team.nodes[0].shutdown()
+            took = time.monotonic() - began
+            if how == "stopped":
+                server.resume()
+            else:
+                await off_loop(server.start)
+    assert took < 2.0 + 1.0 + 0.7, f"{took:.2f} s"
+
+
 # --- 4: replies and connections that are lost
 
 
