@@ -95,7 +95,7 @@ class Heart:
     async def _beat_for_ever(self) -> None:
         pause = self._renew_interval
         with self._store.hint(CONTROL) as hint:
-            while True:
+            while not self._home.is_closed():  # else nothing of this node runs any more, and its leases may end
                 await hint.wait(pause)
                 in_touch = await self._beat()
                 pause = self._renew_interval if in_touch else min(self._renew_interval / 4, 1.0)

@@ -71,11 +71,11 @@ class Candidate:
             self._work = asyncio.ensure_future(self._lead())
 
     async def _step_down(self) -> None:
-        if self._work is not None:
-            self._work.cancel()
-            await asyncio.gather(self._work, return_exceptions=True)
+        work, self._work, self.term = self._work, None, None
+        if work is not None and not work.get_loop().is_closed():
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
             self._log.info("this node leads no longer")
-        self._work = self.term = None
 
     async def resign(self) -> None:
         term = self.term

@@ -74,9 +74,11 @@ class Node:
         self._tasks: list[asyncio.Task[None]] = []
         self._hurry_until = math.inf
         self._pid_started = process_started(os.getpid())
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
         config = self._config
+        self._loop = asyncio.get_running_loop()
         if self.workers:
             # First, as one that is gone may have our name.
             await duties.take_back(self._store, config.batch_size, log=self._duty_log)
@@ -125,6 +127,13 @@ class Node:
                     await asyncio.sleep(1)
 
     async def stop(self, grace: float) -> None:
+        if self._loop is not None and self._loop.is_closed():
+            self._log.warning("the event loop of this node was closed without a shutdown()")
+            await self._leave(GOODBYE)
+        else:
+            await self._wind_up(grace)
+
+    async def _wind_up(self, grace: float) -> None:
         """Stop claiming, wait for what runs, give back the rest, leave, resign: within the grace and a second, whether
         the store answers or not."""
         end = time.monotonic() + grace + 1.0
@@ -144,13 +153,17 @@ class Node:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for worker in self.workers:
+            await worker.close()
+        await self._leave(min(max(end - time.monotonic(), GOODBYE), LAST_WORDS))
+
+    async def _leave(self, patience: float) -> None:
         if self.heart is not None:
             await self.heart.stop()
         for worker in self.workers:
-            await worker.close()
+            worker.leave_registry()
         try:
-            # A store that cannot be reached must not hold up the end.
-            async with asyncio.timeout(min(max(end - time.monotonic(), GOODBYE), LAST_WORDS)):
+            async with asyncio.timeout(patience):  # a store that cannot be reached must not hold up the end
                 await self._say_goodbye()
         except (StoreError, TimeoutError) as error:  # the leases will run out by themselves
             self._log.warning("this node could not say that it leaves: %s", str(error) or "the store does not answer")

@@ -227,6 +227,8 @@ class Scheduler:
         home = self.node_loop
         if home is not None and home is not asyncio.get_running_loop() and home.is_running():
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.shutdown(grace), home))
+        elif home is not None and home is not asyncio.get_running_loop() and not home.is_closed():
+            raise TickworkError("it was started on another event loop, which does not run now: shut it down there")
         while self._changing is not None:
             await self._changing.wait()
         if self._node is None:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.integration.apps import Gate, Make, eventually, status_of
+from tests.integration.apps import FAST, Gate, Make, eventually, status_of
 from tickwork import Scheduler, Status, TickworkError, duties
 from tickwork.store.base import Claim
 
@@ -119,3 +119,37 @@ async def test_a_start_that_fails_can_be_tried_again(file_url: str, monkeypatch:
     assert [thread.name for thread in threading.enumerate() if thread.name == "tickwork-heart"] == []
     async with app:
         assert (await app.status()).running
+
+
+def test_a_node_whose_event_loop_was_closed_goes_silent_and_can_be_shut_down(file_url: str) -> None:
+    """Its program never called shutdown(): nothing runs any more, so nobody may believe that it lives."""
+    app = Scheduler(file_url, **FAST, scheduler_id="left")
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    asyncio.run(app.start())
+    asyncio.run(eventually(lambda: "tickwork-heart" not in {thread.name for thread in threading.enumerate()}))
+    asyncio.run(app.shutdown(1))
+    assert app.sync.list_workers() == []
+    assert app.sync.status().running is False
+
+    async def again() -> int:
+        async with app:
+            result: int = await (await double.submit(4)).result(10)
+            return result
+
+    assert asyncio.run(again()) == 8
+    app.sync.close()
+
+
+def test_a_shutdown_while_its_own_event_loop_stands_still_is_refused(url: str) -> None:
+    app = Scheduler(url, **FAST)
+    home = asyncio.new_event_loop()
+    home.run_until_complete(app.start())
+    with pytest.raises(TickworkError, match="another event loop, which does not run now"):
+        asyncio.run(app.shutdown())
+    assert app.sync.status().running
+    home.run_until_complete(app.shutdown())
+    home.close()
