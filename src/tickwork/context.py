@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from tickwork.ids import run_token
-from tickwork.model import Policy
+from tickwork.model import Policy, to_datetime
 from tickwork.texts import cut
 
 LINE_MAX = 2000
@@ -97,12 +97,20 @@ class TaskContext:
         timeout: float,
         tags: Mapping[str, str],
         context: Mapping[str, Any],
+        queue: str = "default",
+        max_retry: int = 0,
+        due_at: int = 0,
+        depends_on: tuple[str, ...] = (),
         wake: Callable[[], None] = lambda: None,
         logger: logging.Logger = LOGGER,
     ) -> None:
         self.task_id = task_id
         self.type = type
+        self.queue = queue
         self.attempt = attempt
+        self.max_retry = max_retry
+        self.depends_on = depends_on
+        self._due_at = due_at
         self.fence = fence
         self._nonce = nonce
         self._shared_tags = tags
@@ -122,6 +130,16 @@ class TaskContext:
     def context(self) -> Mapping[str, Any]:
         """As submitted; a copy, as `tags` is."""
         return copied(self._shared_context)
+
+    @property
+    def scheduled_at(self) -> datetime:
+        """The time for which it was submitted: of a schedule's run its tick, whenever it got to run."""
+        return to_datetime(self._due_at)
+
+    @property
+    def last_attempt(self) -> bool:
+        """True when no retry follows if this attempt fails."""
+        return self.attempt > self.max_retry
 
     @property
     def logger(self) -> TaskLogger:

@@ -169,6 +169,10 @@ class Worker:
                 timeout=timeout,
                 tags=spec.tags,
                 context=spec.context,
+                queue=spec.queue,
+                max_retry=spec.max_retry or 0,
+                due_at=grant.due_at,
+                depends_on=spec.depends_on,
                 wake=lambda: self._notes.later(run),
             )
         if (first := self.running.get(spec.id)) is not None:  # it was taken back from here, and we have not heard of it

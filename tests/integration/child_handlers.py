@@ -45,6 +45,10 @@ def decorated(ctx: TaskContext, n: int, text: str = "x") -> dict[str, Any]:
     return {"n": n, "pid": os.getpid(), "id": ctx.task_id, "attempt": ctx.attempt, "tags": dict(ctx.tags)}
 
 
+def look(ctx: TaskContext) -> list[Any]:
+    return [ctx.queue, ctx.max_retry, ctx.last_attempt, ctx.scheduled_at.isoformat(), list(ctx.depends_on)]
+
+
 def greet(name: str = "you") -> str:
     return name
 

@@ -1012,6 +1012,26 @@ async def test_what_the_context_tells(app: Scheduler) -> None:
     assert (info.attempt, info.retry_count) == (2, 1)
 
 
+@pytest.mark.parametrize("run_in", ["thread", "process"])
+async def test_what_the_context_tells_of_the_submission(make: Make, url: str, run_in: Any) -> None:
+    app = make(url, queues=("default", "slow"))
+    app.registry.register("look", child_handlers.look, run_in=run_in)
+    app.registry.register("first", take_int)
+    at = datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
+    async with app:
+        first = await app.submit("first", 1)
+        later = await app.submit("look", queue="slow", max_retry=2, schedule_at=at, depends_on=[first])
+        assert await later.result(20) == ["slow", 2, False, at.isoformat(), [first.id]]
+        now = datetime.now(UTC)
+        _, _, last, moment, _ = await (await app.submit("look", max_retry=0, delay=0.05)).result(20)
+        assert last
+        assert abs(datetime.fromisoformat(moment) - now) < timedelta(seconds=10)
+        await app.schedules.put("s", "look", cron="@hourly", max_retry=0)
+        run = await wait_for(app, await app.schedules.trigger("s"), "success")
+        assert run.result is not None
+        assert run.result.data[3] == run.scheduled_at.isoformat()
+
+
 async def test_what_a_handler_writes_into_its_context_stays_there(app: Scheduler) -> None:
     found: list[Any] = []
 

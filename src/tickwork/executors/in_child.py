@@ -36,6 +36,10 @@ class ChildCall(Struct, frozen=True, array_like=True):
     payload: bytes
     serializer: str
     log_level: int  # from which on the parent writes lines of `ctx.logger`
+    queue: str
+    max_retry: int
+    due_at: int
+    depends_on: tuple[str, ...]
 
 
 class ChildReply(Struct, frozen=True, array_like=True):
@@ -99,6 +103,10 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
         timeout=call.timeout,
         tags=call.tags,
         context=call.context,
+        queue=call.queue,
+        max_retry=call.max_retry,
+        due_at=call.due_at,
+        depends_on=call.depends_on,
         wake=lambda: note(msgpack.encode(ChildNote(*context._notes.take()))),
         logger=_logger_of_parent(call.log_level, note),
     )

@@ -57,7 +57,8 @@ class LocalExecutor:
         body = msgpack.encode(
             ChildCall(
                 spec.id, spec.type, grant.attempt, grant.lease.fence, grant.lease.nonce, spec.timeout or 0.0, spec.tags,
-                spec.context, spec.payload, spec.serializer, LOGGER.getEffectiveLevel(),
+                spec.context, spec.payload, spec.serializer, LOGGER.getEffectiveLevel(), spec.queue, spec.max_retry or 0,
+                grant.due_at, spec.depends_on,
             )
         )  # fmt: skip
 

@@ -68,6 +68,12 @@ class Grant(Struct, frozen=True, gc=False):
     losses: int
     submitted_at: int
 
+    @property
+    def due_at(self) -> int:
+        """The time for which it was submitted, its tick if a schedule has fired it."""
+        spec = self.spec
+        return spec.scheduled_at or spec.at or self.submitted_at + spec.delay
+
 
 class Unreadable(Struct, frozen=True, gc=False):
     """A task that is now the claimer's, who cannot run it, as this version cannot read it: it is to be aborted."""
