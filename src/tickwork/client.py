@@ -50,6 +50,7 @@ from tickwork.model import (
     Succeeded,
     Task,
     TaskInfo,
+    TaskResult,
     Worker,
 )
 from tickwork.options import (
@@ -305,14 +306,16 @@ class Client:
         if record.unreadable:
             info = views.task_info(record, self.registry)
             raise ResultError(f"task {record.id} has ended, but {record.unreadable}", info)
-        if record.result is None:
-            return None
-        entry = self.registry.find(record.spec.type)
+        entry, data = self.registry.find(record.spec.type), None
         try:
-            return ANYTHING.decode(JSON, record.result) if entry is None else entry.decode_result(record.result)
+            if record.result is not None:
+                data = ANYTHING.decode(JSON, record.result) if entry is None else entry.decode_result(record.result)
         except PayloadError as error:
             text = f"task {record.id} has ended, but its stored result cannot be read: {error}"
             raise ResultError(text, views.task_info(record, self.registry)) from None
+        if entry is not None and entry.returns_task_result:
+            return TaskResult(record.code, record.message, data)
+        return data
 
     # --- steering
 

@@ -19,7 +19,7 @@ from tickwork.codec import BUILTIN, JSON, Serializer, encode
 from tickwork.context import TaskContext
 from tickwork.errors import ConfigError, HandlerNotFound, PayloadError
 from tickwork.ids import is_name
-from tickwork.model import WHEN_CUT_OFF, WhenCutOff
+from tickwork.model import WHEN_CUT_OFF, TaskResult, WhenCutOff
 from tickwork.options import of_handler
 from tickwork.payload import REQUIRED, Field, PayloadType
 from tickwork.signature import read as read_signature
@@ -72,7 +72,8 @@ class Entry:
         self.names = tuple(field.name for field in signature.fields)
         self._defaults = {field.name: field.default for field in signature.fields if field.default is not REQUIRED}
         self.payload_type = _payload_type(type, signature.fields)
-        self._result = _result_type(signature.returns, type)
+        self.returns_task_result = signature.returns is TaskResult
+        self._result = None if self.returns_task_result else _result_type(signature.returns, type)
         self.reference = references.reference_of(type, target) if self.run_in == "process" else ""
         if self.run_in == "loop" and not self.is_async:
             raise ConfigError(f'handler {type!r} is not async, so it cannot run in "loop"; use "thread" or "process"')

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
@@ -397,6 +397,14 @@ class Leader(Struct, frozen=True):
 
 
 class TaskResult(Struct, frozen=True):
+    """How a task ended. `code` is 0 for success, 1 for failed, 2 for cancelled; `data` is what the handler returned.
+
+    A handler may return one itself, to say a code and a message of its own: that is a success all the same.
+    """
+
+    FAILED: ClassVar[int] = 1
+    CANCELLED: ClassVar[int] = 2
+
     code: int = 0
     message: str = ""
     data: Any = None

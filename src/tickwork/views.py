@@ -75,7 +75,14 @@ def _payload(record: Record, registry: Registry) -> Any:
 def _result(record: Record) -> TaskResult | None:
     if not record.status.ended:
         return None
-    return TaskResult(record.code, record.message, _plain(record.result))
+    message = record.message or (record.last_error or "").partition("\n")[0]
+    match record.status:
+        case Status.SUCCESS:
+            return TaskResult(record.code, record.message, _plain(record.result))
+        case Status.CANCELLED:
+            return TaskResult(record.code or TaskResult.CANCELLED, message)
+        case _:
+            return TaskResult(record.code or TaskResult.FAILED, message)
 
 
 def _plain(result: bytes | None) -> Any:

@@ -15,6 +15,7 @@ from tickwork.context import TaskContext
 from tickwork.deadlines import Deadlines
 from tickwork.events import Bus
 from tickwork.exchange import STOP_STEP, Exchange
+from tickwork.executors.calling import Returned
 from tickwork.executors.local import LocalExecutor
 from tickwork.handlers import Entry, Registry
 from tickwork.loggers import Log
@@ -202,12 +203,13 @@ class Worker:
         else:
             self._end(run, self._success(run, result))
 
-    def _success(self, run: Run, result: bytes | None) -> Outcome:
+    def _success(self, run: Run, result: bytes | Returned | None) -> Outcome:
         seconds, limit = time.monotonic() - run.started, self._config.payload_limit
+        result, code, message = result if isinstance(result, Returned) else (result, 0, "")
         if result is not None and len(result) > limit:
             text = f"the result has {len(result):,} bytes, payload_limit is {limit:,}: return a reference to it instead"
             return Aborted(run.grant.lease, text, seconds)
-        return Succeeded(run.grant.lease, result, 0, "", seconds)
+        return Succeeded(run.grant.lease, result, code, message, seconds)
 
     def _end(self, run: Run, outcome: Outcome | None, error: BaseException | None = None) -> None:
         if run.ended:  # it was given up before; its outcome is known

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tickwork import Abort, Retry, Scheduler, Snooze, TaskContext
+from tickwork import Abort, Retry, Scheduler, Snooze, TaskContext, TaskResult
 
 app = Scheduler("memory://")
 
@@ -47,6 +47,10 @@ def decorated(ctx: TaskContext, n: int, text: str = "x") -> dict[str, Any]:
 
 def look(ctx: TaskContext) -> list[Any]:
     return [ctx.queue, ctx.max_retry, ctx.last_attempt, ctx.scheduled_at.isoformat(), list(ctx.depends_on)]
+
+
+def partly(left: int) -> TaskResult:
+    return TaskResult(206, f"{left} were left out", {"left": left} if left else None)
 
 
 def greet(name: str = "you") -> str:

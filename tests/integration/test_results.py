@@ -7,9 +7,19 @@ from typing import Any
 
 import pytest
 
+from tests.integration import child_handlers
 from tests.integration.apps import Make, store_of
-from tickwork import ConfigError, ResultTimeout, Scheduler, TaskCancelled
+from tickwork import (
+    ConfigError,
+    ResultTimeout,
+    Scheduler,
+    TaskCancelled,
+    TaskContext,
+    TaskFailed,
+    TaskResult,
+)
 from tickwork.store.hints import Hint
+from tickwork.testing import wait_for
 
 
 async def test_a_waiter_looks_less_and_less_often(make: Make, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,3 +63,72 @@ async def test_how_long_to_wait(app: Scheduler) -> None:
         assert await handle.result(timedelta(seconds=10)) == 1
         assert await handle.result(float("inf")) == 1
         await app.shutdown(timedelta(seconds=1))
+
+
+# --- code, message, data
+
+
+@pytest.mark.parametrize("run_in", ["thread", "process"])
+async def test_a_handler_may_say_code_and_message(app: Scheduler, run_in: Any) -> None:
+    app.registry.register("partly", child_handlers.partly, run_in=run_in)
+    async with app:
+        handle = await app.submit("partly", 3)
+        assert await handle.result(20) == TaskResult(206, "3 were left out", {"left": 3})
+        info = await handle.info()
+        assert (info.status, info.result) == ("success", TaskResult(206, "3 were left out", {"left": 3}))
+        assert await app.handle((await app.submit("partly", 0)).id).result(20) == TaskResult(206, "0 were left out")
+
+
+async def test_a_result_without_a_declared_type_is_its_data(app: Scheduler) -> None:
+    @app.task
+    async def partly():  # type: ignore[no-untyped-def]
+        return TaskResult(206, "some", [1])
+
+    async with app:
+        handle = await partly.submit()
+        assert await handle.result(10) == [1]
+        assert (await handle.info()).result == TaskResult(206, "some", [1])
+
+
+@pytest.mark.parametrize("code", ["206", 2**40, None, True])
+async def test_a_code_that_is_no_code(app: Scheduler, code: Any) -> None:
+    @app.task(max_retry=3)
+    async def odd() -> TaskResult:
+        return TaskResult(code, "no", None)
+
+    async with app:
+        handle = await odd.submit()
+        with pytest.raises(TaskFailed, match="the code of a TaskResult must be a whole number of 32 bits"):
+            await handle.result(10)
+        assert (await handle.info()).attempt == 1
+
+
+async def test_the_code_says_how_it_ended(make: Make, url: str) -> None:
+    app = make(url)
+
+    @app.task(max_retry=0)
+    async def work(fails: bool) -> int:
+        if fails:
+            raise ValueError("no luck")
+        return 5
+
+    async with app:
+        good, bad = await work.submit(False), await work.submit(True)
+        gone = await work.options(delay=60).submit(False)
+        await app.update_task_status(gone.id, "cancelled", "not wanted")
+        assert (await wait_for(app, good.id, "success")).result == TaskResult(0, "", 5)
+        assert (await wait_for(app, bad.id, "dead")).result == TaskResult(1, "ValueError: no luck")
+        assert (await gone.info()).result == TaskResult(2, "not wanted")
+
+
+async def test_the_message_of_a_status_set_by_hand(make: Make, url: str) -> None:
+    app = make(url)
+
+    @app.task(max_retry=5)
+    async def work(how: str, ctx: TaskContext) -> None:
+        await app.update_task_status(ctx.task_id, how, f"by hand: {how}", ctx.token)
+
+    async with app:
+        for how, end, code in (("success", "success", 0), ("failed", "dead", 1)):
+            info = await wait_for(app, (await work.submit(how)).id, end)
+            assert info.result == TaskResult(code, f"by hand: {how}")

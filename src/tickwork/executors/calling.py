@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
+from tickwork.context import storable
 from tickwork.errors import Abort, PayloadError
 from tickwork.handlers import Entry, Registry
+from tickwork.model import TaskResult
+
+MESSAGE_MAX = 8000
 
 
 class UnfitPayload(PayloadError):
@@ -22,13 +26,32 @@ def decode(entry: Entry, registry: Registry, serializer: str, data: bytes) -> An
         raise UnfitPayload(str(error)) from None
 
 
-def encode_result(entry: Entry, value: Any) -> bytes | None:
+class Returned(NamedTuple):
+    """What a handler returned that says code and message itself."""
+
+    data: bytes | None
+    code: int
+    message: str
+
+
+def encode_result(entry: Entry, value: Any) -> bytes | Returned | None:
     if value is None:
         return None
+    if type(value) is TaskResult:
+        return _encode_task_result(entry, value)
     try:
         return entry.encode_result(value)
     except PayloadError as error:
         raise Abort(f"the handler ended, but its return value cannot be stored: {error}") from None
+
+
+def _encode_task_result(entry: Entry, value: TaskResult) -> Returned:
+    if type(value.code) is not int or not -(2**31) <= value.code < 2**31:
+        raise Abort("the handler ended, but the code of a TaskResult must be a whole number of 32 bits")
+    data = encode_result(entry, value.data)
+    if isinstance(data, Returned):
+        raise Abort("the handler ended, but a TaskResult cannot have another one as its data")
+    return Returned(data, value.code, storable(str(value.message))[:MESSAGE_MAX])
 
 
 class OwnLoop:

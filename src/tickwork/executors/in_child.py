@@ -15,7 +15,7 @@ from msgspec import Struct, msgpack
 
 from tickwork.context import LOGGER, TaskContext
 from tickwork.errors import Abort, Retry, Snooze
-from tickwork.executors.calling import OwnLoop, UnfitPayload, decode, encode_result
+from tickwork.executors.calling import OwnLoop, Returned, UnfitPayload, decode, encode_result
 from tickwork.handlers import Entry, Registry
 from tickwork.texts import storable
 from tickwork.tracebacks import explained, story
@@ -36,10 +36,10 @@ class ChildCall(Struct, frozen=True, array_like=True):
     payload: bytes
     serializer: str
     log_level: int  # from which on the parent writes lines of `ctx.logger`
-    queue: str
-    max_retry: int
-    due_at: int
-    depends_on: tuple[str, ...]
+    queue: str = "default"
+    max_retry: int = 0
+    due_at: int = 0
+    depends_on: tuple[str, ...] = ()
 
 
 class ChildReply(Struct, frozen=True, array_like=True):
@@ -48,6 +48,7 @@ class ChildReply(Struct, frozen=True, array_like=True):
     text: str = ""
     seconds: float | None = None
     until: datetime | None = None
+    code: int = 0
 
 
 class LogLine(Struct, frozen=True, array_like=True):
@@ -115,7 +116,11 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
         value = OwnLoop(bound).run() if entry.is_async else bound()
         if inspect.isawaitable(value):
             value = OwnLoop(lambda: value).run()
-        reply = ChildReply(encode_result(entry, value))
+        result = encode_result(entry, value)
+        if isinstance(result, Returned):
+            reply = ChildReply(result.data, "returned", result.message, code=result.code)
+        else:
+            reply = ChildReply(result)
     except (UnfitPayload, Retry, Abort, Snooze) as verdict:
         reply = _reply_of(verdict)
     return msgpack.encode(reply)

@@ -8,7 +8,7 @@ from msgspec import msgpack
 
 from tickwork.context import LOGGER, TaskContext
 from tickwork.errors import Abort, Retry, Snooze
-from tickwork.executors.calling import OwnLoop, UnfitPayload, decode, encode_result
+from tickwork.executors.calling import OwnLoop, Returned, UnfitPayload, decode, encode_result
 from tickwork.executors.child import Call
 from tickwork.executors.in_child import ChildCall, ChildNote, ChildReply
 from tickwork.executors.process import ProcessPool
@@ -35,7 +35,7 @@ class LocalExecutor:
         if any(entry.run_in == "process" for entry in entries):
             await self._processes.warm(1)
 
-    async def run(self, entry: Entry, grant: Grant, context: TaskContext | None) -> bytes | None:
+    async def run(self, entry: Entry, grant: Grant, context: TaskContext | None) -> bytes | Returned | None:
         """The encoded return value. Raises what the handler raised; `UnfitPayload` when it cannot be called."""
         spec = grant.spec
         if entry.run_in == "process":
@@ -52,13 +52,13 @@ class LocalExecutor:
                 value = await value
         return encode_result(entry, value)
 
-    async def _run_in_process(self, entry: Entry, grant: Grant, context: TaskContext | None) -> bytes | None:
+    async def _run_in_process(self, entry: Entry, grant: Grant, context: TaskContext | None) -> bytes | Returned | None:
         spec = grant.spec
         body = msgpack.encode(
             ChildCall(
                 spec.id, spec.type, grant.attempt, grant.lease.fence, grant.lease.nonce, spec.timeout or 0.0, spec.tags,
-                spec.context, spec.payload, spec.serializer, LOGGER.getEffectiveLevel(), spec.queue, spec.max_retry or 0,
-                grant.due_at, spec.depends_on,
+                spec.context, spec.payload, spec.serializer, LOGGER.getEffectiveLevel(), spec.queue,
+                spec.max_retry or 0, grant.due_at, spec.depends_on,
             )
         )  # fmt: skip
 
@@ -77,6 +77,8 @@ class LocalExecutor:
                 raise Abort(reply.text)
             case "snooze":
                 raise Snooze(reply.seconds or 0 if reply.until is None else reply.until)
+            case "returned":
+                return Returned(reply.result, reply.code, reply.text)
         return reply.result
 
     async def close(self) -> None:
