@@ -12,6 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork import duties
+from tickwork.backoff import Backoff
+from tickwork.context import copied
 from tickwork.cron_zone import find_zone
 from tickwork.errors import (
     ConfigError,
@@ -24,13 +26,14 @@ from tickwork.errors import (
     TaskNotFound,
 )
 from tickwork.events import Event, Fact
-from tickwork.handlers import MISSING
+from tickwork.handlers import MISSING, Registry
 from tickwork.ids import new_tail
 from tickwork.model import (
     Band,
     Misfire,
     Overlap,
     Page,
+    Priority,
     Record,
     Schedule,
     Status,
@@ -52,6 +55,7 @@ from tickwork.options import note as read_note
 from tickwork.store.base import Query
 from tickwork.store.hints import EVENTS
 from tickwork.texts import shown
+from tickwork.views import payload_of
 
 if TYPE_CHECKING:
     from tickwork.client import Client
@@ -139,6 +143,22 @@ class ScheduleInfo(Struct, frozen=True, kw_only=True):
     stopped: str
     created_at: datetime
     updated_at: datetime
+    # What its runs are submitted with; None is what the handler says where they run.
+    payload: Any = None
+    queue: str = "default"
+    priority: int = Priority.NORMAL
+    max_retry: int | None = None
+    timeout: float | None = None
+    retry: Backoff | None = None
+    key: str | None = None
+    tags: dict[str, str] = {}
+    context: dict[str, Any] = {}
+    serializer: str = "json"
+    dedup_key: str | None = None
+    dedup_ttl: float | None = None
+    dst: str = "once"
+    misfire_grace: float = 3600.0
+    misfire_cap: int = 100
 
 
 class Schedules:
@@ -170,7 +190,7 @@ class Schedules:
         put = await store.put_schedule(schedule, if_changed, create)
         if put is None:
             raise TaskExists(id, "schedule")
-        return _info(put)
+        return _info(put, self._client.registry)
 
     def build(self, id: str, type: str, payload: Any, cron: str | None, options: ScheduleOptions) -> Schedule:
         """Check everything that can be checked without the store."""
@@ -203,10 +223,11 @@ class Schedules:
         return schedule
 
     async def list(self) -> list[ScheduleInfo]:
-        return [_info(schedule) for schedule in await (await self._client.open_store()).schedules()]
+        found = await (await self._client.open_store()).schedules()
+        return [_info(schedule, self._client.registry) for schedule in found]
 
     async def get(self, schedule_id: str) -> ScheduleInfo:
-        return _info(await self._find(schedule_id))
+        return _info(await self._find(schedule_id), self._client.registry)
 
     async def _find(self, schedule_id: str) -> Schedule:
         schedule = await (await self._client.open_store()).get_schedule(known_schedule(schedule_id))
@@ -263,19 +284,21 @@ def _count(what: str, value: Any) -> int:
     return value
 
 
-def _info(schedule: Schedule) -> ScheduleInfo:
+def _info(schedule: Schedule, registry: Registry) -> ScheduleInfo:
+    task = schedule.task
+    cron = None if schedule.cron is None else duties.cron_of(schedule)
     return ScheduleInfo(
         id=schedule.id,
         name=schedule.name or schedule.id,
         type=schedule.task.type,
         cron=schedule.cron,
-        timezone=schedule.timezone,
-        description="only when triggered" if schedule.cron is None else duties.cron_of(schedule).describe(),
+        timezone=schedule.timezone if cron is None else cron.timezone,  # the line may name its own
+        description="only when triggered" if cron is None else cron.describe(),
         enabled=schedule.active,
         overlap=schedule.overlap,
         misfire=schedule.misfire,
         on_exhausted=schedule.on_exhausted,
-        executor=schedule.task.executor or "local",
+        executor=task.executor or "local",
         next_at=None if schedule.next_at is None or not schedule.active else to_datetime(schedule.next_at),
         last_fire_at=None if schedule.last_fire_at is None else to_datetime(schedule.last_fire_at),
         last_task_id=schedule.last_task_id,
@@ -283,6 +306,21 @@ def _info(schedule: Schedule) -> ScheduleInfo:
         stopped=schedule.stopped,
         created_at=to_datetime(schedule.created_at),
         updated_at=to_datetime(schedule.updated_at),
+        payload=payload_of(task, registry),
+        queue=task.queue,
+        priority=task.priority,
+        max_retry=task.max_retry,
+        timeout=task.timeout,
+        retry=task.retry,
+        key=task.key,
+        tags=dict(task.tags),
+        context=copied(task.context),
+        serializer=task.serializer,
+        dedup_key=task.dedup_key,
+        dedup_ttl=task.dedup_ttl / 1000 if task.dedup_key is not None else None,
+        dst=schedule.dst,
+        misfire_grace=schedule.misfire_grace / 1000,
+        misfire_cap=schedule.misfire_cap,
     )
 
 

@@ -258,8 +258,8 @@ class Client:
         name("a worker's id", worker_id)
         await (await self.open_store()).leave(worker_id)
 
-    async def list_workers(self) -> list[Worker]:
-        workers = await (await self.open_store()).workers()
+    async def list_workers(self, status: str | None = None) -> list[Worker]:
+        workers = views.workers_of(await (await self.open_store()).workers(), status)
         return [replace(worker, node=name_of(worker.node)) for worker in workers]
 
     async def get_worker(self, worker_id: str) -> Worker | None:

@@ -441,6 +441,12 @@ class TaskInfo(Struct, frozen=True, kw_only=True):
     waiting_for: tuple[str, ...] = ()
     key: str | None = None
     cancelling: bool = False
+    timeout: float | None = None  # seconds; None, as for the next: what the handler says where it runs
+    retry: Backoff | None = None
+    dedup_key: str | None = None
+    dedup_ttl: float | None = None  # seconds
+    serializer: str = "json"
+    executor: str = "local"
 
 
 class QueueStats(Struct, frozen=True, kw_only=True):

@@ -450,14 +450,15 @@ class Scheduler:
         return await self._client.explain(task_id)
 
     async def register_worker(self, worker: Worker) -> None:
-        """Make a worker outside of this process known for the length of a lease; doing it again is its heartbeat."""
+        """Make a worker outside of this process known for `worker_timeout`; doing it again is its heartbeat."""
         await self._client.register_worker(worker)
 
     async def unregister_worker(self, worker_id: str) -> None:
         await self._client.unregister_worker(worker_id)
 
-    async def list_workers(self) -> list[Worker]:
-        return await self._client.list_workers()
+    async def list_workers(self, status: str | None = None) -> list[Worker]:
+        """The workers, all or those of a status: `idle` or `busy`, which are both `online`, or `offline`."""
+        return await self._client.list_workers(status)
 
     async def get_worker(self, worker_id: str) -> Worker | None:
         return await self._client.get_worker(worker_id)

@@ -10,7 +10,7 @@ import msgspec
 
 from tickwork.codec import JSON
 from tickwork.context import copied
-from tickwork.errors import PayloadError
+from tickwork.errors import ConfigError, PayloadError
 from tickwork.handlers import Registry
 from tickwork.model import (
     Band,
@@ -24,6 +24,9 @@ from tickwork.model import (
     to_datetime,
 )
 from tickwork.store.base import Pause, Stats
+from tickwork.texts import shown
+
+WORKER_STATUSES = ("idle", "busy", "offline")
 
 
 def in_utc(at: datetime) -> str:
@@ -37,7 +40,7 @@ def task_info(record: Record, registry: Registry) -> TaskInfo:
         type=spec.type,
         queue=spec.queue,
         priority=spec.priority,
-        payload=_payload(record, registry),
+        payload=payload_of(spec, registry),
         status=record.status,
         attempt=record.attempt,
         retry_count=record.retry_count,
@@ -61,15 +64,21 @@ def task_info(record: Record, registry: Registry) -> TaskInfo:
         waiting_for=tuple(record.waiting),
         key=spec.key,
         cancelling=record.cancel,
+        timeout=spec.timeout,
+        retry=spec.retry,
+        dedup_key=spec.dedup_key,
+        dedup_ttl=spec.dedup_ttl / 1000 if spec.dedup_key is not None else None,
+        serializer=spec.serializer,
+        executor=spec.executor or "local",
     )
 
 
-def _payload(record: Record, registry: Registry) -> Any:
+def payload_of(spec: Spec, registry: Registry) -> Any:
     """Plain values where the serializer is known here, else the bytes as they are."""
     try:
-        return registry.serializer(record.spec.serializer).decode(record.spec.payload)
+        return registry.serializer(spec.serializer).decode(spec.payload)
     except Exception:  # a serializer of the user's own may raise anything; a record must be readable all the same
-        return record.spec.payload
+        return spec.payload
 
 
 def _result(record: Record) -> TaskResult | None:
@@ -86,13 +95,22 @@ def _result(record: Record) -> TaskResult | None:
 
 
 def _plain(result: bytes | None) -> Any:
-    """As `_payload`: what cannot be read is shown as it is."""
+    """As `payload_of`: what cannot be read is shown as it is."""
     if result is None:
         return None
     try:
         return JSON.decode(result)
     except (PayloadError, msgspec.DecodeError, ValueError):
         return result
+
+
+def workers_of(workers: list[Worker], status: str | None) -> list[Worker]:
+    """Those of a status, if one is wanted; idle and busy ones are both online."""
+    kinds = {None: WORKER_STATUSES, "online": ("idle", "busy")}
+    if status not in (*kinds, *WORKER_STATUSES):
+        known = ", ".join((*WORKER_STATUSES, "online"))
+        raise ConfigError(f"unknown status {shown(status)} of a worker; known are {known}")
+    return [worker for worker in workers if worker.status in kinds.get(status, (status,))]
 
 
 def queue_stats(stats: Stats) -> QueueStats:

@@ -41,6 +41,10 @@ async def slow(seconds: float, ctx: TaskContext) -> str:
     await asyncio.sleep(seconds)
     return "done"
 
+@app.task
+async def greet(name: str = "you") -> str:
+    return name
+
 @app.task(max_retry=0)
 async def boom(text: str) -> None:
     raise ValueError(text)
@@ -213,7 +217,7 @@ def test_config_says_where_each_value_comes_from(tmp_path: Path, monkeypatch: py
         (["submit", "add", "--delay", "soon"], 2, "not a duration"),
         (["submit", "add", "--cron", "@daily", "--wait"], 2, "no result"),
         (["submit", "add", '{"a": "x"}', "--app", "shop:app"], 2, "Expected `int`"),
-        (["submit", "nope", "--app", "shop:app"], 2, "known: add, boom"),
+        (["submit", "nope", "--app", "shop:app"], 2, "known: add, boom, greet"),
         (["up"], 2, "which application?"),
         (["up", "nope:app"], 2, "there is no module 'nope'"),
         (["up", "shop:nope"], 2, "has no 'nope'; it has shop:app"),
@@ -344,6 +348,12 @@ def test_schedules_from_making_to_deleting() -> None:
     assert data("task", task_id)["schedule_id"] == "by-hand"
     good("schedules", "delete", "nightly")
     assert run("schedules", "show", "nightly").exit_code == 1
+    whole = ["--cron", "TZ=Europe/Paris 0 3 * * *", "--queue", "slow", "--tag", "k=v", "--priority", "9"]
+    good("schedules", "put", "whole", "add", '{"a": 1}', *whole, "--max-retry", "2", "--timeout", "90s")
+    shown = good("schedules", "show", "whole")
+    for line in (r"payload +\{\"a\": ?1\}", "queue +slow, priority 9", "retries +2", "timeout +90 s", "tags +k=v"):
+        assert re.search(line, shown), line
+    assert re.search("zone +Europe/Paris", shown)
     schedule_id = good("submit", "add", "--cron", "@hourly", "--timezone", "Asia/Tokyo").strip()
     assert data("schedules", "show", schedule_id)["timezone"] == "Asia/Tokyo"
 
@@ -558,7 +568,7 @@ def test_up_from_banner_to_drain(start: Callable[..., Program]) -> None:
     up.until("this node leads")
     banner = up.err
     for words in ("Tickwork ", "sqlite:///tickwork.db", "namespace    scheduler", "default, mail", "3 tasks at a time",
-                  "add, boom, new_year, slow, square", "new_year", "Ctrl-C stops"):  # fmt: skip
+                  "add, boom, greet, new_year, slow, square", "new_year", "Ctrl-C stops"):  # fmt: skip
         assert words in banner
     worker = data("workers")[0]
     assert (worker["capacity"], worker["queues"], worker["pid"]) == (3, ["default", "mail"], up.process.pid)
@@ -568,6 +578,8 @@ def test_up_from_banner_to_drain(start: Callable[..., Program]) -> None:
         json.loads(good("submit", "square", "9", "--app", "shop:app", "--wait-timeout", "30s", "--json"))["status"]
         == "success"
     )
+    greeted = json.loads(good("submit", "greet", "--app", "shop:app", "--wait-timeout", "30s", "--json"))
+    assert greeted["result"]["data"] == "you", "without a payload a handler has its defaults"
     failed = run("submit", "boom", '"the \\u001b[31mreason"', "--app", "shop:app", "--wait")
     assert (failed.exit_code, failed.stdout) == (1, "")
     assert "ValueError: the reason" in failed.stderr

@@ -13,7 +13,7 @@ import pytest
 
 from tests.integration.apps import Child, Make, eventually, facts, status_of
 from tests.integration.child_node import make as make_node
-from tickwork import ConfigError, ResultTimeout, Scheduler, Status, TaskFailed, Worker
+from tickwork import ConfigError, FixedDelay, ResultTimeout, Scheduler, Status, TaskFailed, Worker
 from tickwork.testing import wait_for
 
 NODE = "tests.integration.child_node"
@@ -315,6 +315,35 @@ async def test_workers_of_other_programs(make: Make, url: str) -> None:
     await app.unregister_worker("remote-1")
     await app.unregister_worker("remote-1")
     assert await app.list_workers() == []
+
+
+async def test_workers_by_their_status(make: Make, url: str) -> None:
+    app = make(url, lease_ttl=60, renew_interval=20)
+    await app.register_worker(Worker(id="idle-1", capacity=2, running=1))
+    await app.register_worker(Worker(id="busy-1", capacity=1, running=1))
+
+    async def ids(status: str | None) -> list[str]:
+        return sorted(worker.id for worker in await app.list_workers(status))
+
+    assert await ids(None) == await ids("online") == ["busy-1", "idle-1"]
+    assert (await ids("idle"), await ids("busy"), await ids("offline")) == (["idle-1"], ["busy-1"], [])
+    with pytest.raises(ConfigError, match="unknown status 'up' of a worker; known are idle, busy, offline, online"):
+        await app.list_workers("up")
+    for worker_id in ("idle-1", "busy-1"):
+        await app.unregister_worker(worker_id)
+
+
+async def test_the_record_tells_how_it_was_submitted(make: Make, url: str) -> None:
+    app = make(url)
+
+    @app.task(timeout=7, retry=FixedDelay(3))
+    async def work(n: int) -> None: ...
+
+    info = await (await app.submit("work", 1, dedup_key="k", dedup_ttl=60, serializer="msgpack")).info()
+    assert (info.timeout, info.retry, info.dedup_key, info.dedup_ttl) == (7.0, FixedDelay(3), "k", 60.0)
+    assert (info.serializer, info.executor) == ("msgpack", "local")
+    plain = await (await work.submit(1)).info()
+    assert (plain.dedup_key, plain.dedup_ttl, plain.serializer) == (None, None, "json")
 
 
 async def test_the_status_of_a_scheduler(make: Make, url: str) -> None:

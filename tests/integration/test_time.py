@@ -576,6 +576,27 @@ async def test_overlap_allow(make: Make, url: str, clock: ManualClock) -> None:
         await drain(app)
 
 
+async def test_a_definition_can_be_read_back_whole(make: Make, url: str) -> None:
+    app = make(url)
+
+    @app.task
+    async def job(n: int) -> None: ...
+
+    put = await app.schedules.put(
+        "s", "job", 5, cron="TZ=Europe/Paris 0 9 * * *", queue="slow", priority=9, max_retry=2, timeout=90,
+        retry=FixedDelay(7), key="k", tags={"a": "b"}, context={"c": [1]}, serializer="msgpack", dst="instant",
+        misfire_grace=60, misfire_cap=3, dedup_key="d", dedup_ttl=30,
+    )  # fmt: skip
+    found = await app.schedules.get("s")
+    assert found == put
+    assert (found.payload, found.queue, found.priority, found.max_retry, found.timeout) == (5, "slow", 9, 2, 90.0)
+    assert (found.retry, found.key, found.tags, found.context) == (FixedDelay(7), "k", {"a": "b"}, {"c": [1]})
+    assert (found.serializer, found.dst, found.misfire_grace, found.misfire_cap) == ("msgpack", "instant", 60.0, 3)
+    assert (found.dedup_key, found.dedup_ttl) == ("d", 30.0)
+    assert (found.timezone, found.description) == ("Europe/Paris", "at 09:00 every day")
+    assert (await app.schedules.put("by-hand", "job", 1, timezone="Asia/Tokyo")).timezone == "Asia/Tokyo"
+
+
 # --- misfires: nobody was up when the ticks came
 
 

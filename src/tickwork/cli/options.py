@@ -118,6 +118,14 @@ class Json(_ParamType):
         return found
 
 
+def payload_or_none_given(payload: Any) -> Any:
+    """The argument PAYLOAD_JSON; leaving it out is not the same as `null`, as a handler may have defaults."""
+    from tickwork.handlers import MISSING
+
+    left_out = click.get_current_context().get_parameter_source("payload") is click.core.ParameterSource.DEFAULT
+    return MISSING if left_out else payload
+
+
 def read_pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """`--tag k=v`, any number of times."""
     pairs = [value.partition("=") for value in values]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tickwork.cli import output
-from tickwork.cli.options import Duration, Json, given, global_options, task_options
+from tickwork.cli.options import Duration, Json, given, global_options, payload_or_none_given, task_options
 from tickwork.cli.output import Column
 from tickwork.cli.session import ask
 from tickwork.model import Misfire, Overlap, to_millis
@@ -100,6 +100,15 @@ def show_command(schedule_id: str) -> None:
             ("cron", found.cron),
             ("in words", found.description),
             ("zone", found.timezone),
+            ("payload", output.json_text(found.payload, one_line=True)),
+            ("queue", f"{found.queue}, priority {found.priority}"),
+            ("retries", found.max_retry),
+            ("retry", None if found.retry is None else repr(found.retry)),
+            ("timeout", None if found.timeout is None else f"{found.timeout:g} s"),
+            ("dedup key", found.dedup_key),
+            ("key", found.key),
+            ("tags", ", ".join(f"{name}={text}" for name, text in found.tags.items())),
+            ("context", output.json_text(found.context, one_line=True) if found.context else None),
             ("overlap", found.overlap),
             ("misfire", found.misfire),
             ("on exhausted", found.on_exhausted),
@@ -186,6 +195,7 @@ def delete_command(schedule_id: str) -> None:
 def put_command(schedule_id: str, type_: str, payload: Any, paused: bool, **said: Any) -> None:
     """Create or replace a schedule."""
     options = given(**said)
+    payload = payload_or_none_given(payload)
     found = ask(
         lambda client: client.schedules.put(schedule_id, type_, payload, enabled=not paused, **options), create=True
     )

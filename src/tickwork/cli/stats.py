@@ -72,12 +72,16 @@ def stats_command() -> None:
 
 
 @click.command("workers")
+@click.option("--status", type=click.Choice(["idle", "busy", "online", "offline"]), help="Only these.  [all]")
 @global_options
-def workers_command() -> None:
+def workers_command(status: str | None) -> None:
     """List workers."""
 
     async def look(client: Client) -> tuple[list[Worker], int]:
-        return await _counted(client, await client.list_workers()), (await client.open_store()).now()
+        from tickwork.views import workers_of
+
+        workers = workers_of(await _counted(client, await client.list_workers()), status)
+        return workers, (await client.open_store()).now()
 
     workers, now = ask(look)
     if output.as_json():
@@ -96,7 +100,8 @@ def workers_command() -> None:
         )
         for worker in workers
     ]
-    output.show_table(WORKER_COLUMNS, rows, "no worker is up; start one with `tickwork up MODULE:APP`")
+    none = f"no worker is {status}" if status in ("busy", "offline") else "no worker is up"
+    output.show_table(WORKER_COLUMNS, rows, f"{none}; start one with `tickwork up MODULE:APP`")
 
 
 async def _counted(client: Client, workers: list[Worker]) -> list[Worker]:

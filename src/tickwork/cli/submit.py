@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from tickwork.cli import output
-from tickwork.cli.options import Duration, Json, given, global_options, task_options
+from tickwork.cli.options import Duration, Json, given, global_options, payload_or_none_given, task_options
 from tickwork.cli.session import ask, check_store, settings, sqlite_path
 from tickwork.errors import ResultError, ResultTimeout
 
@@ -61,6 +61,7 @@ def submit_command(
     if said["cron"] is None:
         del said["timezone"]
     options = given(id=id_, schedule_at=moment, **said)
+    payload = payload_or_none_given(payload)
     patience = Patience(wait, wait_timeout)
     if app is not None:
         info = asyncio.run(_submit_by_app(app, type_, payload, options, patience))

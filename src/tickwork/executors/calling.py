@@ -7,12 +7,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from tickwork.context import storable
 from tickwork.errors import Abort, PayloadError
 from tickwork.handlers import Entry, Registry
 from tickwork.model import TaskResult
-
-MESSAGE_MAX = 8000
+from tickwork.texts import cut
 
 
 class UnfitPayload(PayloadError):
@@ -51,7 +49,7 @@ def _encode_task_result(entry: Entry, value: TaskResult) -> Returned:
     data = encode_result(entry, value.data)
     if isinstance(data, Returned):
         raise Abort("the handler ended, but a TaskResult cannot have another one as its data")
-    return Returned(data, value.code, storable(str(value.message))[:MESSAGE_MAX])
+    return Returned(data, value.code, cut(str(value.message)))
 
 
 class OwnLoop:
