@@ -374,17 +374,20 @@ def _bad_rules(config: Config) -> Iterator[tuple[str, str]]:
         yield "alert_rules", "must each have a name of its own"
 
 
-def describe(loaded: Loaded) -> list[tuple[str, str, str]]:
-    """Name, value and origin of every option, fit to be shown."""
-    return [(name, _printed(name, getattr(loaded.config, name)), loaded.origins[name]) for name in OPTIONS]
+def describe(loaded: Loaded) -> list[tuple[str, Any, str]]:
+    """Name, value and origin of every option, fit to be shown: without passwords, and with names for live objects."""
+    return [(name, _showable(name, getattr(loaded.config, name)), loaded.origins[name]) for name in OPTIONS]
 
 
-def _printed(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        return mask_url(value) if name == "store" else value
-    if name in ("serializer", "logger") and value is not None:
-        return type(value).__qualname__
-    return msgspec.json.encode(value).decode()
+def _showable(name: str, value: Any) -> Any:
+    if name == "store" and value is not None:
+        return mask_url(value)
+    live = name in ("serializer", "logger") and value is not None and not isinstance(value, str)
+    return type(value).__qualname__ if live else value
+
+
+def in_words(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _shown(name: str, value: Any) -> str:

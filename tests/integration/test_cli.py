@@ -190,8 +190,11 @@ def test_config_says_where_each_value_comes_from(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("TICKWORK_STORE", "redis://user:secret@host/0")
     monkeypatch.setenv("TICKWORK_LEASE_TTL", "25s")
     found = data("config")
-    assert found["concurrency"] == {"value": "7", "from": "file tickwork.yaml"}
-    assert found["lease_ttl"] == {"value": "25.0", "from": "environment TICKWORK_LEASE_TTL"}
+    assert found["concurrency"] == {"value": 7, "from": "file tickwork.yaml"}
+    assert found["lease_ttl"] == {"value": 25.0, "from": "environment TICKWORK_LEASE_TTL"}
+    assert found["queues"] == {"value": ["default"], "from": "default"}
+    assert found["retry"]["value"]["type"] == "exponential"
+    assert [found[name]["value"] for name in ("dedup", "log_level", "serializer")] == [True, None, "json"]
     assert found["weight"]["from"] == "default"
     assert "secret" not in good("config")
     assert "user:***@host" in good("config")
@@ -331,7 +334,7 @@ def test_cancel_retry_and_delete_take_several_and_report_each() -> None:
     assert "error: no task 'nope'" in result.stderr
     assert good("retry", "a") == "a  sent to run\n"
     assert run("delete", "a").exit_code == 1
-    assert data("delete", "b") == [{"id": "b", "done": "deleted", "error": None}]
+    assert data("delete", "b") == {"tasks": [{"id": "b", "done": "deleted", "error": None}]}
     assert run("task", "b").exit_code == 1
 
 
@@ -342,7 +345,7 @@ def test_schedules_from_making_to_deleting() -> None:
     good("schedules", "pause", "nightly")
     assert data("schedules", "show", "nightly")["enabled"] is False
     good("schedules", "resume", "nightly")
-    assert len(data("schedules", "next", "nightly", "-n", "3")) == 3
+    assert len(data("schedules", "next", "nightly", "-n", "3")["next_runs"]) == 3
     assert "only when it is triggered" in good("schedules", "next", "by-hand")
     task_id = good("schedules", "trigger", "by-hand").strip()
     assert data("task", task_id)["schedule_id"] == "by-hand"
@@ -374,13 +377,9 @@ def test_workers_are_as_busy_as_the_running_tasks_say() -> None:
     asyncio.run(_hold_two())
     busy = {line.split()[0]: line.split()[1:3] for line in good("workers").splitlines()[1:]}
     assert busy == {"w1": ["working", "2/4"], "w2": ["idle", "0/2"]}
-    assert [(worker["id"], worker["running"], worker["status"]) for worker in workers_of(data("workers"))] == [
+    assert [(worker["id"], worker["running"], worker["status"]) for worker in data("workers")["workers"]] == [
         ("w1", 2, "idle"), ("w2", 0, "idle"),
     ]  # fmt: skip
-
-
-def workers_of(document: Any) -> Any:
-    return document if isinstance(document, list) else document["workers"]
 
 
 def test_queues_and_types_pause_and_resume() -> None:
@@ -399,9 +398,9 @@ def test_events_look_back_by_kind_and_by_task() -> None:
     for n in range(3):
         good("submit", "add", "--id", f"t{n}")
     good("cancel", "t1")
-    assert [event["id"] for event in data("events", "--kind", "task.cancelled")] == ["t1"]
-    assert [event["kind"] for event in data("events", "--task", "t1")] == ["task.submitted", "task.cancelled"]
-    assert [event["id"] for event in data("events", "--kind", "task", "--limit", "2")] == ["t2", "t1"]
+    assert [event["id"] for event in data("events", "--kind", "task.cancelled")["events"]] == ["t1"]
+    assert [event["kind"] for event in data("events", "--task", "t1")["events"]] == ["task.submitted", "task.cancelled"]
+    assert [event["id"] for event in data("events", "--kind", "task", "--limit", "2")["events"]] == ["t2", "t1"]
     assert "no events" in good("events", "--kind", "worker")
 
 
@@ -570,7 +569,7 @@ def test_up_from_banner_to_drain(start: Callable[..., Program]) -> None:
     for words in ("Tickwork ", "sqlite:///tickwork.db", "namespace    scheduler", "default, mail", "3 tasks at a time",
                   "add, boom, greet, new_year, slow, square", "new_year", "Ctrl-C stops"):  # fmt: skip
         assert words in banner
-    worker = data("workers")[0]
+    worker = data("workers")["workers"][0]
     assert (worker["capacity"], worker["queues"], worker["pid"]) == (3, ["default", "mail"], up.process.pid)
 
     assert good("submit", "add", '{"a": 1, "b": 2}', "--wait", "--queue", "mail") == "3\n"
@@ -599,7 +598,7 @@ def test_up_from_banner_to_drain(start: Callable[..., Program]) -> None:
     assert up.end() == 0
     assert "Task scheduler stopping running=1" in up.err
     assert status_of(slow) == "success"
-    assert data("workers") == []
+    assert data("workers") == {"workers": []}
     shown = good("task", slow)
     assert re.search(r"was taken by \S+, attempt 1\n.*succeeded after 1\.5", shown)
 
@@ -624,12 +623,12 @@ def test_roles_share_the_work(start: Callable[..., Program]) -> None:
     worker.until("Task scheduler started")
     store = ("--store", "sqlite:///roles.db")
     assert good("submit", "add", '{"a": 2, "b": 2}', "--wait", *store) == "4\n"
-    assert data("events", "--kind", "leader", *store) == []
+    assert data("events", "--kind", "leader", *store) == {"events": []}
     assert worker.end(signal.SIGTERM) == 0
     alone = start("up", "--role", "scheduler", *store)
     alone.until("this node leads")
     assert "runs no handlers" in alone.err
-    assert data("workers", *store) == []
+    assert data("workers", *store) == {"workers": []}
     assert alone.end() == 0
 
 
@@ -790,7 +789,9 @@ def test_a_demo_that_runs_is_not_deleted(start: Callable[..., Program]) -> None:
     assert result.exit_code == 1
     assert f"another demo uses tickwork-demo.db (pid {demo.process.pid})" in result.stderr
     assert demo.end() == 0
-    assert Fact.TASK_SUBMITTED in {event["kind"] for event in data("events", "--store", "sqlite:///tickwork-demo.db")}
+    assert Fact.TASK_SUBMITTED in {
+        event["kind"] for event in data("events", "--store", "sqlite:///tickwork-demo.db")["events"]
+    }
 
 
 def test_an_application_that_names_no_store_is_not_run(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:

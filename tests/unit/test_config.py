@@ -27,7 +27,7 @@ from tickwork.backoff import (
     LinearBackoff,
     RetryPolicy,
 )
-from tickwork.config import AlertRule, Config, Loaded, describe, load, validate
+from tickwork.config import AlertRule, Config, Loaded, describe, in_words, load, validate
 from tickwork.errors import ConfigError
 from tickwork.texts import shown
 from tickwork.urls import mask_url
@@ -1099,10 +1099,10 @@ class TestDescribe:
         rows = {name: (value, origin) for name, value, origin in describe(load({"queues": "a,b"}, environ=environ))}
         assert list(rows) == list(Config.__struct_fields__)
         assert rows["store"] == ("redis://:***@h/0", "environment TICKWORK_STORE")
-        assert rows["labels"] == ('{"zone":"eu"}', "environment TICKWORK_LABELS")
-        assert rows["queues"] == ('["a","b"]', "argument")
-        assert rows["metrics"] == ("false", "default")
-        assert rows["task_types"] == ("null", "default")
+        assert rows["labels"] == ({"zone": "eu"}, "environment TICKWORK_LABELS")
+        assert rows["queues"] == (("a", "b"), "argument")
+        assert rows["metrics"] == (False, "default")
+        assert rows["task_types"] == (None, "default")
         assert rows["timezone"] == ("UTC", "default")
 
     def test_live_objects_are_named_by_their_class(self) -> None:
@@ -1123,7 +1123,7 @@ class TestDescribe:
             timeout=1.5,
         )
         shown = describe(Loaded(config, dict.fromkeys(Config.__struct_fields__, "default"), []))
-        environ = {f"TICKWORK_{name.upper()}": value for name, value, _ in shown if value != "null"}
+        environ = {f"TICKWORK_{name.upper()}": in_words(value) for name, value, _ in shown if value is not None}
         assert load(environ=environ).config == config
 
 

@@ -63,7 +63,7 @@ def events_command(follow: bool, task_id: str | None, kinds: frozenset[str] | No
             return
     found = ask(lambda client: _latest(client, task_id, kinds, limit))
     if output.as_json():
-        output.show_json([event_document(event) for event in found])
+        output.show_json({"events": [event_document(event) for event in found]})
         return
     for event in found:
         click.echo(event_line(event))

@@ -54,7 +54,7 @@ def list_command() -> None:
 
     found, now = ask(look)
     if output.as_json():
-        output.show_json(found)
+        output.show_json({"schedules": found})
         return
     output.show_table(COLUMNS, [_row(schedule, now) for schedule in found], "no schedules")
 
@@ -134,7 +134,7 @@ def next_command(schedule_id: str, count: int) -> None:
     """Show when a schedule runs next."""
     runs = ask(lambda client: client.schedules.next_runs(schedule_id, count))
     if output.as_json():
-        output.show_json(runs)
+        output.show_json({"next_runs": runs})
         return
     for run in runs:
         click.echo(output.in_zone(run))

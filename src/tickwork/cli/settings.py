@@ -8,7 +8,7 @@ from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
 from tickwork.cli.session import settings
-from tickwork.config import describe
+from tickwork.config import describe, in_words
 
 COLUMNS = (
     Column("OPTION"),
@@ -25,10 +25,9 @@ def config_command() -> None:
     An application may set options of its own, which overrule these.
     """
     loaded = settings()
-    rows = describe(loaded)
     if output.as_json():
-        output.show_json({name: {"value": value, "from": origin} for name, value, origin in rows})
+        output.show_json({name: {"value": value, "from": origin} for name, value, origin in describe(loaded)})
     else:
-        output.show_table(COLUMNS, rows, "")
+        output.show_table(COLUMNS, [(name, in_words(value), origin) for name, value, origin in describe(loaded)], "")
     for warning in loaded.warnings:
         click.echo(click.style("warning: ", fg="yellow") + output.clean(warning), err=True)

@@ -85,7 +85,7 @@ def workers_command(status: str | None) -> None:
 
     workers, now = ask(look)
     if output.as_json():
-        output.show_json([worker_document(worker) for worker in workers])
+        output.show_json({"workers": [worker_document(worker) for worker in workers]})
         return
     rows = [
         (

@@ -283,7 +283,7 @@ def _each(task_ids: tuple[str, ...], act: Callable[[Client, str], Awaitable[Any]
 
     answers = ask(go)
     if output.as_json():
-        output.show_json(answers)
+        output.show_json({"tasks": answers})
     for answer in answers:
         if answer["error"]:
             click.echo(click.style("error: ", fg="red", bold=True) + output.clean(answer["error"]), err=True)
