@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.support.redis import RedisServer, SentinelGroup
 from tests.topology import losses
 from tickwork.cli import commands
-from tickwork.errors import StoreError
+from tickwork.errors import ConfigError, StoreError
 from tickwork.store.redis import switchover as module
 from tickwork.store.redis.switchover import switchover
 from tickwork.store.redis.target import parse
@@ -88,14 +88,14 @@ async def test_the_command_changes_the_master_under_load(group: SentinelGroup) -
 
 @pytest.mark.parametrize("url", ["redis://host", "redis+cluster://host"])
 async def test_without_sentinels_it_is_refused(url: str) -> None:
-    with pytest.raises(StoreError, match=r"needs redis\+sentinel://: without sentinels nobody can elect"):
+    with pytest.raises(ConfigError, match=r"needs redis\+sentinel://: without sentinels nobody can elect"):
         await switchover(parse(url), lambda text: None)
 
 
 @pytest.mark.parametrize(
     ("url", "status", "words"),
     [
-        (f"redis://:{PASSWORD}@127.0.0.1:1", 3, "a switchover needs redis+sentinel://"),
+        (f"redis://:{PASSWORD}@127.0.0.1:1", 2, "a switchover needs redis+sentinel://"),
         ("sqlite:///x.db", 2, "this command is for Redis"),
     ],
 )

@@ -15,7 +15,7 @@ from typing import Any
 import hiredis
 
 from tickwork.contact import Contact
-from tickwork.errors import StoreError
+from tickwork.errors import ConfigError, StoreError
 from tickwork.loggers import Log
 from tickwork.store.redis.link import Access, Address, Link, LinkLost, connect
 from tickwork.store.redis.server import read_info
@@ -30,9 +30,10 @@ STEP = 0.05
 
 
 async def switchover(target: Target, say: Callable[[str], None]) -> tuple[Address, Address]:
-    """The old master and the new one. Raises `StoreError` when nothing was changed, or it is unclear."""
+    """The old master and the new one. Raises `StoreError` when nothing was changed, or it is unclear, and
+    `ConfigError` where there are no sentinels."""
     if target.kind != "sentinel":
-        raise StoreError("a switchover needs redis+sentinel://: without sentinels nobody can elect a new master")
+        raise ConfigError("a switchover needs redis+sentinel://: without sentinels nobody can elect a new master")
     try:
         return await _switch(target, Sentinels(target, Contact(Log.of(None, "store.redis"))), say)
     except LinkLost as error:
