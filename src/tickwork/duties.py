@@ -104,16 +104,16 @@ async def propagate(store: Store, limit: int, bus: Bus) -> float | None:
     settled = await store.settled(limit)
     for entry in settled:
         await _tell_outcome(store, entry, bus)
-        await store.unsettle([entry.id])
+        await store.unsettle([entry])
     return 0 if len(settled) == limit else None
 
 
 async def _tell_outcome(store: Store, entry: Settled, bus: Bus) -> None:
     for dependant in entry.dependants:
-        await store.resolve(dependant, entry.id, entry.status is Status.SUCCESS)
+        await store.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
     if entry.schedule_id is None:
         return
-    schedule = await store.report_run(entry.schedule_id, entry.id, entry.status)
+    schedule = await store.report_run(entry.schedule_id, entry.id, entry.status, entry.fence)
     if schedule is not None and _exhausted(schedule, entry.status):
         reason = f"task {entry.id} used up its retries"
         await store.set_schedule(schedule.id, stopped=reason)

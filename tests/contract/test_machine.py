@@ -47,7 +47,7 @@ from tickwork.model import (
     Succeeded,
     Worker,
 )
-from tickwork.store.base import Advance, Claim, Claimed, Query, Store
+from tickwork.store.base import Advance, Claim, Claimed, Query, Settled, Store
 
 QUEUES = ("qa", "qb")
 TYPES = ("ta", "tb", "tc")
@@ -161,6 +161,7 @@ class Twins(RuleBasedStateMachine):
         self.leases = [Lease("t0", 1, "never given")]
         self.running: list[Lease] = []
         self.last_wishes: dict[str, Claim] = {}
+        self.settled: list[Settled] = []
         self.seen = 0
         self.fences: dict[str, tuple[int, int]] = {}  # by name, the last of each store
         self.model: Store
@@ -289,8 +290,17 @@ class Twins(RuleBasedStateMachine):
         for entry in self.send("settled", any_.choice(LIMITS)):
             for dependant in entry.dependants:
                 if any_.random() < 0.8:
-                    self.send("resolve", dependant, entry.id, entry.status is Status.SUCCESS)
-            self.send("unsettle", [entry.id])
+                    self.send("resolve", dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
+            if entry.schedule_id is not None:
+                self.send("report_run", entry.schedule_id, entry.id, entry.status, entry.fence)
+            self.send("unsettle", [entry])
+            self.settled.append(entry)
+        if self.settled and any_.random() < 0.3:  # one who comes late
+            late = any_.choice(self.settled[-5:])
+            for dependant in late.dependants:
+                self.send("resolve", dependant, late.id, late.status is Status.SUCCESS, late.fence)
+            self.send("report_run", "s1", late.id, late.status, late.fence)
+            self.send("unsettle", [late])
         self.send("resolve", self.an_id(any_), self.an_id(any_), any_.random() < 0.5)
 
     # --- operators

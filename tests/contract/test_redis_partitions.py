@@ -215,7 +215,7 @@ async def test_a_dependant_that_is_about_to_exist_is_told_later(bench: Bench) ->
     await bench.end(Succeeded(grant.lease))
     for entry in await store.settled(10):
         await store.resolve(down, entry.id, True)
-        await store.unsettle([entry.id])
+        await store.unsettle([entry])
     assert [entry.id for entry in await store.settled(10)] == [up], "its note is kept for a while"
     bench.clock.advance(61)
     await bench.propagate()

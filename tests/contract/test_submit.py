@@ -338,7 +338,8 @@ async def test_a_dependant_starts_after_its_upstream(bench: Bench) -> None:
     assert await bench.status("it") is Status.BLOCKED
     assert (await bench.record("it")).waiting == ["up"]
     await finish(bench, "up")
-    assert await bench.store.settled(10) == [Settled("up", Status.SUCCESS, ("it",))]
+    fence = (await bench.record("up")).fence
+    assert await bench.store.settled(10) == [Settled("up", Status.SUCCESS, ("it",), None, fence)]
     await bench.propagate()
     assert await bench.claimed_ids() == ["it"]
 
@@ -503,8 +504,8 @@ async def test_an_end_nobody_waits_for_is_not_in_the_outbox(bench: Bench) -> Non
 
 
 async def test_the_end_of_a_schedules_run_is_in_the_outbox(bench: Bench) -> None:
-    await bench.bring(Status.DEAD, schedule_id="nightly")
-    assert await bench.store.settled(10) == [Settled("it", Status.DEAD, (), "nightly")]
+    lease = await bench.bring(Status.DEAD, schedule_id="nightly")
+    assert await bench.store.settled(10) == [Settled("it", Status.DEAD, (), "nightly", lease.fence)]
 
 
 async def test_the_outbox_keeps_the_schedule_of_a_deleted_run(bench: Bench) -> None:
@@ -521,9 +522,9 @@ async def test_the_outbox_tells_until_it_is_told(bench: Bench) -> None:
     assert await bench.store.settled(10) == first, "reading does not take out"
     await bench.store.resolve("it", "up", True)
     assert [entry.id for entry in await bench.store.settled(10)] == ["up"], "telling alone does not either"
-    await bench.store.unsettle(["up"])
+    await bench.store.unsettle(first)
     assert await bench.store.settled(10) == []
-    await bench.store.unsettle(["up", "nobody"])
+    await bench.store.unsettle([*first, Settled("nobody", Status.SUCCESS, ())])
 
 
 async def test_the_outbox_is_read_oldest_first_up_to_the_limit(bench: Bench) -> None:
@@ -556,7 +557,7 @@ async def test_a_dependant_that_came_between_reading_and_unsettling_is_told_too(
     await bench.submit("late", depends_on=("up",))
     for dependant in entry.dependants:
         await bench.store.resolve(dependant, "up", False)
-    await bench.store.unsettle(["up"])
+    await bench.store.unsettle([entry])
     await bench.propagate()
     assert await bench.status("late") is Status.CANCELLED
 

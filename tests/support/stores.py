@@ -172,8 +172,8 @@ class Bench:
                 return
             for entry in entries:
                 for dependant in entry.dependants:
-                    await self.store.resolve(dependant, entry.id, entry.status is Status.SUCCESS)
-            await self.store.unsettle([entry.id for entry in entries])
+                    await self.store.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
+            await self.store.unsettle(entries)
         raise AssertionError("the outbox never empties")
 
     async def pass_time(self, seconds: float, beats: bool = True) -> None:

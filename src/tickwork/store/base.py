@@ -104,12 +104,14 @@ class Finished(Struct, frozen=True):
 
 
 class Settled(Struct, frozen=True):
-    """An outbox entry: a task that ended and that others wait for, or that a schedule fired."""
+    """An outbox entry: a task that ended and that others wait for, or that a schedule fired. `fence` tells this end
+    from the next one, if the task is retried before all were told; None when the task is gone."""
 
     id: str
     status: Status
     dependants: tuple[str, ...]
     schedule_id: str | None = None
+    fence: int | None = None
 
 
 class Reclaimed(Struct, frozen=True):
@@ -196,8 +198,9 @@ class Store(Protocol):
         what a receipt stands for, the store's own by default; one that it cannot give is a `StoreError`. A dedup key is
         held for its `dedup_ttl` from the submit on: 0 holds it for no time."""
 
-    async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
-        """`upstream` has ended. False when the task did not wait for it (any more)."""
+    async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
+        """`upstream` has ended. False when the task did not wait for it (any more), or when `upstream` has moved on
+        since the end of that fence."""
 
     # --- time
     async def promote(self, limit: int) -> Claimed:
@@ -239,8 +242,8 @@ class Store(Protocol):
     async def settled(self, limit: int) -> list[Settled]:
         """Ended tasks whose dependants or schedule have not been told, oldest first."""
 
-    async def unsettle(self, ids: list[str]) -> None:
-        """They have been told."""
+    async def unsettle(self, told: list[Settled]) -> None:
+        """All were told of these. An entry for which somebody still waits stays, and so does one of a later end."""
 
     async def dependants(self, task_id: str, limit: int) -> list[str]:
         """The tasks that wait for this one now, sorted."""
@@ -319,8 +322,11 @@ class Store(Protocol):
     ) -> bool:
         """Pause, resume or stop; a resume gives the next tick. False when there is no such schedule."""
 
-    async def report_run(self, schedule_id: str, task_id: str, status: Status) -> Schedule | None:
-        """The outcome of a schedule's run, for show; answers the schedule."""
+    async def report_run(
+        self, schedule_id: str, task_id: str, status: Status, fence: int | None = None
+    ) -> Schedule | None:
+        """The outcome of a schedule's run, for show; answers the schedule. None, and nothing is changed, when there is
+        no such schedule, or when the task has moved on since the end of that fence."""
 
     # --- members
     async def beat(self, worker: Worker, ttl: int | None = None) -> Heard:

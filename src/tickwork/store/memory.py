@@ -14,15 +14,15 @@ from tickwork import transitions
 from tickwork.errors import StoreError
 from tickwork.events import Fact
 from tickwork.model import ENDS, Band, Durability, Lease, Outcome, Place, Record, Spec, Status
-from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
+from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Verdict
 from tickwork.store.hints import WORK
 from tickwork.store.memory_members import atomic
-from tickwork.store.memory_operators import Operators
+from tickwork.store.memory_outbox import Outbox
 from tickwork.store.rules import PARK_MAX, Budget, detail_of, grant, last_chance, runs, still_gone
 from tickwork.store.shelves import Lane
 
 
-class MemoryStore(Operators):
+class MemoryStore(Outbox):
     overlaps = False
 
     async def open(self) -> None:
@@ -80,17 +80,6 @@ class MemoryStore(Operators):
             self._dedup[spec.dedup_key] = spec.id
             self._dedup_ends.put(spec.dedup_key, now + spec.dedup_ttl)
         self._settle(record, now, Fact.TASK_SUBMITTED)
-
-    @atomic
-    def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
-        record = self._tasks.get(task_id)
-        if record is None or record.status is not Status.BLOCKED or upstream not in record.waiting:
-            return False
-        now = self.now()
-        self._leave(record)
-        self._settle(record, now, transitions.resolve(record, upstream, ok, now), upstream)
-        self.hints.notify(WORK)
-        return True
 
     # --- time
 
@@ -256,22 +245,3 @@ class MemoryStore(Operators):
         fact = transitions.expire(record, now, self.policy, why, alive)
         self._settle(record, now, fact, record.last_error or "")
         return record.id
-
-    # --- outbox
-
-    @atomic
-    def settled(self, limit: int) -> list[Settled]:
-        return [
-            Settled(task_id, status, self._waiting_for(task_id), schedule_id)
-            for task_id, (status, schedule_id) in islice(self._outbox.items(), limit)
-        ]
-
-    @atomic
-    def dependants(self, task_id: str, limit: int) -> list[str]:
-        return list(self._waiting_for(task_id)[:limit])
-
-    @atomic
-    def unsettle(self, ids: list[str]) -> None:
-        for task_id in ids:
-            if not self._waiting_for(task_id):
-                self._outbox.pop(task_id, None)

@@ -15,7 +15,7 @@ from tickwork.contact import Contact
 from tickwork.events import Event, Fact
 from tickwork.forks import hold_during_forks, tell_of_forks
 from tickwork.loggers import Log
-from tickwork.model import Leader, Lease, Policy, Record, Schedule, Status, Worker
+from tickwork.model import Leader, Lease, Policy, Record, Schedule, Worker
 from tickwork.store.base import Advance, Heard
 from tickwork.store.hints import EVENTS, SCHEDULES, Hint, Hints
 from tickwork.store.rules import (
@@ -199,13 +199,6 @@ class Schedules(Core):
         self._append(now, Fact.SCHEDULE_STOPPED if stopped else Fact.SCHEDULE_PUT, schedule_id, stopped or "")
         self.hints.notify(SCHEDULES)
         return True
-
-    @atomic
-    def report_run(self, schedule_id: str, task_id: str, status: Status) -> Schedule | None:
-        schedule = self._schedules.get(schedule_id)
-        if schedule is not None and schedule.last_task_id == task_id:
-            schedule = self._schedules[schedule_id] = replace(schedule, last_status=status.value)
-        return schedule
 
 
 class Members(Schedules):

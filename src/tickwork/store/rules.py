@@ -74,6 +74,15 @@ def detail_of(record: Record, fact: Fact) -> str:
     return record.last_error or "" if fact in (Fact.TASK_RETRYING, Fact.TASK_DIED, Fact.TASK_FAILED) else ""
 
 
+def fence_of_end(record: Record | None) -> int | None:
+    return None if record is None or not record.status.ended else record.fence
+
+
+def moved_on(record: Record | None, fence: int | None) -> bool:
+    """Whether a task was retried since it had ended with that fence. Of one that is gone, that was its last end."""
+    return record is not None and fence is not None and not (record.status.ended and record.fence == fence)
+
+
 def matches(record: Record, query: Query) -> bool:
     spec = record.spec
     return (

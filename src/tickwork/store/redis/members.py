@@ -7,7 +7,7 @@ it meanwhile; else it is done again on what is there now.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import msgspec
@@ -15,12 +15,14 @@ from msgspec.structs import replace
 
 from tickwork.errors import StoreUnavailable
 from tickwork.events import Fact
-from tickwork.model import Leader, Schedule, Status, Worker
+from tickwork.model import ENDS, Leader, Schedule, Status, Worker
 from tickwork.store.base import Advance, Heard
 from tickwork.store.redis.core import Core
+from tickwork.store.redis.records import CODES
 from tickwork.store.rules import advance_facts, advanced, changed, leads, same_definition, succeed
 from tickwork.store.unreadable import UNREADABLE, read_schedule, refuse_stub
 
+ENDED = frozenset(CODES[status].encode() for status in ENDS)
 TRIES = 50  # of a swap; every failure means that another one succeeded
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -28,6 +30,10 @@ _worker = msgspec.msgpack.Decoder(Worker).decode
 
 Facts = list[tuple[Fact, str]]
 Change = Callable[[Schedule | None], tuple[Schedule | None, Facts] | None]
+
+
+async def _never() -> bool:
+    return False
 
 
 class Members(Core):
@@ -38,13 +44,18 @@ class Members(Core):
 
     # --- schedules
 
-    async def _swap(self, schedule_id: str, change: Change, seen: bytes | None = None) -> Schedule | None:
-        """Apply a change to what is stored; `change` answers None to leave it alone. Answers what is stored then."""
+    async def _swap(
+        self, schedule_id: str, change: Change, seen: bytes | None = None, void: Callable[[], Awaitable[bool]] = _never
+    ) -> Schedule | None:
+        """Apply a change to what is stored; `change` answers None to leave it alone. Answers what is stored then.
+        `void` is asked each time after the schedule was read: a change that comes too late is not made."""
         root = self.layout.root
         for _ in range(TRIES):
             if seen is None:
                 seen = await self.ask(root, "HGET", f"{root}schedules", schedule_id)
             old = None if seen is None else read_schedule(schedule_id, seen)
+            if await void():
+                return None
             step = change(old)
             if step is None:
                 return old
@@ -139,13 +150,19 @@ class Members(Core):
         await self._swap(schedule_id, alter)
         return found
 
-    async def report_run(self, schedule_id: str, task_id: str, status: Status) -> Schedule | None:
+    async def report_run(
+        self, schedule_id: str, task_id: str, status: Status, fence: int | None = None
+    ) -> Schedule | None:
+        async def too_late() -> bool:
+            found = None if fence is None else await self.run("state", self._part(task_id), task_id)
+            return found is not None and (found[0] not in ENDED or int(found[1].partition(b".")[2]) != fence)
+
         def report(old: Schedule | None) -> tuple[Schedule, Facts] | None:
             if old is None or old.last_task_id != task_id:
                 return None
             return replace(old, last_status=status.value), []
 
-        return await self._swap(schedule_id, report)
+        return await self._swap(schedule_id, report, void=too_late)
 
     # --- pauses
 

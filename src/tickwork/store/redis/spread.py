@@ -99,8 +99,8 @@ class Spread(Tasks, Queries):
         calls = (self.run("await", self._part(upstream), upstream, spec.id, after_end) for upstream in upstreams)
         return dict(zip(upstreams, await asyncio.gather(*calls), strict=True))
 
-    async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
-        found = await super().resolve(task_id, upstream, ok)
+    async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
+        found = await super().resolve(task_id, upstream, ok, fence)
         if not self.alone:
             there = found or await self.get(task_id) is not None
             await self.run("unawait", self._part(upstream), upstream, task_id, int(there))

@@ -91,8 +91,9 @@ class Tasks(Core):
                 receipts[place] = receipt_of(specs[place], verdict)
         return receipts
 
-    async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
-        found = await self.run("resolve", self._part(task_id), task_id, upstream, int(ok))
+    async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
+        seen = "" if fence is None or not self.alone else fence  # scripts see tasks of their own partition only
+        found = await self.run("resolve", self._part(task_id), task_id, upstream, int(ok), seen)
         return bool(found)
 
     # --- time
@@ -177,19 +178,21 @@ class Tasks(Core):
         found: list[Settled] = []
         for part in self.layout.parts:
             reply = await self.run("settled", part, limit - len(found)) if len(found) < limit else []
-            for task_id, status, dependants in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
+            for task_id, status, fence, dependants in zip(*(reply[n::4] for n in range(4)), strict=True):
                 schedule = status[1:].decode("utf-8", "backslashreplace") or None
                 waiting = tuple(each.decode() for each in dependants)
-                found.append(Settled(task_id.decode(), STATUSES[status[:1].decode()], waiting, schedule))
+                ended = int(fence) if fence else None
+                found.append(Settled(task_id.decode(), STATUSES[status[:1].decode()], waiting, schedule, ended))
         return found
 
-    async def unsettle(self, ids: list[str]) -> None:
-        async def told(prefix: str, group: list[str]) -> list[None]:
-            await self.run("unsettle", prefix, *group)
+    async def unsettle(self, told: list[Settled]) -> None:
+        async def strike(prefix: str, group: list[Settled]) -> list[None]:
+            pairs = ((entry.id, "" if entry.fence is None else entry.fence) for entry in group)
+            await self.run("unsettle", prefix, *itertools.chain.from_iterable(pairs))
             return [None] * len(group)
 
-        if ids:
-            await self._by_part(ids, ids, told)
+        if told:
+            await self._by_part(told, [entry.id for entry in told], strike)
 
     # --- operators
 

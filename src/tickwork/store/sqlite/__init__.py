@@ -120,8 +120,8 @@ class SqliteStore:
             await asyncio.to_thread(self._files.sync_log)
         return receipts
 
-    async def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
-        return await self._write.call(lambda: self._tasks.resolve(task_id, upstream, ok))
+    async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
+        return await self._write.call(lambda: self._tasks.resolve(task_id, upstream, ok, fence))
 
     async def promote(self, limit: int) -> Claimed:
         return await self._write.call(lambda: self._tasks.promote(limit))
@@ -149,8 +149,8 @@ class SqliteStore:
     async def dependants(self, task_id: str, limit: int) -> list[str]:
         return await self._read.call(lambda: queries.dependants(self._reader, task_id, limit))
 
-    async def unsettle(self, ids: list[str]) -> None:
-        return await self._write.call(lambda: self._tasks.unsettle(ids))
+    async def unsettle(self, told: list[Settled]) -> None:
+        return await self._write.call(lambda: self._tasks.unsettle(told))
 
     async def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
         return await self._write.call(lambda: self._tasks.cancel(task_id, force, reason))
@@ -230,8 +230,15 @@ class SqliteStore:
             lambda: self._members.set_schedule(schedule_id, paused=paused, next_at=next_at, stopped=stopped)
         )
 
-    async def report_run(self, schedule_id: str, task_id: str, status: Status) -> Schedule | None:
-        return await self._write.call(lambda: self._members.report_run(schedule_id, task_id, status))
+    async def report_run(
+        self, schedule_id: str, task_id: str, status: Status, fence: int | None = None
+    ) -> Schedule | None:
+        def report() -> Schedule | None:
+            if self._tasks.moved_on(task_id, fence):
+                return None
+            return self._members.report_run(schedule_id, task_id, status)
+
+        return await self._write.call(report)
 
     # --- members
 

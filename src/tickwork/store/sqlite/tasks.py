@@ -7,11 +7,11 @@ from typing import Literal
 from tickwork import transitions
 from tickwork.events import Fact
 from tickwork.model import ENDS, Band, Lease, Outcome, Place, Record, Spec, Status
-from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Settled, Verdict
+from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Verdict
 from tickwork.store.hints import WORK
 from tickwork.store.rules import PARK_MAX, Budget, claimed, detail_of, last_chance, still_gone
 from tickwork.store.sqlite.members import CHANCE, keep_pulse, lose_workers, node_of
-from tickwork.store.sqlite.operators import Operators
+from tickwork.store.sqlite.outbox import Outbox
 from tickwork.store.sqlite.schema import IN_DELAYED
 
 # From one type of the index to the next: a DISTINCT would walk every parked task of the queue.
@@ -27,7 +27,7 @@ def _turn(record: Record, rank: int) -> tuple[int, ...]:
     return record.spec.band, rank, record.place, record.position
 
 
-class Tasks(Operators):
+class Tasks(Outbox):
     # --- in
 
     def submit(self, specs: list[Spec]) -> list[Receipt]:
@@ -79,16 +79,6 @@ class Tasks(Operators):
             )
         self.tx.tell_task(now, Fact.TASK_SUBMITTED, record)
         return Receipt(spec.id, "created")
-
-    def resolve(self, task_id: str, upstream: str, ok: bool) -> bool:
-        record = self.rows.get(task_id)
-        if record is None or record.status is not Status.BLOCKED or upstream not in record.waiting:
-            return False
-        now = self.now()
-        self.tx.run("DELETE FROM @waits WHERE dependant = ? AND upstream = ?", (task_id, upstream))
-        self._settle(record, now, transitions.resolve(record, upstream, ok, now), upstream)
-        self.tx.notify(WORK)
-        return True
 
     # --- time
 
@@ -283,20 +273,3 @@ class Tasks(Operators):
         fact = transitions.expire(record, now, self.tx.policy, why, alive)
         self._settle(record, now, fact, record.last_error or "")
         return record.id
-
-    # --- outbox
-
-    def settled(self, limit: int) -> list[Settled]:
-        found: list[Settled] = []
-        for task_id, status, schedule_id in self.tx.all(
-            "SELECT id, status, schedule_id FROM @outbox ORDER BY n LIMIT ?", (limit,)
-        ):
-            waiting = self.tx.all("SELECT dependant FROM @waits WHERE upstream = ? ORDER BY dependant", (task_id,))
-            found.append(Settled(task_id, Status(status), tuple(row[0] for row in waiting), schedule_id))
-        return found
-
-    def unsettle(self, ids: list[str]) -> None:
-        self.tx.many(
-            "DELETE FROM @outbox WHERE id = ? AND NOT EXISTS (SELECT 1 FROM @waits WHERE upstream = @outbox.id)",
-            [(task_id,) for task_id in ids],
-        )

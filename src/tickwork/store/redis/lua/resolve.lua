@@ -1,8 +1,12 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends
 -- A dependency has ended: blocked -> ready or pending (when it was the last), or cancelled. Arguments: id, upstream,
--- 1 if it ended well. Reply: 1, or 0 when the task does not wait for it.
+-- 1 if it ended well, the fence of that end ('' for any). Reply: 1, or 0 when the task does not wait for it, or when the
+-- upstream was retried since.
 local task, upstream = load(ARGV[3]), ARGV[4]
+if moved_on(upstream, ARGV[6]) then
+  return reply(0)
+end
 if not task or task.status ~= BLOCKED then
   unawait(upstream, ARGV[3])
   return reply(0)

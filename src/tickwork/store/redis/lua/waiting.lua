@@ -16,6 +16,12 @@ local function await_end(upstream, task_id, since)
   end
 end
 
+-- Whether a task was retried since it had ended with a fence ('' for any). Of one that is gone, that was its last end.
+local function moved_on(id, fence)
+  local task = fence ~= '' and load(id)
+  return task and not (ENDS[task.status] and task.fence == tonumber(fence))
+end
+
 local function unawait(upstream, task_id)
   call('ZREM', KEY .. 'dependants:' .. upstream, task_id)
   if call('EXISTS', KEY .. 'dependants:' .. upstream) == 0 then

@@ -1,0 +1,103 @@
+"""Leadership keeps nothing correct: a leader that was stopped in between, and goes on late, does no harm."""
+
+from __future__ import annotations
+
+from tests.support.stores import Bench
+from tickwork import duties
+from tickwork.events import Bus
+from tickwork.model import Aborted, Lease, Schedule, Spec, Status, Succeeded
+from tickwork.store.base import Settled
+
+
+async def take(bench: Bench) -> Lease:
+    (grant,) = await bench.claim()
+    return grant.lease
+
+
+async def tell(bench: Bench, entry: Settled) -> None:
+    """What the leader does with an entry of the outbox."""
+    for dependant in entry.dependants:
+        await bench.store.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
+    if entry.schedule_id is not None:
+        await bench.store.report_run(entry.schedule_id, entry.id, entry.status, entry.fence)
+    await bench.store.unsettle([entry])
+
+
+async def propagate(bench: Bench) -> None:
+    await duties.propagate(bench.store, 10, Bus())
+
+
+# --- the outbox
+
+
+async def test_a_late_leader_cancels_nobody_whose_upstream_was_retried(bench: Bench) -> None:
+    await bench.submit("up")
+    await bench.submit("it", depends_on=("up",))
+    await bench.end(Aborted(await take(bench), "boom"))
+    (late,) = await bench.store.settled(10)
+    await bench.store.retry("up")
+    lease = await take(bench)
+    await tell(bench, late)
+    assert await bench.status("it") is Status.BLOCKED
+    await bench.end(Succeeded(lease))
+    await propagate(bench)
+    assert await bench.claimed_ids() == ["it"]
+
+
+async def test_a_late_leader_strikes_out_no_later_end(bench: Bench) -> None:
+    await bench.submit("up")
+    await bench.submit("it", depends_on=("up",))
+    await bench.end(Aborted(await take(bench), "boom"))
+    (late,) = await bench.store.settled(10)
+    await bench.store.retry("up")
+    await bench.end(Succeeded(await take(bench)))
+    await tell(bench, late)
+    assert [(entry.id, entry.status) for entry in await bench.store.settled(10)] == [("up", Status.SUCCESS)]
+    await propagate(bench)
+    assert await bench.status("it") is Status.READY
+    assert await bench.store.settled(10) == []
+
+
+async def run_of_schedule(bench: Bench) -> str:
+    now = bench.clock.now()
+    task = Spec(id="", type="job", nonce="")
+    await bench.store.put_schedule(Schedule(id="s", cron="* * * * *", next_at=now, on_exhausted="stop", task=task))
+    await duties.fire_schedules(bench.store, 10, Bus())
+    return f"s@{now}"
+
+
+async def test_a_late_report_overwrites_no_later_one(bench: Bench) -> None:
+    run = await run_of_schedule(bench)
+    await bench.end(Aborted(await take(bench), "boom"))
+    (late,) = await bench.store.settled(10)
+    await bench.store.retry(run)
+    await bench.end(Succeeded(await take(bench)))
+    await propagate(bench)
+    await tell(bench, late)
+    schedule = await bench.store.get_schedule("s")
+    assert schedule is not None
+    assert (schedule.last_status, schedule.stopped) == ("success", "")
+
+
+async def test_a_late_report_stops_no_schedule_whose_run_was_retried(bench: Bench) -> None:
+    run = await run_of_schedule(bench)
+    await bench.end(Aborted(await take(bench), "boom"))
+    (late,) = await bench.store.settled(10)
+    await bench.store.retry(run)
+    await duties._tell_outcome(bench.store, late, Bus())
+    schedule = await bench.store.get_schedule("s")
+    assert schedule is not None
+    assert (schedule.last_status, schedule.stopped) == ("", "")
+
+
+async def test_the_end_of_a_task_that_is_gone_is_told_all_the_same(bench: Bench) -> None:
+    await bench.submit("up")
+    await bench.submit("it", depends_on=("up",))
+    await bench.end(Succeeded(await take(bench)))
+    (before,) = await bench.store.settled(10)
+    await bench.store.delete("up")
+    (after,) = await bench.store.settled(10)
+    assert (before.fence, after.fence) == (before.fence or -1, None)
+    await tell(bench, before)
+    assert await bench.claimed_ids() == ["it"]
+    assert await bench.store.settled(10) == []
