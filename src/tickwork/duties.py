@@ -131,8 +131,11 @@ async def prune(store: Store, limit: int) -> float | None:
 async def fire_schedules(store: Store, limit: int, bus: Bus, log: Log = _LOG) -> float | None:
     """Turn every tick that is due into a task, once, whoever else does the same."""
     due, later = await store.due_schedules(limit)
-    # Together, since each of them waits for the store several times.
-    fired = await asyncio.gather(*(_try_to_fire(store, schedule, bus, log) for schedule in due))
+    # Together, since each of them waits for the store several times; and to the end, so that none goes on unwatched.
+    fired = await asyncio.gather(*(_try_to_fire(store, schedule, bus, log) for schedule in due), return_exceptions=True)
+    for error in fired:
+        if isinstance(error, BaseException):
+            raise error
     if due:
         return 0 if all(fired) else 1.0  # what was fired has a next tick now, which may be the first of all
     return None if later is None else later / 1000

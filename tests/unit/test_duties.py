@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tickwork import duties
 from tickwork.cron import Cron
 from tickwork.duties import ticks_to_run
+from tickwork.errors import StoreUnavailable
 from tickwork.events import Bus
 from tickwork.model import Misfire, Policy, Schedule, Spec, Status, Worker
-from tickwork.store.base import Claim
+from tickwork.store.base import Claim, Store
 from tickwork.store.memory import MemoryStore
 
 NOW = 1_700_000_000_000
@@ -36,6 +39,24 @@ async def test_one_schedule_that_cannot_fire_holds_up_no_other() -> None:
     fired = await store.get_schedule("good")
     assert fired is not None
     assert fired.last_task_id is not None
+
+
+async def test_after_an_error_no_schedule_is_fired_unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore(Policy())
+    for name in ("quick", "slow"):
+        await store.put_schedule(Schedule(id=name, cron="* * * * * *", task=SPEC, next_at=store.now() - 1000))
+    ended: list[str] = []
+
+    async def fire(_store: Store, schedule: Schedule, _bus: Bus) -> None:
+        if schedule.id == "quick":
+            raise StoreUnavailable("the store is away")
+        await asyncio.sleep(0.01)
+        ended.append(schedule.id)
+
+    monkeypatch.setattr(duties, "fire", fire)
+    with pytest.raises(StoreUnavailable):
+        await duties.fire_schedules(store, 10, Bus())
+    assert ended == ["slow"], "it was still under way when the duty had given up"
 
 
 @pytest.mark.parametrize(("line", "hours_down"), [("* * * * * *", 0.5), ("* * * * *", 48)])
