@@ -332,6 +332,16 @@ async def test_a_task_cannot_wait_for_itself(bench: Bench) -> None:
     assert await bench.submit("it", depends_on=("it",)) == Receipt("it", "orphan", "it")
 
 
+@pytest.mark.parametrize("pruned", [False, True], ids=["as-is", "pruned"])
+async def test_a_dedup_key_that_ran_out_holds_again_when_the_clock_is_set_back(bench: Bench, pruned: bool) -> None:
+    await bench.submit("first", dedup_key="order", dedup_ttl=1000)
+    bench.clock.advance(1)
+    if pruned:
+        await bench.store.prune(100)
+    bench.clock.advance(-0.001)
+    assert (await bench.submit("second", dedup_key="order", dedup_ttl=1000)).verdict == "duplicate"
+
+
 async def test_a_dependant_starts_after_its_upstream(bench: Bench) -> None:
     await bench.submit("up")
     await bench.submit("it", depends_on=("up",))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tickwork.clock import Clock
 from tickwork.model import Policy
 from tickwork.store.memory_members import Core, atomic
-from tickwork.store.rules import LOCK_KEPT, UNLOCK_KEPT, next_fence
+from tickwork.store.rules import ENDED_KEPT, UNLOCK_KEPT, next_fence
 
 
 class _Hold(NamedTuple):
@@ -76,6 +76,6 @@ class Locks(Core):
         return None if hold is None else (hold.owner, hold.until)
 
     def _prune_locks(self, now: int, limit: int) -> None:
-        over = [name for name, hold in self._holds.items() if max(hold.until, hold.freed_at) <= now - LOCK_KEPT]
+        over = [name for name, hold in self._holds.items() if max(hold.until, hold.freed_at) <= now - ENDED_KEPT]
         for name in over[:limit]:
             del self._holds[name]

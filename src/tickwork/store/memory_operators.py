@@ -18,7 +18,7 @@ from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
 from tickwork.store.hints import CONTROL, WORK, Hint
 from tickwork.store.memory_homes import Homes
 from tickwork.store.memory_members import atomic
-from tickwork.store.rules import LOST_WORKER_KEPT, matches, read_cursor, unsound
+from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT, matches, read_cursor, unsound
 
 
 class Operators(Homes):
@@ -79,7 +79,7 @@ class Operators(Homes):
     @atomic
     def prune(self, limit: int) -> int:
         now = self.now()
-        for key in self._dedup_ends.until(now, limit):
+        for key in self._dedup_ends.until(now - ENDED_KEPT, limit):
             del self._dedup[key]
         self._prune_locks(now, limit)
         pruned = self._prune_ends(now - self.policy.retention, limit)

@@ -17,7 +17,9 @@ from tickwork.texts import shown
 PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
 OVERFLOW_PAUSE = 60.0  # seconds between two warnings of a full dead-letter queue
 LOST_WORKER_KEPT = 3_600_000  # a lost worker stays visible for an hour
-LOCK_KEPT = 3_600_000  # after its end, so that a clock that is set back a little finds it as it was
+ENDED_KEPT = (
+    3_600_000  # locks and dedup keys after their end, so that a clock set back a little finds them as they were
+)
 UNLOCK_KEPT = 60_000  # who gave a lock back is known for so long, in case that the call is sent again
 
 

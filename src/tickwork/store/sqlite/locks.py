@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickwork.store.rules import LOCK_KEPT, UNLOCK_KEPT, next_fence
+from tickwork.store.rules import ENDED_KEPT, UNLOCK_KEPT, next_fence
 from tickwork.store.sqlite.members import keep_pulse
 from tickwork.store.sqlite.session import Connection, Writer
 
@@ -57,4 +57,4 @@ class Locks:
 
 def prune_locks(tx: Writer, now: int, limit: int) -> None:
     over = "SELECT name FROM @locks WHERE abs(until) <= ? LIMIT ?"
-    tx.run(f"DELETE FROM @locks WHERE name IN ({over})", (now - LOCK_KEPT, limit))
+    tx.run(f"DELETE FROM @locks WHERE name IN ({over})", (now - ENDED_KEPT, limit))

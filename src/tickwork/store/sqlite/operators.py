@@ -6,7 +6,7 @@ from tickwork import transitions
 from tickwork.events import Fact
 from tickwork.model import DELAYED, ENDS, Status
 from tickwork.store.hints import CONTROL, WORK
-from tickwork.store.rules import LOST_WORKER_KEPT
+from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT
 from tickwork.store.sqlite.homes import Homes
 from tickwork.store.sqlite.locks import prune_locks
 from tickwork.store.sqlite.members import forget_worker
@@ -67,7 +67,8 @@ class Operators(Homes):
 
     def prune(self, limit: int) -> int:
         now, policy = self.now(), self.tx.policy
-        self.tx.run("DELETE FROM @dedup WHERE key IN (SELECT key FROM @dedup WHERE until <= ? LIMIT ?)", (now, limit))
+        over = "SELECT key FROM @dedup WHERE until <= ? LIMIT ?"
+        self.tx.run(f"DELETE FROM @dedup WHERE key IN ({over})", (now - ENDED_KEPT, limit))
         prune_locks(self.tx, now, limit)
         excess = self.tx.state.ends - policy.retention_max
         oldest = sorted(end for status in ENDS for end in self._oldest(status, limit))[:limit]
