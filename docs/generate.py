@@ -106,7 +106,7 @@ MEANINGS = {
         "pool_size": "connections that one kind of calls to Redis may use at once",
         "retention": "how long ended tasks are kept",
         "retention_max": "how many ended tasks are kept; the oldest go first",
-        "cleanup_interval": "how often old tasks are removed",
+        "cleanup_interval": "the longest pause between two looks for old tasks; looked at least every 5 seconds",
         "events": "whether the [event log](events-and-logs.md) is written",
     },
     "Workers": {

@@ -24,6 +24,8 @@ from tickwork.store.base import Advance, Receipt, Settled, Store
 SKIP_TOLERANCE = 5_000  # a tick this late still counts as on time for misfire="skip"
 COUNT_MAX = 1_000  # missed ticks are counted up to here
 BACKOFF_MAX = 30.0
+PRUNE_AGAIN = 1.0
+PRUNE_LOOK = 5.0  # `retention_max` holds within that time, however rarely old tasks are to be removed
 WORKERS_A_SECOND = 100
 UNAVAILABLE_MAX = 1.0  # for a store that cannot be reached: work must go on soon after its return
 
@@ -125,7 +127,11 @@ def _exhausted(schedule: Schedule, status: Status) -> bool:
 
 
 async def prune(store: Store, limit: int) -> float | None:
-    return 0 if await store.prune(limit) >= limit else None
+    """Where something was removed there will soon be more: tasks keep ending, and as many are kept as may be."""
+    pruned = await store.prune(limit)
+    if pruned >= limit:
+        return 0
+    return PRUNE_AGAIN if pruned else None
 
 
 async def fire_schedules(store: Store, limit: int, bus: Bus, log: Log = _LOG) -> float | None:

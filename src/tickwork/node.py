@@ -211,7 +211,7 @@ class Node:
                 ("promote", self._duty(duties.promote), scan, None),
                 ("fire schedules", self._duty(duties.fire_schedules, self._bus, self._duty_log), scan, SCHEDULES),
                 ("propagate", self._duty(duties.propagate, self._bus), scan, OUTBOX),
-                ("prune", self._duty(duties.prune), config.cleanup_interval, None),
+                ("prune", self._duty(duties.prune), min(config.cleanup_interval, duties.PRUNE_LOOK), None),
             ):
                 group.create_task(self._repeat(name, duty, interval, topic), name=name)
 

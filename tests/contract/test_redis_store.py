@@ -12,6 +12,7 @@ from tickwork import Scheduler, Status, TaskContext
 from tickwork.errors import StoreFull
 from tickwork.model import Failed, Lease, Policy, Schedule, Spec, Succeeded, Worker
 from tickwork.store.base import Claim, Heard
+from tickwork.store.hints import CONTROL
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.target import parse
 
@@ -149,3 +150,25 @@ async def test_a_node_works_off_what_a_full_redis_holds(server: RedisServer, sto
             assert await app.handle("run-99").result(10) == "run-99"
     finally:
         await app.close()
+
+
+async def test_a_forced_cancel_wakes_only_the_store_of_its_worker(server: RedisServer) -> None:
+    """Whoever is woken renews all leases that it has."""
+    server.command("CONFIG", "SET", "maxmemory", 0)
+    stores = [RedisStore(parse(server.url), "control") for _ in range(2)]
+    for number, store in enumerate(stores):
+        await store.open()
+        await store.beat(Worker(id=f"w{number}"))
+    own, foreign = stores
+    await own.submit([Spec(id="it", type="job", nonce="n")])
+    assert len((await own.claim(Claim("w0", ("default",), frozenset({"job"}), 1, 30_000, "c"))).grants) == 1
+    with own.hint(CONTROL) as heard, foreign.hint(CONTROL) as not_heard:
+        for hint in (heard, not_heard):
+            assert await hint.wait(10), "it is raised once when it begins to listen"
+        while True:  # the server may not have taken the subscription yet
+            await own.cancel("it", True)
+            if await heard.wait(0.2):
+                break
+        assert await not_heard.wait(0.1) is False
+    for store in stores:
+        await store.close()

@@ -949,3 +949,22 @@ async def test_an_exception_that_cannot_be_looked_at_still_fails_its_task() -> N
     async with app:
         handle = await app.submit("job")
         await wait_for(app, handle.id, "dead")
+
+
+async def test_no_more_ended_tasks_are_kept_than_may_be(make: Make, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Soon, and not only when old tasks are looked for."""
+    monkeypatch.setattr("tickwork.duties.PRUNE_LOOK", 0.05)
+    app = make(url, retention_max=5, cleanup_interval=3600)
+
+    @app.task
+    async def work(n: int) -> int:
+        return n
+
+    async with app:
+        handles = await app.submit_many("work", range(40))
+        await eventually(lambda: _kept(app, 5), what="only the last five are kept")
+        assert (await handles[-1].info()).result is not None
+
+
+async def _kept(app: Scheduler, count: int) -> bool:
+    return (await app.status()).tasks == {"success": count}

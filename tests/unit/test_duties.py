@@ -79,3 +79,12 @@ def test_the_newest_tick_is_found_where_ticks_come_in_bursts() -> None:
     assert first is not None
     run, _ = ticks_to_run(Schedule(id="s", task=SPEC, misfire_grace=86_400_000), cron, first, ten_past_five)
     assert run == [ten_past_five - 600_000 - 3_600_000 - 1000]
+
+
+async def test_what_was_pruned_is_looked_at_again_soon() -> None:
+    store = MemoryStore(Policy(retention_max=2))
+    assert await duties.prune(store, 3) is None, "nothing is too many, so the usual interval will do"
+    await store.submit([Spec(id=f"t{n}", type="job", nonce="n") for n in range(6)])
+    for n in range(6):
+        await store.cancel(f"t{n}", False)
+    assert [await duties.prune(store, 3) for _ in range(3)] == [0, duties.PRUNE_AGAIN, None]

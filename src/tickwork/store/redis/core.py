@@ -61,6 +61,7 @@ class Core:
         self.hints = Hints()
         self.contact = Contact(Log.of(None, "store.redis"))
         self.hints.on_idle = self._listen_for
+        self.own_workers: set[str] = set()  # those that beat through this store
         self.server = Server()
         self.durability = durability
         self._pool_size = pool_size
@@ -183,7 +184,7 @@ class Core:
             self._forget_closed_loops()
             wire = Wire(self.target, self._pool_size, self._patience, self._timeout, self.contact)
             wire.on_reconnect = self._reconnected
-            ear = Ear(wire, self.hints, self.layout.root, self._channel, self._queues, self.heard)
+            ear = Ear(wire, self.hints, self.layout.root, self._channel, self._queues, self.heard, self.own_workers)
             here = self._heres[loop] = Here(wire, ear)
         return here
 

@@ -36,7 +36,9 @@ class Ear:
         channel: str,
         queues: dict[str, None],
         on_token: Callable[[bytes], None],
+        own_workers: set[str],
     ) -> None:
+        self._own_workers = own_workers
         self._wire = wire
         self._hints = hints
         self._root = root
@@ -128,6 +130,8 @@ class Ear:
 
     def _tell(self, channel: str, message: bytes) -> None:
         topic = self._channels.get(channel, "")
+        if topic == CONTROL and message and self._own_workers and message.decode() not in self._own_workers:
+            return
         if topic:
             self._hints.notify(topic)
         else:

@@ -184,12 +184,14 @@ class Members(Core):
 
     async def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
         args = (worker.id, worker.node, _encode(worker), ttl or self.policy.lease_ttl)
+        self.own_workers.add(worker.id)
         reply = await self.run("beat", self.layout.root, *args, purpose="work")
         found, *rival = reply
         leader = Leader(found[0].decode(), *found[1:]) if found else None
         return Heard(leader, _read_worker(worker.id, *rival) if rival else None)
 
     async def leave(self, worker_id: str, node: str = "") -> None:
+        self.own_workers.discard(worker_id)
         for prefix in self.prefixes:  # the namespace's own first, which knows the nodes
             if not await self.run("leave", prefix, worker_id, node):
                 return

@@ -14,7 +14,7 @@ if found == RUNNING then
     task.extras = cmsgpack.pack(extras)
     save(task)
     tell_task('task.cancel_asked', task, ARGV[5])
-    hints['control'] = true
+    call('PUBLISH', CHANNEL .. 'control', task.worker) -- for its worker alone: others would renew all their leases
   end
 elseif not ENDS[found] then
   leave(task)

@@ -23,7 +23,27 @@ end
 table.sort(entries, function(a, b) return a.at < b.at end)
 
 local pruned, excess = 0, total - RETENTION_MAX
-for _, entry in ipairs(entries) do
+
+-- What is too many goes unread and in one piece. All lists are in turn, so that it is the head of each.
+local function prune_excess(count)
+  local last, keys = {}, {}
+  for i = 1, count do
+    last[entries[i].stream], keys[i] = entries[i].at, TASK .. entries[i].id
+  end
+  for stream, at in pairs(last) do
+    call('XTRIM', stream, 'MINID', whole(at) .. '-1')
+  end
+  for first = 1, #keys, SLICE do
+    call('DEL', unpack(keys, first, math.min(first + SLICE - 1, #keys)))
+  end
+  return count
+end
+
+if untold == 0 and excess > 0 then
+  pruned = prune_excess(math.min(limit, excess, #entries))
+end
+for i = pruned + 1, #entries do
+  local entry = entries[i]
   if untold == 0 or not call('ZSCORE', KEY .. 'outbox', entry.id) then
     local task = load(entry.id)
     local is_old = not task or task.broken or task.finished_at <= now - RETENTION
