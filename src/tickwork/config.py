@@ -109,6 +109,7 @@ class Config(Struct, frozen=True, kw_only=True):
     lock_prefix: str = "task:lock:"
     lock_ttl: Seconds | None = None  # as long as the lease
     pool_size: int = 10
+    store_timeout: Seconds | None = None  # as patient as the store: 15 seconds on Redis
     events: bool = True
     logger: Any = None
     log_level: str | None = None  # what the program has set

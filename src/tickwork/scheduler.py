@@ -32,6 +32,7 @@ from tickwork.node import Node, new_node_id
 from tickwork.options import Options, ScheduleOptions, wait_limit
 from tickwork.periodic import PeriodicTask, Runnable
 from tickwork.store.base import Store
+from tickwork.store.bounded import bounded, within
 from tickwork.store.opening import make_store
 from tickwork.sync import Sync
 from tickwork.task import TaskFunction, TaskMaker, task_maker
@@ -104,6 +105,8 @@ class Scheduler:
         self.url = mask_url(url) if self._redis_client is None else self._store.url  # without its password
         self._log = Log.of(config.logger)
         self._client.configure(config)
+        self._bounded = bounded(self._store, config.store_timeout or 0.0)
+        self._client.open_store = self._open if config.store_timeout is None else self._open_bounded
         self._client.types_are_known_here = self.url.startswith("memory:")
         self._client.nobody_runs = config.store is None
         if config.serializer != "json":
@@ -311,6 +314,13 @@ class Scheduler:
                 self._log.warning("%s", self._warnings.pop(0))
         return self._store
 
+    async def _open_bounded(self) -> Store:
+        """For callers who would rather hear of an outage than wait for its end. The node itself is patient."""
+        if not self._opened:
+            async with within(self.config.store_timeout or 0.0, self.url):
+                await self._open()
+        return self._bounded
+
     async def close_store(self) -> None:
         if self._opened:
             self._opened = False
@@ -359,7 +369,7 @@ class Scheduler:
 
         `ttl` is how long it outlives a holder that died; `lock_ttl` if not given, or else `lease_ttl`.
         """
-        return Lock(self._open, self.config, name, ttl)
+        return Lock(self._client.open_store, self.config, name, ttl)
 
     # --- asking and steering
 
@@ -402,7 +412,7 @@ class Scheduler:
         return await self._client.queue_stats()
 
     async def status(self) -> SchedulerStatus:
-        store = await self._open()
+        store = await self._client.open_store()
         stats = await store.stats()
         leader = await store.leader()
         leads = self._node is not None and self._node.candidate.leads
@@ -465,7 +475,7 @@ class Scheduler:
 
     async def audit(self) -> list[str]:
         """Everything in the store that is not as it must be; empty when all is well."""
-        return await (await self._open()).audit()
+        return await (await self._client.open_store()).audit()
 
     def __repr__(self) -> str:
         return f"<Scheduler {self.id} on {self.url}>"

@@ -114,6 +114,7 @@ class TestDefaults:
             "lock_prefix": "task:lock:",
             "lock_ttl": None,
             "pool_size": 10,
+            "store_timeout": None,
             "events": True,
             "logger": None,
             "log_level": None,
@@ -883,6 +884,7 @@ ABOVE_ZERO = [
     "health_check_interval",
     "worker_timeout",
     "lock_ttl",
+    "store_timeout",
 ]
 FROM_ZERO = ["timeout", "retention", "shutdown_timeout"]
 
@@ -920,7 +922,7 @@ class TestValidation:
     def test_every_number_has_a_rule(self) -> None:
         numbers = {name for name, value in msgspec.structs.asdict(Config()).items() if type(value) in (int, float)}
         ruled = {*AT_LEAST_ONE, *ABOVE_ZERO, *FROM_ZERO, "max_retry", "retention_max", "metrics_port", "health_port"}
-        assert numbers | {"lock_ttl"} == ruled
+        assert numbers | {"lock_ttl", "store_timeout"} == ruled
 
     @pytest.mark.parametrize("lease_ttl", [5, 10])
     def test_a_lease_outlives_its_renewal(self, lease_ttl: int) -> None:

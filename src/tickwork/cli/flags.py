@@ -65,6 +65,7 @@ HELP = {
     "lock_prefix": "Prefix of lock names.",
     "lock_ttl": "How long a lock lasts; as long as the lease otherwise.",
     "pool_size": "Connections to the store.",
+    "store_timeout": "How long a call from outside of the workers waits for the store.",
     "events": "Keep the log of what has happened.",
     "log_level": "What to log from.",
     "debug": "Log everything.",
