@@ -53,6 +53,21 @@ async def test_every_key_is_one_of_the_table() -> None:
     await store.close()
 
 
+async def test_queues_that_came_and_went_leave_no_keys() -> None:
+    store = ClockedRedisStore(ManualClock(START), restricted_redis(), Policy())
+    await store.open()
+    bench = Bench(store, store._clock)
+    for number in range(10):
+        await bench.submit(f"later-{number}", queue=f"delayed-{number}", delay=60_000)
+        await store.cancel(f"later-{number}", False)
+        await bench.submit(f"now-{number}", queue=f"ready-{number}")
+        await store.cancel(f"now-{number}", False)
+    await store.prune(100)
+    assert shared_server().command("KEYS", "*}:wake:*") == []
+    assert shared_server().command("KEYS", "*}:stream:*") == []
+    await store.close()
+
+
 async def test_the_acl_user_of_a_namespace_sees_no_other() -> None:
     url = empty_redis()
     other = Scheduler(url, namespace="other")

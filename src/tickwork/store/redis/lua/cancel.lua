@@ -19,5 +19,11 @@ if found == RUNNING then
 elseif not ENDS[found] then
   leave(task)
   cancel(task, extras, ARGV[5], ARGV[5])
+  -- A queue that had delayed tasks only has a wake list but no lane, by which `prune` would find it.
+  local queue, lanes = task.kind.queue, KEY .. 'lanes'
+  if call('SISMEMBER', lanes, 'high:' .. queue) + call('SISMEMBER', lanes, 'normal:' .. queue)
+    + call('SISMEMBER', lanes, 'low:' .. queue) == 0 then
+    call('DEL', KEY .. 'wake:' .. queue)
+  end
 end
 return reply(found)

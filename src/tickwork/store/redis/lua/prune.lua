@@ -76,7 +76,7 @@ local function forget_lane(lane)
   end
 end
 
-for _, lane in ipairs(call('SRANDMEMBER', KEY .. 'lanes', 100)) do
+for _, lane in ipairs(call('SRANDMEMBER', KEY .. 'lanes', 500)) do
   if not call('ZRANGE', KEY .. 'front:' .. lane, 0, 0)[1] then
     forget_lane(lane)
   end
