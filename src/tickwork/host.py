@@ -15,15 +15,36 @@ is_pool_child = False  # it was started to run handlers with run_in="process"
 
 @functools.cache
 def host_id() -> str:
-    """Names the set of processes whose pids mean something to us: host, boot and pid namespace."""
-    parts = [socket.gethostname()]
+    """Names the set of processes whose pids mean something to us: host, boot (or machine) and pid namespace."""
+    return "/".join(part for part in (socket.gethostname(), machine(), _pid_namespace()) if part)
+
+
+@functools.cache
+def machine() -> str:
+    """What tells this machine from another of the same name: its boot, or where that cannot be read its installation.
+
+    Empty where neither is known. Machines that were copied while they ran have one boot: give them names of their own.
+    """
+    boot = _first_line("/proc/sys/kernel/random/boot_id")
+    if not boot and platform.system() == "Darwin":
+        shown = subprocess.run(["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=False)
+        boot = shown.stdout.strip()
+    return boot or _first_line("/etc/machine-id") or _first_line("/var/lib/dbus/machine-id")
+
+
+def _pid_namespace() -> str:
     try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            parts.append(file.read().strip())
-        parts.append(os.readlink("/proc/self/ns/pid"))
-    except OSError:  # not Linux: the name alone has to do
-        pass
-    return "/".join(parts)
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:  # not Linux
+        return ""
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.readline().strip()
+    except OSError:
+        return ""
 
 
 def process_started(pid: int) -> str:
@@ -45,7 +66,7 @@ def lives(host: str, pid: int, started: str) -> bool:
 
 def is_gone(host: str, pid: int, started: str) -> bool:
     """True only when it can be proved: a process of this very host that is not there any more."""
-    if not started or host != host_id() or pid == os.getpid():
+    if not started or host != host_id() or not machine() or pid == os.getpid():
         return False
     now_there = process_started(pid)
     if now_there:
