@@ -27,7 +27,8 @@ def machine() -> str:
     """
     boot = _first_line("/proc/sys/kernel/random/boot_id")
     if not boot and platform.system() == "Darwin":
-        shown = subprocess.run(["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=False)
+        command = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
+        shown = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
         boot = shown.stdout.strip()
     return boot or _first_line("/etc/machine-id") or _first_line("/var/lib/dbus/machine-id")
 
@@ -54,7 +55,8 @@ def process_started(pid: int) -> str:
         fields = _stat(pid)
         return "" if not fields or fields[0] in DEAD else fields[19].decode()
     if system == "Darwin":
-        shown = subprocess.run(["ps", "-p", str(pid), "-o", "lstart="], capture_output=True, text=True, check=False)
+        command = ["/bin/ps", "-p", str(pid), "-o", "lstart="]
+        shown = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
         return shown.stdout.strip()
     return ""
 

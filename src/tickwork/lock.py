@@ -101,7 +101,7 @@ class Lock:
             left = LONGEST_PAUSE if deadline is None else deadline - time.monotonic()
             if left <= 0:
                 return False
-            await asyncio.sleep(min(left, pause * random.uniform(1, 1.25)))
+            await asyncio.sleep(min(left, pause * random.uniform(1, 1.25)))  # noqa: S311
             pause = min(2 * pause, LONGEST_PAUSE)
         return True
 

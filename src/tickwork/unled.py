@@ -37,7 +37,7 @@ class StandIn:
             self._hear_of(leader)
             return None
         self._miss()
-        await asyncio.sleep(random.uniform(0, SPREAD))
+        await asyncio.sleep(random.uniform(0, SPREAD))  # noqa: S311
         return await duties.propagate(self._store, self._limit, self._bus)
 
     def _hear_of(self, leader: Leader) -> None:
