@@ -21,10 +21,17 @@ def mask_url(url: str) -> str:
     userinfo, at, host = rest.rpartition("@")  # the last one: a password may hold a bare @ or /
     if at:
         user, colon, _ = userinfo.partition(":")
-        rest = f"{user}:***@{host}" if colon else f"***@{host}"
+        # Alone it may be a password in the wrong place, unless the password is known to be elsewhere.
+        alone = userinfo if _names_file(host) else "***"
+        rest = f"{user}:***@{host}" if colon else f"{alone}@{host}"
     if (query := _QUERY.search(rest)) is None:
         return scheme + rest
     return scheme + rest[: query.end()] + "&".join(map(_mask_parameter, rest[query.end() :].split("&")))
+
+
+def _names_file(host_and_query: str) -> bool:
+    query = host_and_query.partition("?")[2]
+    return any(part.startswith("password_file=") for part in query.split("&"))
 
 
 def _mask_parameter(text: str) -> str:

@@ -654,7 +654,7 @@ def test_a_password_on_the_command_line_is_warned_of() -> None:
     assert shown.exit_code == 0
     assert "warning: --store has a password, which `ps` shows to everybody here" in shown.stderr
     assert "secret" not in shown.output
-    assert "warning" not in run("config", "--store", "redis://host?password_file=pw").stderr
+    assert "warning" not in run("config", "--store", "redis://user@host?password_file=pw").stderr
 
 
 # --- the demo
