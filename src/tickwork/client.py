@@ -326,7 +326,7 @@ class Client:
         if found is None:
             raise TaskNotFound(task_id)
         if found is Status.RUNNING and not force:
-            raise NotCancellable(f"task {task_id} is running; only by force is its handler asked to stop")
+            raise NotCancellable(f"task {task_id} is running; force=True (--force) asks its handler to stop")
         if found.ended and found is not Status.CANCELLED:
             raise NotCancellable(f"task {task_id} has ended already ({found})")
 

@@ -587,6 +587,7 @@ def test_up_from_banner_to_drain(start: Callable[..., Program]) -> None:
     until(lambda: status_of(slow) == "running" and data("task", slow)["progress"] == 0.5, "the slow task runs")
     impatient = run("submit", "slow", "20", "--id", "very-slow", "--wait-timeout", "10ms")
     assert (impatient.exit_code, "has not ended within 0.01 s" in impatient.stderr) == (1, True)
+    assert "is running; force=True (--force) asks its handler to stop" in run("cancel", slow).stderr
     good("cancel", "--force", "very-slow")
     until(lambda: status_of("very-slow") == "cancelled", "the other one stops")
     shown = good("task", slow)
