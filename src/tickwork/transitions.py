@@ -110,6 +110,8 @@ def finish(record: Record, outcome: Outcome, now: int, policy: Policy) -> Fact:
         record.last_error = outcome.error
     if record.cancel or isinstance(outcome, Stopped):
         return cancel(record, now, record.message)
+    if not isinstance(outcome, Aborted):
+        record.progress, record.progress_note = None, ""
     match outcome:
         case Failed():
             record.status = Status.RETRYING
@@ -142,6 +144,7 @@ def expire(record: Record, now: int, policy: Policy, why: str, alive: bool = Fal
     if not alive and record.losses >= policy.max_losses:
         record.last_error += f"; set aside after {record.losses} lost workers"
         return _die(record, now, policy)
+    record.progress, record.progress_note = None, ""
     return _to_front(record, Fact.TASK_LOST)
 
 

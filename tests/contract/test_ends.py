@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tests.support.stores import Bench
+from tests.support.stores import OUTCOMES, Bench
 from tickwork.loggers import Log
 from tickwork.model import ENDS, Aborted, Failed, Lease, Outcome, Policy, Released, Snoozed, Status, Stopped, Succeeded
 from tickwork.store import rules
@@ -130,6 +130,19 @@ async def test_a_note_may_be_empty(bench: Bench) -> None:
     before = await bench.record("it")
     assert await bench.store.note(lease, None, "", []) is True
     assert await bench.record("it") == before
+
+
+@pytest.mark.parametrize("way", sorted([*OUTCOMES, "expire"]))
+async def test_progress_is_that_of_one_run(bench: Bench, way: str) -> None:
+    lease = await bench.start("it")
+    await bench.store.note(lease, 0.4, "row 40 of 100", ["a line"])
+    if way == "expire":
+        await bench.store.reclaim(10, ("w1",))
+    else:
+        await bench.end(OUTCOMES[way](lease))
+    record = await bench.record("it")
+    kept = (0.4, "row 40 of 100") if record.status.ended else (None, "")
+    assert (record.progress, record.progress_note, record.log) == (*kept, ["a line"])
 
 
 async def test_progress_may_go_back_to_zero(bench: Bench) -> None:

@@ -219,7 +219,8 @@ class Store(Protocol):
         """Renew. `cancel`: held, but asked to stop. `lost`: not the holder's any more."""
 
     async def note(self, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
-        """Write progress and log lines; False when the lease is lost."""
+        """Write progress and log lines; False when the lease is lost. Progress is that of one run: it is kept at an end
+        of the task, but not for the next run."""
 
     # --- out
     async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:

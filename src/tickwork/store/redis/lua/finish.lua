@@ -56,6 +56,7 @@ local function apply(task, outcome)
   if kind == 'A' then
     return die(task, extras)
   end
+  extras[PROGRESS], extras[NOTE] = -1, ''
   task.extras = task.extras == '' and kind ~= 'F' and '' or cmsgpack.pack(extras)
   if kind == 'F' then
     move_on(task, RETRYING, 'task.retrying', now + outcome.number, text)

@@ -36,6 +36,7 @@ local function expire(task, reason)
       extras[ERROR] = extras[ERROR] .. '; set aside after ' .. task.losses .. ' lost workers'
       die(task, extras)
     else
+      extras[PROGRESS], extras[NOTE] = -1, ''
       task.extras = cmsgpack.pack(extras)
       task.status, task.place = READY, FRONT
       enter(task)
