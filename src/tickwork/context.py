@@ -71,7 +71,8 @@ class TaskLogger(logging.LoggerAdapter[logging.Logger]):
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         if level >= logging.INFO:
-            self._notes.line(f"{datetime.now(UTC):%H:%M:%S} {logging.getLevelName(level)} {_message(msg, args)}")
+            moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+            self._notes.line(f"{moment} {logging.getLevelName(level)} {_message(msg, args)}")
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
         super().log(level, msg, *args, **kwargs)
 

@@ -18,10 +18,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.redis_store import empty_redis
-from tickwork import Fact, Scheduler, Status, TaskInfo, TickworkError
+from tickwork import Fact, Scheduler, Status, TaskInfo, TickworkError, duties
 from tickwork.cli import commands
 from tickwork.model import Worker as Member
-from tickwork.store.base import Claim
+from tickwork.store.base import Advance, Claim
 from tickwork.testing import drain
 
 SHOP = """
@@ -361,6 +361,31 @@ def test_schedules_from_making_to_deleting() -> None:
     assert data("schedules", "show", schedule_id)["timezone"] == "Asia/Tokyo"
 
 
+async def _fire(*types: str) -> None:
+    """Schedules whose runs nobody takes, and one whose run is gone."""
+    app = Scheduler("sqlite:///tickwork.db")
+    store = await app._open()
+    for number, kind in enumerate(types):
+        await app.schedules.put(kind, kind, cron="@yearly", timezone="Asia/Tokyo")
+        schedule = await store.get_schedule(kind)
+        assert schedule is not None
+        fired = (await duties.submit_tick(store, schedule, 1_800_000_000_000)).id
+        await store.advance(kind, schedule.next_at, Advance(schedule.next_at, fired, 1_800_000_000_000))
+        if number == 0:
+            await app.cancel(fired)
+            await app.delete(fired)
+    await app.close()
+
+
+def test_the_last_run_of_a_schedule_has_the_status_of_its_task() -> None:
+    asyncio.run(_fire("gone", "waits"))
+    last = {line.split()[0]: re.split(r"  +", line)[5] for line in good("schedules").splitlines()[1:]}
+    assert {name: text.partition(" ")[0] for name, text in last.items()} == {"gone": "deleted", "waits": "ready"}
+    shown = good("schedules", "show", "waits")
+    assert re.search(r"last status +ready", shown)
+    assert set(re.findall(r"\d\d:\d\d:\d\d (\w+)", shown)) == {"JST"}, "one zone a screen"
+
+
 async def _hold_two() -> None:
     """A worker that told of itself when it had nothing, and has taken two tasks since."""
     app = Scheduler("sqlite:///tickwork.db")
@@ -392,6 +417,30 @@ def test_queues_and_types_pause_and_resume() -> None:
     assert "task type add is paused" in good("queues")
     assert good("queues", "resume", "--type", "add") == "type add  resumed\n"
     assert good("queues", "resume", "--type", "add") == "type add  was not paused\n"
+
+
+def test_times_have_dates_and_one_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        good("submit", "add", "--id", "later", "--at", "2040-01-01T00:00Z")
+        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}  task\.submitted", good("events"))
+        shown = good("task", "later")
+        assert "It waits for its time, 2040-01-01 09:00:00 JST." in shown
+        assert re.search(r"due +2040-01-01 09:00:00 JST", shown)
+        assert re.search(r"What happened\n  \d{4}-\d\d-\d\d \d\d:\d\d:", shown)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_negative_number_is_a_payload() -> None:
+    good("submit", "square", "-5", "--id", "five")
+    good("submit", "--id", "half", "square", "--tag", "a=b", "-0.5", "--priority", "high")
+    good("schedules", "put", "s", "square", "-7")
+    assert [data("task", task_id)["payload"] for task_id in ("five", "half")] == [-5, -0.5]
+    for refused in (["square", "--delay", "-5"], ["square", "-x"], ["square", "-5x"]):
+        assert run("submit", *refused).exit_code == 2
 
 
 def test_events_look_back_by_kind_and_by_task() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import click
 import pytest
@@ -15,12 +17,14 @@ from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 import tickwork
-from tickwork import Config, Event, Fact, QueueInfo, ScheduleInfo, Status, Worker
-from tickwork.cli import COMMANDS, HOMES, doctor, flags, output
+from tickwork import Config, Event, Fact, Page, QueueInfo, ScheduleInfo, Status, TaskInfo, Worker
+from tickwork.cli import COMMANDS, HOMES, commands, doctor, flags, output, pages
 from tickwork.cli.demo_screen import HISTORY, Snapshot, draw, rate
 from tickwork.cli.doctor import Finding, Patient
+from tickwork.cli.events import read_kinds
 from tickwork.cli.output import Column, age, clean, clean_lines, clip, duration, json_text, table, width
 from tickwork.cli.session import schema_versions, sqlite_path
+from tickwork.config import WITHOUT_EFFECT
 from tickwork.model import Band, Leader, Misfire, Overlap
 from tickwork.store.base import Pause, Stats
 
@@ -173,6 +177,21 @@ def test_every_option_has_a_flag_and_every_flag_a_text() -> None:
     assert set(command.make_context("x", []).params.values()) == {None}, "what was not said must not overrule anything"
 
 
+def test_what_has_no_effect_is_not_offered() -> None:
+    from click.testing import CliRunner
+
+    def help_of(*command: str) -> str:
+        return CliRunner().invoke(commands, [*command, "--help"]).output
+
+    for command in ("up", "worker"):
+        shown = help_of(command)
+        assert "--concurrency" in shown
+        for name in (*WITHOUT_EFFECT, "labels", "weight"):
+            assert f"--{name.replace('_', '-')} " not in shown
+    for words in (("submit",), ("schedules", "put")):
+        assert "--key " not in help_of(*words)
+
+
 @pytest.mark.parametrize("name", list(HOMES))
 def test_the_list_of_commands_says_what_their_help_says(name: str) -> None:
     module, text = HOMES[name]
@@ -310,6 +329,10 @@ def with_stats(**changes: Any) -> Patient:
             "problem", "no node leads", "tickwork up MODULE:APP",
         ),
         (HEALTHY._replace(schedules=[schedule(stopped="it died")]), "warning", "stopped: it died", "resume nightly"),
+        (
+            HEALTHY._replace(schedules=[schedule(id="sweep", type="gone")]),
+            "warning", "schedule sweep fires tasks of type gone, which no worker", "tickwork schedules delete sweep",
+        ),
         (with_stats(statuses=statuses(dead=1)), "warning", "1 dead letter", "dlq list"),
         (with_stats(dropped=3), "warning", "3 dead letters were dropped", "dlq_max"),
     ],
@@ -409,3 +432,72 @@ def test_values_that_cannot_be_read_say_what_would_do(make: str, text: str, word
     kind: Callable[[], Any] = getattr(import_module("tickwork.cli.options"), make)
     with pytest.raises(click.BadParameter, match=words):
         kind().convert(text, None, None)
+
+
+# --- pages
+
+
+class Library:
+    """Answers pages one after the other, as a store with many tasks that do not fit does."""
+
+    def __init__(self, *pages: Page[TaskInfo]) -> None:
+        self.pages = list(pages)
+        self.cursors: list[str | None] = []
+
+    async def list_tasks(self, *, cursor: str | None, **query: Any) -> Page[TaskInfo]:
+        self.cursors.append(cursor)
+        return self.pages.pop(0) if self.pages else Page([], "on")
+
+    async def open_store(self) -> Any:
+        return self
+
+    def now(self) -> int:
+        return NOW
+
+
+async def test_pages_without_a_find_are_passed_over() -> None:
+    task: Any = object()
+    library: Any = Library(Page([], "a"), Page([], "b"), Page([task], "c"))
+    found = await pages.find(library, None)
+    assert library.cursors == [None, "a", "b"]
+    assert (found.page.items, found.page.cursor) == ([task], "c")
+
+
+async def test_whoever_waits_is_told_how_far_the_search_went() -> None:
+    library: Any = Library()
+    found = await pages.find(library, "start")
+    assert len(library.cursors) == pages.ROUNDS
+    assert found.empty("no tasks") == "none among the first 500,000 tasks looked at"
+    found = await pages.find(cast(Any, Library(Page([], None))), None)
+    assert found.empty("no tasks") == "no tasks"
+
+
+# --- times
+
+
+def test_a_line_of_a_handler_is_shown_on_the_clock_of_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        line = "2026-11-15T20:00:00.250+00:00 INFO under way"
+        assert output.log_line(line) == "2026-11-16 05:00:00.250 INFO under way"
+        assert output.clock(NOW) == f"{datetime.fromtimestamp(NOW / 1000):%Y-%m-%d %H:%M:%S}.000"
+        for odd in ("20:00:00 INFO of an older version", "INFO", "", "2026-11-15 no zone"):
+            assert output.log_line(odd) == odd
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("task.sucess", "did you mean 'task.succeeded'?"),
+        ("task.cancled", "did you mean 'task.cancelled'?"),
+        ("wroker", "did you mean 'worker'?"),
+        ("tsak.died", "did you mean 'task.died'?"),
+    ],
+)
+def test_a_kind_that_is_misspelt_finds_its_own(kind: str, words: str) -> None:
+    with pytest.raises(click.BadParameter, match=re.escape(words)):
+        read_kinds(cast(Any, None), cast(Any, None), (kind,))

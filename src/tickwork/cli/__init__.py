@@ -5,6 +5,7 @@ Every command lives in a module of its own that is imported when it is called fo
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from tickwork.errors import (
 )
 
 WRONG, MISTAKE, UNREACHABLE = 1, 2, 3
+CANNOT_WRITE = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EBADF)
 
 # Heading: command: the module it lives in, and the first line of its help (a test compares).
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
@@ -100,12 +102,21 @@ class Commands(click.Group):
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(longest), text) for name, (_, text) in commands.items()])
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise OutputGone from None  # which click would turn into status 1
+
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Any:
         """As a program: never a traceback for what the user, the store or a task did wrong."""
         if not extra.pop("standalone_mode", True):
             return super().main(args, prog_name, standalone_mode=False, **extra)
+        for name, number in (("stdout", 1), ("stderr", 2)):
+            if getattr(sys, name) is None:  # closed, as by `>&-`: the next file that is opened must not take its place
+                setattr(sys, name, os.fdopen(_null(number), "w"))
         try:
             status = super().main(args, prog_name, standalone_mode=False, **extra)
             sys.stdout.flush()
@@ -120,11 +131,28 @@ class Commands(click.Group):
             status = _report("aborted", WRONG)
         except TickworkError as error:
             status = _report(str(error), exit_status(error))
-        except BrokenPipeError:
-            # Whoever read our output has gone, as `head` does. Python would complain once more at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (OutputGone, BrokenPipeError):
+            _null(sys.stdout.fileno())
             status = 0
+        except OSError as error:
+            if error.errno not in CANNOT_WRITE or error.filename is not None:
+                raise
+            _null(sys.stdout.fileno())
+            status = _report(f"the output cannot be written: {error.strerror}", WRONG)
         sys.exit(status if isinstance(status, int) else 0)
+
+
+class OutputGone(Exception):
+    """Whoever read our output has gone, as `head` does."""
+
+
+def _null(number: int) -> int:
+    """Let an open file lead nowhere: Python would complain once more at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    if null != number:
+        os.dup2(null, number)
+        os.close(null)
+    return number
 
 
 def exit_status(error: TickworkError) -> int:

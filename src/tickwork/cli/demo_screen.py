@@ -12,6 +12,7 @@ import click
 from tickwork import __version__
 from tickwork.admin import ScheduleInfo
 from tickwork.cli import output
+from tickwork.cli.schedules import with_last_status
 from tickwork.cli.stats import counted
 from tickwork.cli.tasks import first_line
 from tickwork.events import Event, Fact
@@ -80,7 +81,7 @@ class Watcher:
             running=sorted(running, key=lambda task: (task.progress is None, task.started_at or task.submitted_at)),
             dead=(await self._app.dlq.list(limit=5)).items,
             workers=workers,
-            schedules=await self._app.schedules.list(),
+            schedules=await with_last_status(self._app._client, await self._app.schedules.list()),
             paused=[pause.name for pause in await store.paused() if pause.kind == "queue"],
             latest=list(self._latest),
             submitted=self._series("submitted", now),
@@ -147,7 +148,7 @@ def draw(
     tips: list[Line] = [*gap, *([(hint, {"fg": "cyan"})] for hint in hints)]
     left = max(rows - len(lines) - len(tips), 0)
     newest = snap.latest[-left:] if left else []
-    lines += _fill([_event(event) for event in reversed(newest)], left)
+    lines += _fill([_event(event, snap.now) for event in reversed(newest)], left)
     return [paint(line, columns, color) for line in (lines + tips)[:rows]]
 
 
@@ -249,7 +250,7 @@ def _running(task: TaskInfo, now: int) -> Line:
 
 def _schedule(schedule: ScheduleInfo, now: int) -> Line:
     ahead = "" if schedule.next_at is None else output.age(to_millis(schedule.next_at), now)
-    last = f", last {schedule.last_status or 'running'}" if schedule.last_task_id else ""
+    last = f", last {schedule.last_status}" if schedule.last_status else ""
     return [(f"{schedule.id:<16} ", {"fg": "blue"}), (f"{schedule.description}, next {ahead}{last}", {})]
 
 
@@ -266,9 +267,11 @@ def _dead(task: TaskInfo) -> Line:
     return [(f"{task.type:<16} ", {"fg": "red"}), (f"{first_line(task.last_error)}, {task.attempt} attempts", {})]
 
 
-def _event(event: Event) -> Line:
+def _event(event: Event, now: int) -> Line:
     word, fg = SHOWN[Fact(event.kind)]
-    moment = f"{datetime.fromtimestamp(event.at / 1000):%H:%M:%S}"
+    at = datetime.fromtimestamp(event.at / 1000)
+    today = at.date() == datetime.fromtimestamp(now / 1000).date()
+    moment = f"{at:%H:%M:%S}" if today else f"{at:%d %b  }"
     about = f"{event.type or event.id:<16} "
     rest = event.id if event.type else ""
     if event.kind in FAILURES:

@@ -11,6 +11,7 @@ import click
 from tickwork.cli import output
 from tickwork.cli.options import cascade_option, cursor_option, global_options, limit_option
 from tickwork.cli.output import Column
+from tickwork.cli.pages import find
 from tickwork.cli.session import ask
 from tickwork.cli.tasks import first_line, task_command, wants_cascade
 from tickwork.errors import NotRetryable, TaskNotFound
@@ -18,7 +19,6 @@ from tickwork.model import Status, TaskInfo, to_millis
 
 if TYPE_CHECKING:
     from tickwork.client import Client
-    from tickwork.model import Page
 
 AT_ONCE = 100  # the store does as many in one commit
 COLUMNS = (
@@ -54,20 +54,16 @@ def dlq_command(ctx: click.Context) -> None:
 def list_command(type_: str | None = None, limit: int = 50, cursor: str | None = None) -> None:
     """List dead letters."""
 
-    async def look(client: Client) -> tuple[Page[TaskInfo], int]:
-        page = await client.list_tasks(Status.DEAD, type=type_, limit=limit, cursor=cursor)
-        return page, (await client.open_store()).now()
-
-    page, now = ask(look)
+    found = ask(lambda client: find(client, cursor, status=Status.DEAD, type=type_, limit=limit))
     if output.as_json():
-        output.show_json({"tasks": page.items, "cursor": page.cursor})
+        output.show_json({"tasks": found.page.items, "cursor": found.page.cursor})
         return
     rows = [
-        (task.id, task.type, task.queue, task.attempt, _died(task, now), first_line(task.last_error)) for task in page
+        (task.id, task.type, task.queue, task.attempt, _died(task, found.now), first_line(task.last_error))
+        for task in found.page
     ]
-    output.show_table(COLUMNS, rows, "no dead letters")
-    if page.cursor is not None:
-        click.secho(f"more with --cursor {page.cursor}", dim=True)
+    output.show_table(COLUMNS, rows, found.empty("no dead letters"))
+    found.show_rest()
 
 
 def _died(task: TaskInfo, now: int) -> str:

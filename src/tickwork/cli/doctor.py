@@ -300,8 +300,23 @@ def check_schedules(patient: Patient) -> Iterator[Finding]:
         if schedule.stopped and not schedule.stopped.startswith(CANNOT_READ):
             advice = f"when that is mended: tickwork schedules resume {schedule.id}"
             yield Finding("warning", f"schedule {schedule.id} has stopped: {schedule.stopped}", advice)
+    yield from orphans(patient)
     if patient.schedules and not late:
         yield Finding("ok", f"{output.many(len(patient.schedules), 'schedule')}, none late")
+
+
+def orphans(patient: Patient) -> Iterator[Finding]:
+    """Schedules whose tasks nobody can run, as those of functions that a program no longer has."""
+    alive = [worker for worker in patient.workers if worker.lost_at is None]
+    known = {kind for worker in alive for kind in worker.task_types}
+    for schedule in patient.schedules:
+        if alive and schedule.enabled and schedule.type not in known:
+            yield Finding(
+                "warning",
+                f"schedule {schedule.id} fires tasks of type {schedule.type}, which no worker that is up knows",
+                f"if it is not wanted any more: tickwork schedules delete {schedule.id}; else start a worker whose "
+                "application has a handler for it",
+            )
 
 
 def _millis(schedule: ScheduleInfo) -> int:

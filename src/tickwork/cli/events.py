@@ -37,11 +37,21 @@ def read_kinds(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     for value in values:
         found = {fact.value for fact in Fact if fact == value or fact.startswith(f"{value}.")}
         if not found:
-            from tickwork.config_values import nearest
-
-            raise click.BadParameter(f"no kind {value!r}{nearest(value, [*map(str, Fact)])}", ctx, param)
+            raise click.BadParameter(f"no kind {value!r}{_nearest(value)}", ctx, param)
         kinds |= found
     return frozenset(kinds) or None
+
+
+def _nearest(value: str) -> str:
+    """By the word behind the dot, if the family is known: that is where most letters differ."""
+    from tickwork.config_values import nearest
+
+    family, dot, word = value.partition(".")
+    words = {fact.partition(".")[2]: str(fact) for fact in Fact if fact.startswith(f"{family}.")}
+    if not dot or not words:
+        return nearest(value, [*map(str, Fact), *{fact.partition(".")[0] for fact in Fact}])
+    near = nearest(word, words)
+    return near.replace("mean '", f"mean '{family}.")
 
 
 @click.command("events")

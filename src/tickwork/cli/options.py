@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -107,7 +108,7 @@ class Json(_ParamType):
 
         if not isinstance(value, str):
             return value
-        text = sys.stdin.read() if value == "-" else value
+        text = self._read(param, ctx) if value == "-" else value.removeprefix(NUMBER)
         try:
             found = msgspec.json.decode(text)
         except msgspec.DecodeError as error:
@@ -116,6 +117,36 @@ class Json(_ParamType):
         if self._kind is not None and not isinstance(found, self._kind):
             self.fail("not a JSON object", param, ctx)
         return found
+
+    def _read(self, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return sys.stdin.buffer.read().decode()
+        except UnicodeDecodeError as error:
+            self.fail(f"standard input is not UTF-8: {error.reason} at byte {error.start:,}", param, ctx)
+
+
+NUMBER = "\0"  # stands before a negative number on a command line, which no option can begin with
+_NEGATIVE = re.compile(r"-\d[\d.eE+-]*")
+
+
+class PayloadCommand(click.Command):
+    """A command with a payload, which may be a negative number and is then no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with_value = {
+            name
+            for param in self.params
+            if isinstance(param, click.Option) and not param.is_flag
+            for name in param.opts
+        }
+        before = ""
+        for index, arg in enumerate(args):
+            if arg == "--":
+                break
+            if _NEGATIVE.fullmatch(arg) and before not in with_value:
+                args[index] = NUMBER + arg
+            before = arg
+        return super().parse_args(ctx, args)
 
 
 def payload_or_none_given(payload: Any) -> Any:

@@ -247,5 +247,15 @@ def in_zone(at: datetime) -> str:
 
 
 def clock(at_ms: int) -> str:
-    """The time of day on this host's clock, to the millisecond."""
-    return f"{datetime.fromtimestamp(at_ms / 1000):%H:%M:%S.%f}"[:-3]
+    """Date and time on this host's clock, to the millisecond."""
+    return f"{datetime.fromtimestamp(at_ms / 1000):%Y-%m-%d %H:%M:%S.%f}"[:-3]
+
+
+def log_line(line: str) -> str:
+    """A line that a handler wrote, with its time, which is kept in UTC, on this host's clock."""
+    stamp, blank, rest = line.partition(" ")
+    try:
+        at = datetime.fromisoformat(stamp)
+    except ValueError:
+        return line
+    return f"{clock(round(at.timestamp() * 1000))}{blank}{rest}" if at.tzinfo is not None else line

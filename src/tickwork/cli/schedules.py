@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tickwork.cli import output
-from tickwork.cli.options import Duration, Json, given, global_options, payload_or_none_given, task_options
+from tickwork.cli.options import (
+    Duration,
+    Json,
+    PayloadCommand,
+    given,
+    global_options,
+    payload_or_none_given,
+    task_options,
+)
 from tickwork.cli.output import Column
 from tickwork.cli.session import ask
 from tickwork.model import Misfire, Overlap, to_millis
@@ -28,6 +36,8 @@ COLUMNS = (
     Column("LAST", least=6, drop=1, color=lambda cell: output.status_color(cell.partition(" ")[0])),
     Column("STATE", least=6, drop=2, color=lambda cell: "green" if cell == "on" else "yellow"),
 )
+
+ASKED_MAX = 200  # last runs that are looked up one by one
 
 _id_argument = click.argument("schedule_id", metavar="ID")
 
@@ -50,7 +60,10 @@ def list_command() -> None:
     """List schedules."""
 
     async def look(client: Client) -> tuple[list[ScheduleInfo], int]:
-        return await client.schedules.list(), (await client.open_store()).now()
+        schedules = await client.schedules.list()
+        if not output.as_json():
+            schedules = await with_last_status(client, schedules)
+        return schedules, (await client.open_store()).now()
 
     found, now = ask(look)
     if output.as_json():
@@ -59,11 +72,25 @@ def list_command() -> None:
     output.show_table(COLUMNS, [_row(schedule, now) for schedule in found], "no schedules")
 
 
+async def with_last_status(client: Client, schedules: list[ScheduleInfo]) -> list[ScheduleInfo]:
+    """Those whose last run is not known to have ended get the status that its task has now."""
+    from msgspec.structs import replace
+
+    shown, asked = [], 0
+    for schedule in schedules:
+        if not schedule.last_status and schedule.last_task_id is not None and asked < ASKED_MAX:
+            asked += 1
+            record = await (await client.open_store()).get(schedule.last_task_id)
+            schedule = replace(schedule, last_status="deleted" if record is None else record.status)
+        shown.append(schedule)
+    return shown
+
+
 def _row(schedule: ScheduleInfo, now: int) -> Sequence[object]:
     next_run = "" if schedule.next_at is None else output.age(to_millis(schedule.next_at), now)
     last = ""
     if schedule.last_fire_at is not None:
-        last = f"{schedule.last_status or 'running'} {output.age(to_millis(schedule.last_fire_at), now)}"
+        last = f"{schedule.last_status or 'not ended'} {output.age(to_millis(schedule.last_fire_at), now)}"
     return (
         schedule.id, schedule.type, schedule.description, schedule.timezone, next_run, last, state_of(schedule)
     )  # fmt: skip
@@ -82,7 +109,10 @@ def show_command(schedule_id: str) -> None:
     """Show a schedule and its next runs."""
 
     async def look(client: Client) -> tuple[ScheduleInfo, Sequence[datetime]]:
-        return await client.schedules.get(schedule_id), await client.schedules.next_runs(schedule_id)
+        schedule = await client.schedules.get(schedule_id)
+        if not output.as_json():
+            (schedule,) = await with_last_status(client, [schedule])
+        return schedule, await client.schedules.next_runs(schedule_id)
 
     found, runs = ask(look)
     if output.as_json():
@@ -90,6 +120,14 @@ def show_command(schedule_id: str) -> None:
 
         output.show_json({**msgspec.structs.asdict(found), "next_runs": runs})
         return
+    from tickwork.cron_zone import find_zone
+
+    zone = find_zone(found.timezone).tz
+
+    def moment(at: datetime | None) -> str:
+        """In the zone of its next runs."""
+        return "" if at is None else output.in_zone(at.astimezone(zone))
+
     state = state_of(found)
     output.show_facts(
         [
@@ -112,11 +150,11 @@ def show_command(schedule_id: str) -> None:
             ("overlap", found.overlap),
             ("misfire", found.misfire),
             ("on exhausted", found.on_exhausted),
-            ("last run", output.moment(found.last_fire_at)),
+            ("last run", moment(found.last_fire_at)),
             ("last task", found.last_task_id),
             ("last status", found.last_status),
-            ("created", output.moment(found.created_at)),
-            ("updated", output.moment(found.updated_at)),
+            ("created", moment(found.created_at)),
+            ("updated", moment(found.updated_at)),
         ],
         {"state": "green" if state == "on" else "yellow", "last status": output.status_color(found.last_status)},
     )
@@ -178,7 +216,7 @@ def delete_command(schedule_id: str) -> None:
     output.done(f"{schedule_id}  deleted", id=schedule_id, done="deleted")
 
 
-@schedules_command.command("put")
+@schedules_command.command("put", cls=PayloadCommand)
 @_id_argument
 @click.argument("type_", metavar="TYPE")
 @click.argument("payload", metavar="[PAYLOAD_JSON]", type=Json(), required=False)

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from tickwork.cli import output
-from tickwork.cli.options import Duration, Json, given, global_options, payload_or_none_given, task_options
+from tickwork.cli.options import (
+    Duration,
+    Json,
+    PayloadCommand,
+    given,
+    global_options,
+    payload_or_none_given,
+    task_options,
+)
 from tickwork.cli.session import ask, check_store, settings, sqlite_path
 from tickwork.errors import ResultError, ResultTimeout
 
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 QUIET = 2.0  # seconds until somebody who waits is told why
 
 
-@click.command("submit")
+@click.command("submit", cls=PayloadCommand)
 @click.argument("type_", metavar="TYPE")
 @click.argument("payload", metavar="[PAYLOAD_JSON]", type=Json(), required=False)
 @click.option("--delay", type=Duration(), help="Run it that much later.")

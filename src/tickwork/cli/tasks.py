@@ -12,6 +12,7 @@ import click
 from tickwork.cli import output
 from tickwork.cli.options import cascade_option, cursor_option, global_options, limit_option, tag_option
 from tickwork.cli.output import Column
+from tickwork.cli.pages import find
 from tickwork.cli.session import ask
 from tickwork.dependants import cancelled_with
 from tickwork.errors import StoreError, TickworkError
@@ -20,7 +21,6 @@ from tickwork.model import DELAYED, Status, TaskInfo, to_datetime, to_millis
 
 if TYPE_CHECKING:
     from tickwork.client import Client
-    from tickwork.model import Page
 
 STORY_MAX = 1000
 SHOWN_MAX = 10  # names of dependants in a list for people
@@ -67,21 +67,16 @@ def tasks_command(
 ) -> None:
     """List tasks."""
 
-    async def look(client: Client) -> tuple[Page[TaskInfo], int]:
-        page = await client.list_tasks(status, type=type_, queue=queue, tags=tags or None, limit=limit, cursor=cursor)
-        return page, (await client.open_store()).now()
-
-    page, now = ask(look)
-    show_page(page, now, "no tasks")
-
-
-def show_page(page: Page[TaskInfo], now: int, empty: str) -> None:
+    found = ask(
+        lambda client: find(
+            client, cursor, status=status, type=type_, queue=queue, tags=tags or None, limit=limit
+        )
+    )  # fmt: skip
     if output.as_json():
-        output.show_json({"tasks": page.items, "cursor": page.cursor})
+        output.show_json({"tasks": found.page.items, "cursor": found.page.cursor})
         return
-    output.show_table(COLUMNS, [_row(task, now) for task in page], empty)
-    if page.cursor is not None:
-        click.secho(f"more with --cursor {page.cursor}", dim=True)
+    output.show_table(COLUMNS, [_row(task, found.now) for task in found.page], found.empty("no tasks"))
+    found.show_rest()
 
 
 def _row(task: TaskInfo, now: int) -> Sequence[object]:
@@ -137,7 +132,7 @@ def task_command(task_id: str) -> None:
     if info.log:
         output.show_heading("Log")
         for line in info.log:
-            click.echo(f"  {output.clean(line)}")
+            click.echo(f"  {output.clean(output.log_line(line))}")
     if info.last_error:
         output.show_heading("Last error")
         for line in output.clean_lines(info.last_error.rstrip()):
