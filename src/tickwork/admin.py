@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -391,7 +391,7 @@ class Events:
         found, _ = await (await self._client.open_store()).events(after, limit, task_id)
         return found
 
-    async def subscribe(
+    def subscribe(
         self,
         *,
         kinds: Collection[str] | None = None,
@@ -399,12 +399,26 @@ class Events:
         queues: Collection[str] | None = None,
         task_id: str | None = None,
         after: int | None = None,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Follow the log from now (or from number `after`).
 
         Nothing is buffered for a slow consumer beyond the log itself; what the log has dropped meanwhile is told as one
         `log.missed` event that says how many.
         """
+        if kinds is not None:
+            check_kinds(kinds)
+
+        def wanted(event: Event) -> bool:
+            return (
+                (kinds is None or event.kind in kinds)
+                and (types is None or event.type in types)
+                and (queues is None or event.queue in queues)
+                and (task_id is None or event.id == task_id)
+            )
+
+        return self._follow(wanted, after)
+
+    async def _follow(self, wanted: Callable[[Event], bool], after: int | None) -> AsyncGenerator[Event, None]:
         store = await self._client.open_store()
         seen = await store.last_event() if after is None else after
         with store.hint(EVENTS) as hint:
@@ -422,12 +436,18 @@ class Events:
                     seen = dropped
                 for event in found:
                     seen = event.seq
-                    if (
-                        (kinds is None or event.kind in kinds)
-                        and (types is None or event.type in types)
-                        and (queues is None or event.queue in queues)
-                        and (task_id is None or event.id == task_id)
-                    ):
+                    if wanted(event):
                         yield event
                 if len(found) < EVENT_BATCH:
                     await hint.wait(1.0)
+
+
+def check_kinds(kinds: Collection[str]) -> None:
+    """A misspelt kind would never come."""
+    if isinstance(kinds, str):
+        raise ConfigError(f"kinds must be a list of kinds, such as [{shown(kinds)}], not {shown(kinds)}")
+    for kind in kinds:
+        if kind not in {*Fact}:
+            family = f"{kind}".partition(".")[0]
+            known = [str(fact) for fact in Fact if fact.partition(".")[0] == family] or map(str, Fact)
+            raise ConfigError(f"unknown kind of event {shown(kind)}; known are {', '.join(known)}")

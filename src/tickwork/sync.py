@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from tickwork.admin import DeadLetters, Events, Queues, Schedules
+from tickwork.events import Event
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handle import Handle
 from tickwork.handlers import MISSING
@@ -188,6 +189,13 @@ class _Part:
         return _blocking(self._sync, getattr(self._part, name))
 
 
+class _Events(_Part):
+    """`app.sync.events`."""
+
+    def subscribe(self, **filters: Any) -> Generator[Event, None, None]:
+        return _iterate(self._sync, self._part.subscribe(**filters))
+
+
 def _blocking(sync: Sync, what: Any) -> Any:
     if inspect.iscoroutinefunction(what):
 
@@ -196,9 +204,9 @@ def _blocking(sync: Sync, what: Any) -> Any:
             return SyncHandle(sync, found) if isinstance(found, Handle) else found
 
         return call
-    if inspect.isasyncgenfunction(what):
-        return lambda *args, **kwargs: _iterate(sync, what(*args, **kwargs))
-    return _Part(sync, what) if isinstance(what, DeadLetters | Schedules | Queues | Events) else what
+    if isinstance(what, Events):
+        return _Events(sync, what)
+    return _Part(sync, what) if isinstance(what, DeadLetters | Schedules | Queues) else what
 
 
 def _iterate(sync: Sync, source: AsyncGenerator[T, None]) -> Generator[T, None, None]:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from tests.integration import child_handlers
 from tests.integration.apps import Make, eventually, store_of
-from tickwork import Abort, Event, FixedDelay, Retry, Scheduler, Snooze, TaskContext
+from tickwork import Abort, ConfigError, Event, FixedDelay, Retry, Scheduler, Snooze, TaskContext
 from tickwork.logs import JSONFormatter, KeyValueFormatter, set_up
 from tickwork.testing import ManualClock, drain, wait_for
 
@@ -181,6 +181,18 @@ async def test_following_with_filters(app: Scheduler) -> None:
         assert {event.id for event in everything if event.kind.startswith("task.")} == {first.id, second.id}
 
 
+async def test_a_kind_that_does_not_exist_is_refused(make: Make) -> None:
+    app = make("memory://")
+    with pytest.raises(
+        ConfigError, match=r"unknown kind of event 'task\.sucess'; known are task\.submitted, .*task\.succ"
+    ):
+        app.events.subscribe(kinds=["task.died", "task.sucess"])
+    with pytest.raises(ConfigError, match=r"kinds must be a list of kinds, such as \['task\.died'\], not 'task\.died'"):
+        app.events.subscribe(kinds="task.died")
+    with pytest.raises(ConfigError, match="unknown kind of event 5"):
+        app.sync.events.subscribe(kinds=[5])
+
+
 async def test_following_is_live(make: Make, url: str) -> None:
     app = make(url)
 
@@ -245,7 +257,7 @@ async def test_a_slow_consumer_is_told_what_it_missed(make: Make, url: str) -> N
     assert missed.detail == "400 events"
     rest = [await anext(stream) for _ in range(100)]
     assert [event.seq for event in rest] == list(range(402, 502)), "the rest comes without a gap"
-    await stream.aclose()  # type: ignore[attr-defined]
+    await stream.aclose()
 
 
 # --- log lines
