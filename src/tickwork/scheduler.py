@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -34,7 +35,7 @@ from tickwork.periodic import PeriodicTask, Runnable
 from tickwork.store.base import Store
 from tickwork.store.bounded import bounded, within
 from tickwork.store.opening import make_store
-from tickwork.sync import Sync
+from tickwork.sync import Sync, running_loop
 from tickwork.task import TaskFunction, TaskMaker, task_maker
 from tickwork.texts import shown
 from tickwork.urls import mask_url
@@ -282,6 +283,16 @@ class Scheduler:
 
     def run(self, *, work: bool = True, lead: bool = True) -> None:
         """Start and block until SIGINT or SIGTERM; a second signal gives unfinished work back at once."""
+        if running_loop() is not None:
+            raise TickworkError(
+                "run() makes an event loop of its own, and here one runs already; use `async with app:`, or start() "
+                "and shutdown()"
+            )
+        if threading.current_thread() is not threading.main_thread():
+            raise TickworkError(
+                "run() waits for signals, which only the main thread gets; elsewhere use app.sync.start() and "
+                "app.sync.shutdown()"
+            )
         run_loop(self._run_until_signalled(work, lead))
 
     async def _run_until_signalled(self, work: bool, lead: bool) -> None:

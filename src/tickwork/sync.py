@@ -130,7 +130,7 @@ class Sync:
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run any coroutine on the background loop and wait for it."""
         loop = self._background()
-        if _running_loop() is loop:
+        if running_loop() is loop:
             work.close()
             raise RuntimeError("app.sync was called from its own background thread; use await there")
         future = asyncio.run_coroutine_threadsafe(work, loop)
@@ -141,7 +141,7 @@ class Sync:
             raise
 
     def refuse_to_deadlock(self, what: str = "a result", instead: str = "await handle.result()") -> None:
-        loop = _running_loop()
+        loop = running_loop()
         if loop is not None and loop is self._app.node_loop:
             raise RuntimeError(
                 f"waiting for {what} here would stop the very event loop that runs the worker; use `{instead}`"
@@ -221,7 +221,7 @@ def _iterate(sync: Sync, source: AsyncGenerator[T, None]) -> Generator[T, None, 
         sync.call(source.aclose())
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
+def running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -17,7 +17,16 @@ import pytest
 
 from tests.integration import child_handlers
 from tests.integration.apps import FAST, Gate, Make, eventually, facts, status_of, store_of
-from tickwork import NotCancellable, Scheduler, Status, TaskCancelled, TaskContext, TaskFailed, loop_watch
+from tickwork import (
+    NotCancellable,
+    Scheduler,
+    Status,
+    TaskCancelled,
+    TaskContext,
+    TaskFailed,
+    TickworkError,
+    loop_watch,
+)
 from tickwork.host import process_started
 from tickwork.model import Spec
 from tickwork.testing import wait_for
@@ -582,6 +591,24 @@ async def test_a_task_that_cannot_be_prepared_ends_and_the_worker_goes_on(
         assert await (await work.submit()).result(10) == 1
         assert not app.exhausted
     assert "task odd (work) could not be started" in caplog.text
+
+
+# --- run() where it cannot work
+
+
+async def test_run_inside_a_loop_is_refused_before_anything_starts(make: Make, url: str) -> None:
+    app = make(url)
+    with pytest.raises(TickworkError, match=r"here one runs already; use `async with app:`"):
+        app.run()
+    assert not (await app.status()).running
+
+
+async def test_run_outside_of_the_main_thread_is_refused_before_anything_starts(make: Make, url: str) -> None:
+    app = make(url)
+    with pytest.raises(TickworkError, match=r"signals, which only the main thread gets; .* app\.sync\.start"):
+        await asyncio.to_thread(app.run)
+    async with app:
+        assert (await app.status()).running, "and it can still be started"
 
 
 # --- the heart
