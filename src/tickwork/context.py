@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -75,6 +75,11 @@ class TaskLogger(logging.LoggerAdapter[logging.Logger]):
             self._notes.line(f"{moment} {logging.getLevelName(level)} {_message(msg, args)}")
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
         super().log(level, msg, *args, **kwargs)
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        """Beside what the handler says in `extra`, not instead of it."""
+        kwargs["extra"] = {**(kwargs.get("extra") or {}), **(self.extra or {})}
+        return msg, kwargs
 
 
 def _message(msg: object, args: tuple[object, ...]) -> str:

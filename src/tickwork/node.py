@@ -23,7 +23,7 @@ from tickwork.leader import Candidate
 from tickwork.loggers import Log
 from tickwork.model import Worker as Member
 from tickwork.store.base import Store
-from tickwork.store.hints import OUTBOX, RESET, SCHEDULES
+from tickwork.store.hints import OUTBOX, RESET, SCHEDULES, Hint
 from tickwork.unled import StandIn
 from tickwork.worker import Worker
 
@@ -65,6 +65,7 @@ class Node:
         self._lead_wanted = lead
         self._on_exhausted = on_exhausted
         self._on_reset = on_reset
+        self._rewriting: Hint | None = None
         count = config.worker_count if work else 0
         names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
         self.workers = [Worker(name, identity, store, registry, config, bus, on_exhausted) for name in names]
@@ -111,6 +112,7 @@ class Node:
     async def _rewrite_after_reset(self, rewrite: Callable[[], Awaitable[None]]) -> None:
         """A store that came back empty has lost the schedules of this program too."""
         with self._store.hint(RESET) as hint:
+            self._rewriting = hint
             while True:
                 if not await hint.wait(3600):
                     continue
@@ -125,6 +127,11 @@ class Node:
                     self._log.warning("the schedules could not be written again, trying once more: %s", error)
                     hint.set()
                     await asyncio.sleep(1)
+
+    def rewrite_soon(self) -> None:
+        """The program has a schedule more; safe from any thread."""
+        if self._rewriting is not None:
+            self._rewriting.set()
 
     async def stop(self, grace: float) -> None:
         if self._loop is not None and self._loop.is_closed():

@@ -130,7 +130,10 @@ class Scheduler:
     def periodic(
         self, cron: str, *, id: str | None = None, run_in: RunIn | None = None, **options: Unpack[ScheduleOptions]
     ) -> Callable[[F], TaskFunction[..., Any]]:
-        """Run a function by a cron line, written to the store at `start()`. A failed run is not retried by default."""
+        """Run a function by a cron line. A failed run is not retried by default.
+
+        The schedule is written to the store at `start()`, or at once if the scheduler runs already.
+        """
 
         def decorate(function: F) -> TaskFunction[..., Any]:
             task: TaskFunction[..., Any] = self.task(id, run_in=run_in)(function)
@@ -147,7 +150,12 @@ class Scheduler:
         return decorate
 
     def register(self, task: PeriodicTask) -> None:
-        """Add a periodic task object; its schedule is written at `start()`."""
+        """Add a periodic task object; its schedule is written at `start()`, or at once if it runs already."""
+        for needed in ("name", "spec"):
+            if not isinstance(getattr(task, needed, None), str):
+                raise ConfigError(
+                    f"periodic task {type(task).__name__} has no {needed}; set it on the class or the object"
+                )
 
         async def run_async(ctx: TaskContext) -> Any:
             return await task.run(ctx)
@@ -168,6 +176,8 @@ class Scheduler:
         self._client.schedules.build(name, name, MISSING, cron, given)  # refused here, where the mistake is
         self._periodic[name] = (cron, given)
         self._log.line(logging.INFO, "Task registered", name=name, spec=cron)
+        if self._node is not None:
+            self._node.rewrite_soon()
 
     def list_registered(self) -> list[str]:
         """The names of all periodic tasks of this program."""
@@ -219,7 +229,7 @@ class Scheduler:
                  store=self.url)  # fmt: skip
 
     async def _write_periodic(self) -> None:
-        for name, (cron, options) in self._periodic.items():
+        for name, (cron, options) in list(self._periodic.items()):  # more may be registered meanwhile
             await self._client.schedules.put(name, name, cron=cron, if_changed=True, **options)
 
     async def shutdown(self, timeout: float | timedelta | None = None) -> None:

@@ -1159,14 +1159,14 @@ async def test_a_log_line_of_the_wrong_format_fails_no_task(app: Scheduler, monk
 async def test_log_lines_go_to_the_standard_logger_too(app: Scheduler, caplog: pytest.LogCaptureFixture) -> None:
     @app.task
     async def speak(ctx: TaskContext) -> None:
-        ctx.logger.info("hello %s", "there")
+        ctx.logger.info("hello %s", "there", extra={"customer": "ada"})
 
     with caplog.at_level(logging.INFO, "tickwork.task"):
         async with app:
             handle = await speak.submit()
             await handle.result(10)
     (record,) = [record for record in caplog.records if record.name == "tickwork.task"]
-    assert record.getMessage() == "hello there"
+    assert (record.getMessage(), record.__dict__["customer"]) == ("hello there", "ada")
     assert (record.__dict__["task_id"], record.__dict__["task_type"]) == (handle.id, "speak")
     assert record.filename == "test_handlers.py", "a line should name the handler's own code"
 

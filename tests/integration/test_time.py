@@ -369,6 +369,39 @@ async def test_periodic_task_objects(make: Make, url: str, clock: ManualClock) -
         assert cleanup.ran == 2, "a failed run does not stop the next"
 
 
+async def test_a_periodic_task_that_comes_later_is_written_too(make: Make, url: str) -> None:
+    app = make(url)
+    async with app:
+        await asyncio.to_thread(app.register, FromSettings({"stats_cron": "30 * * * *"}))
+
+        @app.periodic("@hourly")
+        async def sweep() -> None: ...
+
+        async def written() -> bool:
+            return [schedule.id for schedule in await app.schedules.list()] == ["stats", "sweep"]
+
+        await eventually(written)
+
+
+def test_a_periodic_task_without_a_name_or_a_line() -> None:
+    class Nameless(PeriodicTask):
+        spec = "@daily"
+
+        def run(self, ctx: TaskContext) -> None: ...
+
+    class Lineless(PeriodicTask):
+        name = "lineless"
+
+        def run(self, ctx: TaskContext) -> None: ...
+
+    app = Scheduler("memory://")
+    with pytest.raises(ConfigError, match="periodic task Nameless has no name; set it on the class or the object"):
+        app.register(Nameless())
+    with pytest.raises(ConfigError, match="periodic task Lineless has no spec"):
+        app.register(Lineless())
+    assert (app.registry.list(), app.list_registered()) == ([], [])
+
+
 async def test_a_restart_does_not_move_the_next_tick(make: Make, url: str, clock: ManualClock) -> None:
     app = make(url, clock=clock)
     ran: list[int] = []
