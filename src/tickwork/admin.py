@@ -250,7 +250,7 @@ class Schedules:
         store, schedule = await self._client.open_store(), await self._find(schedule_id)
         if schedule.unreadable:
             raise StoreError(f"schedule {schedule_id}: {schedule.stopped}; delete it, or put it anew")
-        receipt = await duties.submit_tick(store, schedule, store.now(), by_hand=f".{new_tail()}")
+        (receipt,) = await store.submit([duties.run_of(schedule, store.now(), by_hand=f".{new_tail()}")])
         if receipt.verdict == "duplicate":
             raise DuplicateTask(schedule.task.dedup_key or "", receipt.other)
         return receipt.id

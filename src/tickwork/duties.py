@@ -18,8 +18,8 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.events import Bus, Event, Fact
 from tickwork.host import is_gone
 from tickwork.loggers import Log
-from tickwork.model import Misfire, Overlap, Schedule, Status
-from tickwork.store.base import Advance, Receipt, Settled, Store
+from tickwork.model import Misfire, Overlap, Schedule, Spec, Status
+from tickwork.store.base import Advance, Settled, Store
 
 SKIP_TOLERANCE = 5_000  # a tick this late still counts as on time for misfire="skip"
 COUNT_MAX = 1_000  # missed ticks are counted up to here
@@ -168,41 +168,33 @@ async def fire(store: Store, schedule: Schedule, bus: Bus) -> None:
         return
     cron = cron_of(schedule)
     ticks, missed = ticks_to_run(schedule, cron, seen, now)
-    following = cron.next_ms(now)
-    if not ticks:
-        await store.advance(schedule.id, seen, Advance(following, missed=missed))
-        _tell(bus, now, Fact.SCHEDULE_MISSED, schedule, f"{missed} ticks")
-        return
-    before = await _unfinished(store, schedule)
-    if before is not None and schedule.overlap is Overlap.SKIP:
-        made, obstacle = list[int](), before
-    else:
-        made, obstacle = await _submit_ticks(store, schedule, ticks, before)
-    if not made:
-        step = Advance(following, skipped=obstacle, missed=missed + len(ticks) - 1)
-        await store.advance(schedule.id, seen, step)
-        _tell(bus, now, Fact.SCHEDULE_SKIPPED, schedule, obstacle)
-        return
-    fired = tick_id(schedule, made[-1])
-    if await store.advance(schedule.id, seen, Advance(following, fired, made[-1], missed=missed)):
-        _tell(bus, now, Fact.SCHEDULE_FIRED, schedule, fired)
-
-
-async def _submit_ticks(
-    store: Store, schedule: Schedule, ticks: list[int], before: str | None
-) -> tuple[list[int], str]:
-    """The ticks that got a task, and which task holds the dedup key of those that did not."""
-    made, holder = list[int](), ""
-    for tick in ticks:
-        # Ticks that are caught up one after another queue behind each other, unless overlapping is allowed.
-        alone = before is None or schedule.overlap is Overlap.ALLOW
-        receipt = await submit_tick(store, schedule, tick, () if alone else (before,))  # type: ignore[arg-type]
-        if receipt.verdict == "duplicate":
-            holder = receipt.other
+    step, runs = Advance(cron.next_ms(now), missed=missed), tuple[Spec, ...]()
+    if ticks:
+        before = await _unfinished(store, schedule)
+        if before is not None and schedule.overlap is Overlap.SKIP:
+            step = replace(step, skipped=before, missed=missed + len(ticks) - 1)
         else:
-            made.append(tick)
-            before = receipt.id
-    return made, holder
+            runs = tuple(_runs_of(schedule, ticks, before))
+    # In one step: whoever comes late finds that the schedule has moved on, and creates nothing; and no tick is without
+    # its task, or its task unknown to the next leader, if this process dies.
+    done = await store.advance(schedule.id, seen, step, runs)
+    if done is None:
+        return
+    if done.fired is not None:
+        _tell(bus, now, Fact.SCHEDULE_FIRED, schedule, done.fired)
+    elif done.skipped:
+        _tell(bus, now, Fact.SCHEDULE_SKIPPED, schedule, done.skipped)
+    else:
+        _tell(bus, now, Fact.SCHEDULE_MISSED, schedule, f"{missed} ticks")
+
+
+def _runs_of(schedule: Schedule, ticks: list[int], before: str | None) -> Iterator[Spec]:
+    """Ticks that are caught up one after another queue behind each other, unless overlapping is allowed."""
+    for tick in ticks:
+        alone = before is None or schedule.overlap is Overlap.ALLOW
+        run = run_of(schedule, tick, () if alone else (before,))  # type: ignore[arg-type]
+        before = run.id
+        yield run
 
 
 def ticks_to_run(schedule: Schedule, cron: Cron, first: int, now: int) -> tuple[list[int], int]:
@@ -249,28 +241,18 @@ def _newest(cron: Cron, first: int, now: int) -> int:
     return newest
 
 
-def tick_id(schedule: Schedule, tick: int) -> str:
-    return f"{schedule.id}@{tick}"
-
-
-async def submit_tick(
-    store: Store, schedule: Schedule, tick: int, after: tuple[str, ...] = (), *, by_hand: str = ""
-) -> Receipt:
-    """Create the task of one tick. Its id and nonce follow from the tick, so a second one changes nothing. `by_hand`
-    makes it another one, beside the tick of that moment."""
-    spec = replace(
+def run_of(schedule: Schedule, tick: int, after: tuple[str, ...] = (), *, by_hand: str = "") -> Spec:
+    """The task of one tick. Its id and nonce follow from the tick, so a second one changes nothing. `by_hand` makes it
+    another one, beside the tick of that moment."""
+    return replace(
         schedule.task,
-        id=tick_id(schedule, tick) + by_hand,
+        id=f"{schedule.id}@{tick}{by_hand}",
         nonce="tick",
         schedule_id=schedule.id,
         scheduled_at=tick,
         depends_on=after,
         run_after="end",
     )
-    (receipt,) = await store.submit([spec])
-    if receipt.verdict == "orphan":  # the run before is past its retention, so it has ended
-        (receipt,) = await store.submit([replace(spec, depends_on=())])
-    return receipt
 
 
 async def _unfinished(store: Store, schedule: Schedule) -> str | None:

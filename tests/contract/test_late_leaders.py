@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.stores import Bench
 from tickwork import duties
 from tickwork.events import Bus
-from tickwork.model import Aborted, Lease, Schedule, Spec, Status, Succeeded
+from tickwork.model import Aborted, Lease, Policy, Schedule, Spec, Status, Succeeded
 from tickwork.store.base import Settled
 
 
@@ -25,6 +27,29 @@ async def tell(bench: Bench, entry: Settled) -> None:
 
 async def propagate(bench: Bench) -> None:
     await duties.propagate(bench.store, 10, Bus())
+
+
+# --- ticks
+
+
+@pytest.mark.parametrize(
+    ("policy", "forget"), [(Policy(), "delete"), (Policy(retention_max=0), "prune")], ids=["deleted", "pruned"]
+)
+async def test_a_tick_runs_once_though_its_task_is_gone_when_a_late_leader_goes_on(
+    bench: Bench, policy: Policy, forget: str
+) -> None:
+    now, task = bench.clock.now(), Spec(id="", type="job", nonce="")
+    await bench.store.put_schedule(Schedule(id="s", cron="* * * * *", next_at=now, task=task))
+    ((seen,), _) = await bench.store.due_schedules(10)
+    await duties.fire_schedules(bench.store, 10, Bus())
+    await bench.end(Succeeded(await take(bench)))
+    await propagate(bench)
+    if forget == "delete":
+        await bench.store.delete(f"s@{now}")
+    else:
+        assert await bench.store.prune(10) == 1
+    await duties.fire(bench.store, seen, Bus())
+    assert await bench.claimed_ids() == []
 
 
 # --- the outbox

@@ -363,6 +363,14 @@ class Twins(RuleBasedStateMachine):
                 skipped, missed, now = "" if fired else "busy", any_.randint(0, 1), self.clock.now()
                 step = Advance(any_.choice([None, now + 900]), fired, now, skipped, missed)
                 self.send("advance", schedule.id, schedule.next_at, step)
+                self.send("advance", schedule.id, schedule.next_at, Advance(now + 900), self.ticks(any_, schedule))
+
+    def ticks(self, any_: Random, schedule: Schedule) -> tuple[Spec, ...]:
+        """They share a definition. Some of them may be there already."""
+        one = replace(self.a_spec(any_), schedule_id=schedule.id, nonce="tick")
+        names = [f"{schedule.id}@{any_.randint(1, 5)}" for _ in range(any_.randint(1, 3))]
+        self.ids += names
+        return tuple(replace(one, id=name, scheduled_at=number) for number, name in enumerate(names))
 
     def meet(self, any_: Random) -> None:
         for worker in some(any_, WORKERS):

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.stores import START, Bench
-from tickwork.model import Misfire, Overlap, Schedule, Spec, Status
+from tickwork.model import Misfire, Overlap, Schedule, Spec, Status, Succeeded
 from tickwork.store.base import Advance
 
 FULL = Schedule(
@@ -54,7 +54,7 @@ async def test_a_schedule_that_is_not_there(bench: Bench) -> None:
     store = bench.store
     assert await store.get_schedule("nobody") is None
     assert await store.drop_schedule("nobody") is False
-    assert await store.advance("nobody", None, Advance(5)) is False
+    assert await store.advance("nobody", None, Advance(5)) is None
     assert await store.set_schedule("nobody", paused=True) is False
     assert await store.report_run("nobody", "t", Status.SUCCESS) is None
     assert await store.schedules() == []
@@ -176,8 +176,8 @@ async def test_of_two_advancers_one_wins(bench: Bench) -> None:
     bench.clock.advance(1)
     first = Advance(START + 2000, fired="s@1", fire_at=START + 1000)
     second = Advance(START + 9000, fired="s@2", fire_at=START + 1000)
-    assert await bench.store.advance("s", START + 1000, first) is True
-    assert await bench.store.advance("s", START + 1000, second) is False
+    assert await bench.store.advance("s", START + 1000, first) is not None
+    assert await bench.store.advance("s", START + 1000, second) is None
     found = await bench.store.get_schedule("s")
     assert found is not None
     assert (found.next_at, found.last_fire_at, found.last_task_id) == (START + 2000, START + 1000, "s@1")
@@ -216,11 +216,80 @@ async def test_missed_ticks_are_written_before_the_fire(bench: Bench) -> None:
 
 async def test_a_schedule_may_come_to_its_last_tick(bench: Bench) -> None:
     await bench.put(schedule())
-    assert await bench.store.advance("s", START + 1000, Advance(None)) is True
+    assert await bench.store.advance("s", START + 1000, Advance(None)) is not None
     bench.clock.advance(3600)
     assert await bench.store.due_schedules(10) == ([], None)
-    assert await bench.store.advance("s", START + 1000, Advance(START + 5)) is False
-    assert await bench.store.advance("s", None, Advance(START + 5)) is True
+    assert await bench.store.advance("s", START + 1000, Advance(START + 5)) is None
+    assert await bench.store.advance("s", None, Advance(START + 5)) is not None
+
+
+# --- ticks
+
+
+def tick(number: int, **fields: Any) -> Spec:
+    return Spec(
+        id=f"s@{number}", type="job", nonce="tick", schedule_id="s", scheduled_at=number, run_after="end", **fields
+    )
+
+
+async def test_the_tasks_of_ticks_are_created_with_the_step(bench: Bench) -> None:
+    await bench.put(schedule())
+    step, ticks = Advance(START + 2000, missed=1), (tick(1), tick(2, depends_on=("s@1",)))
+    assert await bench.store.advance("s", START + 1000, step, ticks) == Advance(START + 2000, "s@2", 2, missed=1)
+    found = await bench.store.get_schedule("s")
+    assert found is not None
+    assert (found.next_at, found.last_task_id, found.last_fire_at) == (START + 2000, "s@2", 2)
+    assert [await bench.status(name) for name in ("s@1", "s@2")] == [Status.READY, Status.BLOCKED]
+    told = [(event.kind, event.detail) for event in await bench.events() if event.id == "s"]
+    assert told[-2:] == [("schedule.missed", "1 ticks"), ("schedule.fired", "s@2")]
+
+
+async def test_a_step_that_comes_too_late_creates_nothing(bench: Bench) -> None:
+    await bench.put(schedule())
+    assert await bench.store.advance("s", START + 1000, Advance(START + 2000), (tick(1),)) is not None
+    (grant,) = await bench.claim()
+    await bench.end(Succeeded(grant.lease))
+    await bench.propagate()
+    await bench.store.delete("s@1")
+    assert await bench.store.advance("s", START + 1000, Advance(START + 2000), (tick(1),)) is None
+    assert await bench.store.advance("nobody", START + 1000, Advance(START + 2000), (tick(1),)) is None
+    assert await bench.walk() == []
+
+
+async def test_a_tick_whose_forerunner_is_gone_waits_for_nobody(bench: Bench) -> None:
+    await bench.put(schedule())
+    await bench.store.advance("s", START + 1000, Advance(START + 2000), (tick(1, depends_on=("s@0",)),))
+    assert await bench.claimed_ids() == ["s@1"]
+
+
+async def test_ticks_whose_dedup_key_is_held_are_skipped(bench: Bench) -> None:
+    await bench.put(schedule())
+    await bench.submit("holder", dedup_key="k", dedup_ttl=60_000)
+    ticks = tuple(tick(number, dedup_key="k", dedup_ttl=60_000) for number in (1, 2))
+    done = await bench.store.advance("s", START + 1000, Advance(START + 2000), ticks)
+    assert done == Advance(START + 2000, skipped="holder", missed=1)
+    found = await bench.store.get_schedule("s")
+    assert found is not None
+    assert (found.next_at, found.last_task_id) == (START + 2000, None)
+    assert await bench.claimed_ids() == ["holder"]
+    told = [(event.kind, event.detail) for event in await bench.events() if event.id == "s"]
+    assert told[-2:] == [("schedule.missed", "1 ticks"), ("schedule.skipped", "holder")]
+
+
+async def test_of_ticks_with_a_dedup_key_the_first_is_fired(bench: Bench) -> None:
+    await bench.put(schedule())
+    ticks = tuple(tick(number, dedup_key="k", dedup_ttl=60_000) for number in (1, 2))
+    done = await bench.store.advance("s", START + 1000, Advance(START + 2000), ticks)
+    assert done == Advance(START + 2000, "s@1", 1)
+    assert await bench.claimed_ids() == ["s@1"]
+
+
+async def test_more_ticks_than_one_call_carries(bench: Bench) -> None:
+    await bench.put(schedule())
+    ticks = tuple(tick(number) for number in range(250))
+    done = await bench.store.advance("s", START + 1000, Advance(START + 2000), ticks)
+    assert done == Advance(START + 2000, "s@249", 249)
+    assert len(await bench.claimed_ids(1000)) == 250
 
 
 # --- set and report

@@ -320,7 +320,7 @@ async def test_a_schedule_that_cannot_be_read(bench: Bench, damage: Damage) -> N
     assert stopped.startswith(f"{CANNOT_READ}: ")
     assert await bench.store.get_schedule("bad") == listed[2]
     assert [schedule.id for schedule in (await bench.store.due_schedules(10))[0]] == ["a", "b", "c"]
-    assert await bench.store.advance("bad", None, Advance(START + 1)) is False
+    assert await bench.store.advance("bad", None, Advance(START + 1)) is None
     assert await bench.store.audit() == [f"schedule bad: {stopped}"]
     assert await bench.store.put_schedule(hourly("bad"), create=True) is None
     assert await bench.put(hourly("bad"), if_changed=True) == await bench.store.get_schedule("bad")

@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.redis import Proxy, RedisServer
 from tickwork.ids import new_nonce
-from tickwork.model import Aborted, Lease, Policy, Spec, Status, Succeeded
-from tickwork.store.base import Claim
+from tickwork.model import Aborted, Lease, Policy, Schedule, Spec, Status, Succeeded
+from tickwork.store.base import Advance, Claim
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.scripts import compose
 from tickwork.store.redis.target import parse
@@ -62,7 +62,7 @@ async def line() -> AsyncIterator[Line]:
         await good.open()
         await bad.open()
         line = Line(bad, good, proxy)
-        await line.load_scripts("retry", "delete", "lock", "pause", "note", "run_now")
+        await line.load_scripts("retry", "delete", "lock", "pause", "note", "run_now", "fire")
         yield line
         assert await good.audit() == []
         await good.close()
@@ -128,6 +128,15 @@ async def test_a_lock_is_given_back_by_its_owner(line: Line) -> None:
         assert await line.bad.unlock("it", "me") is True
     assert await line.good.lock("it", "other", 60_000) is not None
     assert await line.bad.unlock("it", "me") is False
+
+
+async def test_a_schedule_is_fired_once(line: Line) -> None:
+    task = Spec(id="", type="job", nonce="")
+    await line.good.put_schedule(Schedule(id="s", cron="* * * * *", task=task, next_at=1))
+    tick = Spec(id="s@1", type="job", nonce="tick", schedule_id="s", scheduled_at=1)
+    with line.losing("fire"):
+        assert await line.bad.advance("s", 1, Advance(2), (tick,)) == Advance(2, "s@1", 1)
+    assert (await line.facts("task.submitted"), await line.facts("schedule.fired")) == (1, 1)
 
 
 @pytest.mark.parametrize("kind", ["queue", "type"])

@@ -310,8 +310,13 @@ class Store(Protocol):
     async def due_schedules(self, limit: int) -> tuple[list[Schedule], int | None]:
         """Enabled ones whose time has come, and how long until the next one is due."""
 
-    async def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
-        """Compare-and-set of `next_at`: False when it is not `seen` any more. Notes a fire, a skip, missed ticks."""
+    async def advance(
+        self, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...] = ()
+    ) -> Advance | None:
+        """Compare-and-set of `next_at`: None when it is not `seen` any more, and nothing is changed. Notes a fire, a
+        skip, missed ticks. The tasks of `ticks` are created in the same step, so that none is created twice, whatever
+        becomes of it: `fired` in the answer is one of them, or `skipped` names the task that holds their dedup key.
+        A dependency that is not there has ended."""
 
     async def set_schedule(
         self,

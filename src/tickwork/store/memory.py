@@ -14,11 +14,22 @@ from tickwork import transitions
 from tickwork.errors import StoreError
 from tickwork.events import Fact
 from tickwork.model import ENDS, Band, Durability, Lease, Outcome, Place, Record, Spec, Status
-from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Verdict
+from tickwork.store.base import Advance, Claim, Claimed, Finished, Receipt, Reclaimed, Verdict
 from tickwork.store.hints import WORK
 from tickwork.store.memory_members import atomic
 from tickwork.store.memory_outbox import Outbox
-from tickwork.store.rules import PARK_MAX, Budget, detail_of, grant, last_chance, runs, still_gone
+from tickwork.store.rules import (
+    PARK_MAX,
+    Budget,
+    advance_facts,
+    advanced,
+    detail_of,
+    grant,
+    last_chance,
+    runs,
+    still_gone,
+    taken,
+)
 from tickwork.store.shelves import Lane
 
 
@@ -47,7 +58,7 @@ class MemoryStore(Outbox):
         self.hints.notify(WORK)
         return receipts
 
-    def _submit(self, spec: Spec, now: int) -> Receipt:
+    def _submit(self, spec: Spec, now: int, lenient: bool = False) -> Receipt:
         old = self._tasks.get(spec.id)
         if old is not None:
             return Receipt(spec.id, "created" if old.spec.nonce == spec.nonce else "exists")
@@ -57,9 +68,9 @@ class MemoryStore(Outbox):
         waiting: list[str] = []
         for upstream in dict.fromkeys(spec.depends_on):
             record = self._tasks.get(upstream)
-            if record is None:
+            if record is None and not lenient:
                 return Receipt(spec.id, "orphan", upstream)
-            if not transitions.met(record, spec):
+            if record is not None and not transitions.met(record, spec):
                 waiting.append(upstream)
         self._create(spec, now, waiting)
         return Receipt(spec.id, "created")
@@ -82,6 +93,22 @@ class MemoryStore(Outbox):
         self._settle(record, now, Fact.TASK_SUBMITTED)
 
     # --- time
+
+    @atomic
+    def advance(
+        self, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...] = ()
+    ) -> Advance | None:
+        schedule = self._schedules.get(schedule_id)
+        if schedule is None or schedule.next_at != seen:
+            return None
+        now = self.now()
+        step = taken(step, ticks, [self._submit(spec, now, lenient=True) for spec in ticks], self.policy)
+        self._schedules[schedule_id] = advanced(schedule, step)
+        for fact, detail in advance_facts(step):
+            self._append(now, fact, schedule_id, detail)
+        if ticks:
+            self.hints.notify(WORK)
+        return step
 
     @atomic
     def promote(self, limit: int) -> Claimed:

@@ -16,11 +16,9 @@ from tickwork.events import Event, Fact
 from tickwork.forks import hold_during_forks, tell_of_forks
 from tickwork.loggers import Log
 from tickwork.model import Leader, Lease, Policy, Record, Schedule, Worker
-from tickwork.store.base import Advance, Heard
+from tickwork.store.base import Heard
 from tickwork.store.hints import EVENTS, SCHEDULES, Hint, Hints
 from tickwork.store.rules import (
-    advance_facts,
-    advanced,
     changed,
     elect,
     joined,
@@ -170,17 +168,6 @@ class Schedules(Core):
         due = [schedule for at, _, schedule in waiting if at <= now]
         later = next((at - now for at, _, _ in waiting if at > now), None)
         return due[:limit], 0 if len(due) > limit else later
-
-    @atomic
-    def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
-        schedule = self._schedules.get(schedule_id)
-        if schedule is None or schedule.next_at != seen:
-            return False
-        now = self.now()
-        self._schedules[schedule_id] = advanced(schedule, step)
-        for fact, detail in advance_facts(step):
-            self._append(now, fact, schedule_id, detail)
-        return True
 
     @atomic
     def set_schedule(

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tickwork.errors import StoreError
 from tickwork.events import Fact
 from tickwork.loggers import Log
-from tickwork.model import DELAYED, ENDS, Leader, Policy, Record, Schedule, Status, Worker
-from tickwork.store.base import Advance, Claimed, Grant, Query, Unreadable
+from tickwork.model import DELAYED, ENDS, Leader, Policy, Record, Schedule, Spec, Status, Worker
+from tickwork.store.base import Advance, Claimed, Grant, Query, Receipt, Unreadable
 from tickwork.texts import shown
 
 PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
@@ -164,6 +164,26 @@ def changed(schedule: Schedule, now: int, paused: bool | None, next_at: int | No
         stopped=schedule.stopped if stopped is None else stopped,
         updated_at=now,
     )
+
+
+def fired(step: Advance, ticks: tuple[Spec, ...], policy: Policy) -> Advance:
+    """The step, when its ticks got a task: of several that have a dedup key it is the first one alone."""
+    tick = ticks[0 if ticks[0].dedup_key is not None and policy.dedup else -1]
+    return replace(step, fired=tick.id, fire_at=tick.scheduled_at)
+
+
+def held_up(step: Advance, ticks: tuple[Spec, ...], holder: str) -> Advance:
+    """The step, when another task holds the dedup key of its ticks."""
+    return replace(step, skipped=holder, missed=step.missed + len(ticks) - 1)
+
+
+def taken(step: Advance, ticks: tuple[Spec, ...], receipts: list[Receipt], policy: Policy) -> Advance:
+    """The step, by what became of its ticks."""
+    if not ticks:
+        return step
+    if all(receipt.verdict == "duplicate" for receipt in receipts):
+        return held_up(step, ticks, receipts[-1].other)
+    return fired(step, ticks, policy)
 
 
 def advance_facts(step: Advance) -> list[tuple[Fact, str]]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 from tickwork.store.redis.audit import Audit
 from tickwork.store.redis.core import PATIENCE
 from tickwork.store.redis.doctor import Doctor
-from tickwork.store.redis.members import Members
-from tickwork.store.redis.spread import Spread
+from tickwork.store.redis.firing import Firing
 
 SHORTEST_TIMEOUT = 0.5  # seconds
 
 __all__ = ["PATIENCE", "RedisStore"]
 
 
-class RedisStore(Spread, Members, Audit, Doctor):
+class RedisStore(Firing, Audit, Doctor):
     overlaps = True
 
     def sibling(self) -> RedisStore:

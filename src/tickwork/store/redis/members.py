@@ -116,7 +116,7 @@ class Members(Core):
         more = len(due) > limit
         return [schedule for schedule, _ in due[:limit]], 0 if more else None if later < 0 else later
 
-    async def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
+    async def _advance(self, schedule_id: str, seen: int | None, step: Advance) -> Advance | None:
         done = False
 
         def move(old: Schedule | None) -> tuple[Schedule, Facts] | None:
@@ -125,7 +125,7 @@ class Members(Core):
             return (advanced(old, step), advance_facts(step)) if old is not None and done else None
 
         await self._swap(schedule_id, move, self._due.pop(schedule_id, None))  # as it was read a moment ago
-        return done
+        return step if done else None
 
     async def set_schedule(
         self,

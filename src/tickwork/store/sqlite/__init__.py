@@ -215,8 +215,11 @@ class SqliteStore:
     async def due_schedules(self, limit: int) -> tuple[list[Schedule], int | None]:
         return await self._read.call(lambda: members.due_schedules(self._reader, self.now(), limit))
 
-    async def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
-        return await self._write.call(lambda: self._members.advance(schedule_id, seen, step))
+    async def advance(
+        self, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...] = ()
+    ) -> Advance | None:
+        submit = self._tasks.submit_ticks
+        return await self._write.call(lambda: self._members.advance(schedule_id, seen, step, ticks, submit))
 
     async def set_schedule(
         self,

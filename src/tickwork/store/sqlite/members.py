@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from tickwork.events import Fact
-from tickwork.model import Leader, Schedule, Status, Worker
-from tickwork.store.base import Advance, Heard
+from tickwork.model import Leader, Schedule, Spec, Status, Worker
+from tickwork.store.base import Advance, Heard, Receipt
 from tickwork.store.hints import SCHEDULES, WORK
 from tickwork.store.rules import (
     advance_facts,
@@ -22,11 +23,14 @@ from tickwork.store.rules import (
     rival_of,
     same_definition,
     succeed,
+    taken,
 )
 from tickwork.store.sqlite.session import Connection, Writer
 from tickwork.store.unreadable import UNREADABLE, read_schedule, refuse_stub
 
 CHANCE = -1  # in the place of a turn: the last task that a process took which one more loss would set aside
+
+SubmitTicks = Callable[[tuple[Spec, ...], int], list[Receipt]]
 
 _encode = msgspec.msgpack.Encoder().encode
 _worker = msgspec.msgpack.Decoder(Worker).decode
@@ -163,15 +167,18 @@ class SchedulesAndMembers:
         self.tx.tell(self.now(), Fact.SCHEDULE_DROPPED, schedule_id)
         return True
 
-    def advance(self, schedule_id: str, seen: int | None, step: Advance) -> bool:
+    def advance(
+        self, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...], submit: SubmitTicks
+    ) -> Advance | None:
         schedule = get_schedule(self.tx, schedule_id)
         if schedule is None or schedule.unreadable or schedule.next_at != seen:
-            return False
+            return None
         now = self.now()
+        step = taken(step, ticks, submit(ticks, now), self.tx.policy)
         self._save(advanced(schedule, step))
         for fact, detail in advance_facts(step):
             self.tx.tell(now, fact, schedule_id, detail)
-        return True
+        return step
 
     def set_schedule(
         self,

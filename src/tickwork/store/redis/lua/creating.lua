@@ -1,0 +1,142 @@
+-- Creating tasks, plain or not: see `submit_with`.
+local WIDTH = 3
+local NONE = {}
+local last_position
+local some_awaited = call('EXISTS', KEY .. 'awaited') == 1
+local delayed = {}
+
+local function value_of(task)
+  local value = task.head .. packed(task)
+  return #value <= GLANCE and value or value .. string.rep('\0', ROOM)
+end
+
+local function known(id, spec)
+  local task = load(id)
+  if task then
+    return label_of(task.head).nonce == label_of(spec).nonce and '' or 'e'
+  end
+end
+
+-- What has options is rare and may cost more: everything is looked up before the first write.
+local function create_with(task, options, lenient)
+  local function holder()
+    local held = options.dedup and DEDUP and call('GET', KEY .. 'dedup:' .. options.dedup)
+    if held then
+      local cut = string.find(held, ' ', 1, true)
+      if tonumber(string.sub(held, 1, cut - 1)) > now then
+        return string.sub(held, cut + 1)
+      end
+    end
+  end
+
+  -- The dependencies that have not ended (well); a second answer names one that is not there.
+  local function unmet()
+    local waiting, seen = {}, {}
+    for _, id in ipairs(options.depends_on) do
+      if not seen[id] then
+        seen[id] = true
+        local upstream = load(id)
+        if not upstream and not lenient then
+          return nil, id
+        end
+        if upstream and upstream.status ~= SUCCESS and not (options.after_end and ENDS[upstream.status]) then
+          waiting[#waiting + 1] = upstream
+        end
+      end
+    end
+    return waiting
+  end
+
+  local function wait_for(names)
+    local extras = extras_of(task)
+    extras[WAITING], task.status = names, BLOCKED
+    task.extras = cmsgpack.pack(extras)
+  end
+
+  local other = holder()
+  if other then
+    return 'd' .. other
+  end
+  local names = options.waiting -- in several partitions the caller has looked already, and noted it with the upstreams
+  if not names then
+    local waiting, missing = unmet()
+    if missing then
+      return 'o' .. missing
+    end
+    names = {}
+    for i, upstream in ipairs(waiting) do
+      names[i] = upstream.id
+      await_end(upstream, task.id)
+    end
+  end
+  if #names > 0 then
+    wait_for(names)
+  end
+  task.tell = options.schedule and 1 or task.tell
+  if options.dedup and DEDUP then
+    call('SET', KEY .. 'dedup:' .. options.dedup, whole(now + options.dedup_ttl) .. ' ' .. task.id, 'PX',
+      whole(options.dedup_ttl + SLACK))
+  end
+  call('SET', task.key, value_of(task))
+  return ''
+end
+
+local function new_task(id, spec, options)
+  last_position = last_position + 1
+  local due_at = options.at or now + (options.delay or 0)
+  return {
+    id = id, key = TASK .. id, head = spec, kind = kind_of(spec, (struct.unpack(LENGTHS, spec))), offset = #spec,
+    status = due_at > now and PENDING or READY, cancel = 0, tell = 0, watched = 0, place = MAIN, seq = last_position,
+    submitted_at = now, due_at = math.max(due_at, 0), position = last_position, attempt = 0, losses = 0, fence = 0,
+    started_at = 0, finished_at = 0, nonce = '', worker = '', extras = '',
+  }
+end
+
+local function go_home(task)
+  woken[task.kind.queue] = true -- also for a delayed one: somebody has to know when it will be due
+  if task.status == READY then
+    to_stream(task.kind, task.position, task.id)
+  elseif task.status == PENDING then
+    delayed[#delayed + 1] = task.due_at
+    delayed[#delayed + 1] = in_turn(task.seq, task.id)
+  else
+    enter(task)
+  end
+  tell('task.submitted', task.id, task.kind.name, '', 0, 0, '')
+end
+
+local function create(id, spec, said, lenient)
+  local options = said == '' and NONE or cmsgpack.unpack(said)
+  local task = new_task(id, spec, options)
+  if some_awaited and call('SISMEMBER', KEY .. 'awaited', id) == 1 then
+    task.tell = 1
+  end
+  local verdict = ''
+  if options.depends_on then
+    verdict = known(id, spec)
+    if verdict then
+      return verdict
+    end
+    verdict = create_with(task, options, lenient)
+    some_awaited = true
+  elseif not call('SET', task.key, value_of(task), 'NX') then
+    return known(id, spec)
+  end
+  if verdict == '' then
+    go_home(task)
+  end
+  return verdict
+end
+
+-- All that stand in the arguments from `from` on. Answers a verdict for each. `lenient`: a dependency that is not there has
+-- ended.
+local function create_all(from, lenient)
+  local count, verdicts = (#ARGV - from + 1) / WIDTH, {}
+  last_position = positions(count) - 1
+  for i = 1, count do
+    local at = from + (i - 1) * WIDTH
+    verdicts[i] = create(ARGV[at], ARGV[at + 1], ARGV[at + 2], lenient)
+  end
+  in_slices('ZADD', KEY .. 'delayed', delayed)
+  return verdicts
+end

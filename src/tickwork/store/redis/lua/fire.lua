@@ -1,0 +1,37 @@
+-- parts: lanes records homes waiting creating
+-- Create the tasks of a schedule's ticks, if the schedule is still what the caller has seen, and note that. Arguments: id,
+-- as seen, as it is to be if a task was made, and if none was since another holds their dedup key, its next tick if it is
+-- active ('' for none), what to tell of missed ticks in either case ('' for nothing), the task to tell of; then the ticks as
+-- for `submit`. Reply: the verdicts as of `submit_with`, or nothing when the schedule has changed meanwhile.
+local id, seen, made, skipped, next_at = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local stored = call('HGET', KEY .. 'schedules', id)
+if stored == made then -- this very call was made before, and its reply was lost
+  return reply({ '' })
+end
+if stored == skipped then
+  return reply({ 'd' })
+end
+if stored ~= seen then
+  return reply(false)
+end
+local verdicts, holder = create_all(11, true), nil
+for _, verdict in ipairs(verdicts) do
+  if string.sub(verdict, 1, 1) ~= 'd' then
+    holder = nil
+    break
+  end
+  holder = string.sub(verdict, 2)
+end
+call('HSET', KEY .. 'schedules', id, holder and skipped or made)
+if next_at == '' then
+  call('ZREM', KEY .. 'schedules:next', id)
+else
+  call('ZADD', KEY .. 'schedules:next', next_at, id)
+end
+local missed = holder and ARGV[9] or ARGV[8]
+if missed ~= '' then
+  tell('schedule.missed', id, '\n', '', 0, 0, missed)
+end
+tell(holder and 'schedule.skipped' or 'schedule.fired', id, '\n', '', 0, 0, holder or ARGV[10])
+hints['schedules'] = true
+return reply(verdicts)
