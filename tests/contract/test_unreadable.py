@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -393,3 +394,106 @@ async def test_one_fact_of_many_that_cannot_be_read(bench: Bench, damage: Sqlite
     ((facts,),) = damage.run('SELECT facts FROM "@events"')
     damage.run('UPDATE "@events" SET facts = ?', facts.replace(b"\xa2t1", b"\xcd\x00\x01"))
     assert [event.kind for event in await bench.events()] == ["task.submitted", "log.unreadable", "task.submitted"]
+
+
+# --- at random
+
+
+def change_bytes(chance: Random, value: bytes) -> bytes:
+    match chance.randrange(5):
+        case 0:
+            return value[: chance.randrange(len(value))]
+        case 1:
+            return value + chance.randbytes(chance.randint(1, 40))
+        case 2:
+            at = chance.randrange(len(value))
+            return value[:at] + chance.randbytes(chance.randint(1, 4)) + value[at + chance.randint(0, 4) :]
+        case _:
+            changed = bytearray(value)
+            for _ in range(chance.choice([1, 1, 2, 8])):
+                changed[chance.randrange(len(changed))] = chance.choice([0, 1, 0x7F, 0xC1, 0xFF, chance.randrange(256)])
+            return bytes(changed)
+
+
+def damage_any(chance: Random, damage: Damage, ids: list[str]) -> None:
+    for task_id in chance.sample(ids, 3):
+        if isinstance(damage, RedisDamage):
+            key = f"{damage.root}task:{task_id}"
+            damage.server.command("SET", key, change_bytes(chance, damage.server.command("GET", key)) or b"\0")
+        elif chance.random() < 0.5:
+            ((number, spec),) = damage.run(
+                'SELECT seq, spec FROM "@specs" JOIN "@tasks" USING (seq) WHERE id = ?', task_id
+            )
+            damage.run('UPDATE "@specs" SET spec = ? WHERE seq = ?', change_bytes(chance, spec), number)
+        else:
+            column = chance.choice([name for name in COLUMNS_OF_A_ROW if name != "seq"])
+            value = chance.choice([b"\xff", "text", 3, -1, 2**60, 1.5])
+            damage.run(f'UPDATE "@tasks" SET {column} = ? WHERE id = ?', value, task_id)
+
+
+COLUMNS_OF_A_ROW = (
+    "status", "due_at", "place", "position", "attempt", "losses", "fence", "nonce", "worker_id", "lease_until",
+    "cancel", "code", "message", "result", "progress", "progress_note", "log", "type", "queue", "band",
+)  # fmt: skip
+
+
+async def use_everything(bench: Bench, chance: Random, ids: list[str]) -> None:
+    store = bench.store
+    for turn in range(3):
+        claimed = await store.claim(bench.wish(5, worker=f"w{turn}"))
+        leases = [grant.lease for grant in claimed.grants]
+        await store.extend(leases, 30_000)
+        for lease in leases[:2]:
+            await store.note(lease, 0.5, "half", ["line"])
+        outcomes: list[Any] = [Aborted(lost.lease, lost.why) for lost in claimed.unreadable]
+        outcomes += [chance.choice([Succeeded(lease, b"1"), Failed(lease, "boom", 10)]) for lease in leases]
+        await store.finish(outcomes, bench.wish(3, worker=f"w{turn}"))
+        await store.reclaim(10, gone=("w0",))
+        bench.clock.advance(chance.choice([1, 40, 4000]))
+        await store.promote(10)
+        for task_id in chance.sample(ids, 4):
+            await store.get(task_id)
+            await chance.choice([store.run_now, store.retry, store.delete])(task_id)
+            await store.cancel(task_id, chance.random() < 0.5, "enough")
+        await bench.propagate()
+        await store.prune(5)
+        await store.stats()
+        await store.audit()
+        for status in (None, *Status):
+            await bench.walk(status=status, limit=3)
+    await store.events(0, 10_000)
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_random_damage_never_raises(bench: Bench, damage: Damage, seed: int) -> None:
+    chance = Random(seed)
+    ids = [f"t{number}" for number in range(20)]
+    for number, task_id in enumerate(ids):
+        depends_on = (ids[number - 1],) if number % 5 == 4 else ()
+        await bench.submit(task_id, delay=1000 * (number % 3), depends_on=depends_on, tags={"a": "b"})
+    for grant in await bench.claim(6):
+        if chance.random() < 0.7:
+            failed, succeeded = Failed(grant.lease, "boom", 50), Succeeded(grant.lease, b"1" * 40)
+            await bench.end(failed if chance.random() < 0.5 else succeeded)
+    damage_any(chance, damage, ids)
+    forget_specs(bench)
+    await use_everything(bench, chance, ids)
+    await bench.submit("sound")
+    for _ in range(20):  # it comes behind whatever is still to run
+        grants = await bench.claim(50)
+        await bench.store.finish([Succeeded(grant.lease) for grant in grants])
+        if "sound" in [grant.spec.id for grant in grants]:
+            break
+    assert await bench.status("sound") is Status.SUCCESS
+    await empty(bench, damage)
+
+
+async def empty(bench: Bench, damage: Damage) -> None:
+    """What is left is damaged, and of no interest."""
+    if isinstance(damage, RedisDamage):
+        damage.server.command("FLUSHALL")
+    else:
+        for table in ("tasks", "specs", "waits", "outbox"):
+            damage.run(f'DELETE FROM "@{table}"')
+        damage.run('UPDATE "@state" SET ends = 0')
+    forget_specs(bench)

@@ -32,6 +32,8 @@ SPECS: dict[str, Callable[[bytes], bytes]] = {
     "cut short": lambda spec: spec[:10],
     "nothing": lambda _: b"",
     "that of another": _spec_with(id="another"),
+    "another type": _spec_with(type="joc"),
+    "another queue": _spec_with(queue="defauly"),
 }
 COLUMNS = {
     "a fence that is a text": "fence = 'abc'",

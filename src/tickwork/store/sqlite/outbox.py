@@ -35,6 +35,8 @@ class Outbox(Operators):
         if moved_on(self.rows.get(upstream), fence):
             return False
         if record is None or record.status is not Status.BLOCKED or upstream not in record.waiting:
+            # Whatever became of it, it does not wait: else the outbox would tell it for ever.
+            self.tx.run("DELETE FROM @waits WHERE dependant = ? AND upstream = ?", (task_id, upstream))
             return False
         now = self.now()
         self.tx.run("DELETE FROM @waits WHERE dependant = ? AND upstream = ?", (task_id, upstream))

@@ -22,6 +22,7 @@ CHANGING = (
 )  # fmt: skip
 READ = ("seq", "id", "submitted_at", *CHANGING)
 COLUMNS = ", ".join(READ)
+SPEC = "SELECT spec, id, type, queue, band FROM @specs JOIN @tasks USING (seq) WHERE seq = ?"
 INSERT = (
     f"INSERT INTO @tasks (seq, id, nonce0, type, queue, band, schedule_id, submitted_at, {', '.join(CHANGING)}) "
     f"VALUES ({', '.join('?' * (8 + len(CHANGING)))}) ON CONFLICT (id) DO NOTHING"
@@ -143,7 +144,7 @@ class Rows:
             _check_shape(shape)
         status = _STATUS[row[3]]
         return Record(
-            spec=self._spec(row[0], row[1]), seq=row[0], submitted_at=row[2], status=status, due_at=row[4],
+            spec=self._spec(row[0]), seq=row[0], submitted_at=row[2], status=status, due_at=row[4],
             place=Place(row[5]), position=row[6], attempt=row[7], losses=row[8], fence=row[9], nonce=row[10],
             worker_id=row[11], lease_until=row[12], started_at=row[13], finished_at=row[14], cancel=bool(row[15]),
             last_error=row[16], code=row[17], message=row[18], result=row[19], execution_time=row[20],
@@ -173,18 +174,18 @@ class Rows:
     def _waiting(self, task_id: str) -> list[str]:
         return [row[0] for row in self._connection.all("SELECT upstream FROM @waits WHERE dependant = ?", (task_id,))]
 
-    def _spec(self, seq: int, task_id: str) -> Spec:
+    def _spec(self, seq: int) -> Spec:
         spec = self._specs.get(seq)
         if spec is None:
-            row = self._connection.one("SELECT spec FROM @specs WHERE seq = ?", (seq,))
-            if row is None:
+            found = self._connection.all(SPEC, (seq,))
+            if not found:
                 raise LookupError("what was asked is missing")
-            (encoded,) = row
+            ((encoded, *names),) = found
             if is_deep_msgpack(encoded, STORED_MAX):
                 raise ValueError(TOO_DEEP)
             spec = _decode_spec(encoded)
-            if spec.id != task_id:
-                raise LookupError(f"what was asked is that of task {spec.id}")
+            if [spec.id, spec.type, spec.queue, spec.band] != names:  # claims would look for it where it is not
+                raise LookupError("its row does not say what was asked")
             self._specs.add(seq, spec, len(encoded))
         return spec
 

@@ -8,7 +8,7 @@ if moved_on(upstream, ARGV[6]) then
   return reply(0)
 end
 if not task or task.status ~= BLOCKED then
-  unawait(upstream, ARGV[3])
+  unawait(upstream, ARGV[3]) -- whatever became of it, it does not wait: else the outbox would tell it for ever
   return reply(0)
 end
 local extras, left, found = extras_of(task), {}, false
@@ -20,6 +20,7 @@ for _, other in ipairs(extras[WAITING]) do
   end
 end
 if not found then
+  unawait(upstream, task.id)
   return reply(0)
 end
 unawait(upstream, task.id)
