@@ -396,6 +396,23 @@ async def test_one_fact_of_many_that_cannot_be_read(bench: Bench, damage: Sqlite
     assert [event.kind for event in await bench.events()] == ["task.submitted", "log.unreadable", "task.submitted"]
 
 
+@pytest.mark.parametrize("bench", ["redis"], indirect=True)
+async def test_bookkeeping_that_was_lost_or_damaged(bench: Bench, damage: RedisDamage) -> None:
+    await bench.submit("up")
+    await bench.submit("down", depends_on=("up",))
+    await bench.store.campaign("n1", 10_000)
+    damage.server.command("SET", f"{damage.root}pulse", "soon")
+    damage.server.command("HDEL", f"{damage.root}schedule:leader", "term")
+    (grant,) = await bench.claim()
+    await bench.end(Succeeded(grant.lease))
+    damage.server.command("DEL", f"{damage.root}outbox:status")
+    damage.server.command("SET", f"{damage.root}pulse", "")
+    assert (await bench.store.beat(Worker(id="w1"))).leader is None
+    assert (await bench.store.campaign("n2", 10_000)).id == "n2"
+    await bench.propagate()
+    assert await bench.claimed_ids() == ["down"]
+
+
 # --- at random
 
 

@@ -18,7 +18,7 @@ end
 
 local function leader()
   local found = call('HMGET', KEY .. 'schedule:leader', 'id', 'term', 'until', 'ttl')
-  if found[1] then
+  if found[1] and found[2] and found[3] and found[4] then
     return { id = found[1], term = tonumber(found[2]), till = tonumber(found[3]), ttl = tonumber(found[4]) }
   end
 end

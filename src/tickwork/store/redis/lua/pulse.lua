@@ -1,10 +1,9 @@
 -- When the store was last in touch, and until when nobody's lease counts as expired: see `rules.pulse`.
 local function pulse()
   local pulse_at, hold_until = 0, 0
-  local known = call('GET', KEY .. 'pulse')
+  local known, held = string.match(call('GET', KEY .. 'pulse') or '', '^(%d+) (%d+)$')
   if known then
-    pulse_at, hold_until = string.match(known, '^(%d+) (%d+)$')
-    pulse_at, hold_until = tonumber(pulse_at), tonumber(hold_until)
+    pulse_at, hold_until = tonumber(known), tonumber(held)
   else
     pulse_at = now
   end

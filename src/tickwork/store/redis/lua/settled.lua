@@ -5,8 +5,9 @@
 local answer = {}
 for _, id in ipairs(call('ZRANGE', KEY .. 'outbox', 0, tonumber(ARGV[3]) - 1)) do
   answer[#answer + 1] = id
-  answer[#answer + 1] = call('HGET', KEY .. 'outbox:status', id)
   local task = load(id)
+  -- Of one whose note was lost, its own status tells all but the schedule.
+  answer[#answer + 1] = call('HGET', KEY .. 'outbox:status', id) or task and task.status or CANCELLED
   answer[#answer + 1] = task and ENDS[task.status] and whole(task.fence) or ''
   answer[#answer + 1] = call('ZRANGE', KEY .. 'dependants:' .. id, 0, 999)
 end
