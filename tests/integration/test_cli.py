@@ -369,7 +369,9 @@ async def _fire(*types: str) -> None:
         await app.schedules.put(kind, kind, cron="@yearly", timezone="Asia/Tokyo")
         schedule = await store.get_schedule(kind)
         assert schedule is not None
-        fired = (await duties.submit_tick(store, schedule, 1_800_000_000_000)).id
+        run = duties.run_of(schedule, 1_800_000_000_000)
+        await store.submit([run])
+        fired = run.id
         await store.advance(kind, schedule.next_at, Advance(schedule.next_at, fired, 1_800_000_000_000))
         if number == 0:
             await app.cancel(fired)
