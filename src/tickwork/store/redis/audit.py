@@ -109,7 +109,7 @@ class Audit(Core):
             if now is not None and upstream in unpack(record.id, now).waiting:
                 problems.append(f"task {record.id} waits for {upstream}, which will never tell")
                 if mend:
-                    await self.run("resolve", part, record.id, upstream, int(status is Status.SUCCESS))
+                    await self.run("resolve", part, record.id, upstream, int(status is Status.SUCCESS), "")
         return problems
 
     # --- reading everything
