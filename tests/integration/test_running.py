@@ -326,7 +326,7 @@ async def test_a_running_task_is_cancelled_only_by_force(app: Scheduler) -> None
     async with app:
         handle = await work.submit()
         await eventually(lambda: gate.inside)
-        with pytest.raises(NotCancellable, match=r"is running; .*force.* its handler asked to stop"):
+        with pytest.raises(NotCancellable, match=r"is running; force=True \(--force\) asks its handler to stop"):
             await handle.cancel()
         assert gate.inside == 1
         await handle.cancel(force=True)
