@@ -306,24 +306,36 @@ class Scheduler:
         run_loop(self._run_until_signalled(work, lead))
 
     async def _run_until_signalled(self, work: bool, lead: bool) -> None:
-        await self.start(work=work, lead=lead)
-        node, loop = self._node, asyncio.get_running_loop()
-        assert node is not None
+        loop = asyncio.get_running_loop()
+        starting = asyncio.ensure_future(self.start(work=work, lead=lead))
+        signals = 0
+        node: Node | None = None
 
         def on_signal() -> None:
-            running = sum(len(worker.running) for worker in node.workers)
-            if self._stopped is not None and self._stopped.is_set():
-                self._log.line(logging.INFO, "Giving back what runs", running=running)
-                node.hurry()
-            else:
+            nonlocal signals
+            signals += 1
+            running = sum(len(worker.running) for worker in node.workers) if node is not None else 0
+            if signals == 1:
                 timeout = f"{self.config.shutdown_timeout:g}s"
                 self._log.line(logging.INFO, "Task scheduler stopping", running=running, timeout=timeout)
+                starting.cancel()  # it may wait for a store that does not answer
+            elif node is not None:
+                self._log.line(logging.INFO, "Giving back what runs", running=running)
+                node.hurry()
             self.stop_soon()
 
+        # Before it has started, or a signal meanwhile would end the process with tasks in its hands.
         for number in (signal.SIGINT, signal.SIGTERM):
             with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C arrives as KeyboardInterrupt there
                 loop.add_signal_handler(number, on_signal)
-        await self.wait_stopped()
+        try:
+            await starting
+        except asyncio.CancelledError:
+            if not signals:
+                raise
+        node = self._node
+        if not signals:
+            await self.wait_stopped()
         await self.shutdown()
 
     async def _open(self) -> Store:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -223,6 +225,48 @@ async def test_a_second_signal_gives_it_back_at_once(make: Make, file_url: str, 
         assert time.monotonic() - started < 8, "not the thirty seconds of its grace"
     info = await handle.info()
     assert (info.status, info.attempt, info.losses) == (Status.READY, 0, 0)
+
+
+STARTED_AND_SIGNALLED = """
+import logging, os, signal, sys
+from tickwork import Scheduler
+
+class Signal(logging.Handler):
+    def emit(self, record):
+        if "Task scheduler started" in record.getMessage():
+            os.kill(os.getpid(), getattr(signal, sys.argv[2]))
+        print(record.getMessage(), flush=True)
+
+logging.getLogger("tickwork").addHandler(Signal())
+logging.getLogger("tickwork").setLevel("INFO")
+app = Scheduler(sys.argv[1])
+app.run()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_in_the_moment_of_starting_is_a_stop_like_any_other(name: str, file_url: str) -> None:
+    command = [sys.executable, "-c", STARTED_AND_SIGNALLED, file_url, name]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "Task scheduler stopping" in ran.stdout
+    assert "Task scheduler stopped" in ran.stdout, "what it had claimed was given back"
+
+
+async def test_a_node_that_waits_for_its_store_can_be_stopped() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await reader.read()
+        writer.close()
+
+    asked = asyncio.Event()
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        script = f"from tickwork import Scheduler; Scheduler('redis://127.0.0.1:{port}').run()"
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", script)
+        await asyncio.wait_for(asked.wait(), 30)
+        process.send_signal(signal.SIGINT)
+        assert await asyncio.wait_for(process.wait(), 10) == 0
 
 
 # --- leadership
