@@ -925,9 +925,17 @@ async def test_threads_that_obey_are_no_leak(make: Make, monkeypatch: pytest.Mon
         for _ in range(3):
             with pytest.raises(TaskFailed):
                 await (await spin.submit()).result(10)
-        await eventually(lambda: len(counted) == 3, what="leaks were counted after each")
-        assert counted == [0, 0, 0]
+            await eventually(lambda: _no_leaks(app), what="the thread has obeyed")
+        assert app._node is not None
+        for worker in app._node.workers:
+            worker.check_leaks()
+        assert set(counted) == {0}
         assert not app.exhausted
+
+
+async def _no_leaks(app: Scheduler) -> bool:
+    assert app._node is not None
+    return not any(worker.leaked for worker in app._node.workers)
 
 
 # --- shutdown
