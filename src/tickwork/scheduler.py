@@ -121,6 +121,19 @@ class Scheduler:
         self.id = given or new_node_id()
         self._identity = identity_of(given) if given else self.id  # by which the store tells two of one name apart
 
+    @contextlib.contextmanager
+    def _on_store(self, store: Store) -> Iterator[None]:
+        """Use another store for a while, as `tickwork.testing` does."""
+        if self._node is not None or self._opened:
+            raise TickworkError("this scheduler has been started or used already; close it first")
+        client = self._client
+        before = (self._store, self.url, client.types_are_known_here, client.nobody_runs)
+        self._store, self.url, client.types_are_known_here, client.nobody_runs = store, store.url, False, False
+        try:
+            yield
+        finally:
+            self._store, self.url, client.types_are_known_here, client.nobody_runs = before
+
     # --- registering
 
     def set_serializer(self, serializer: Any) -> None:

@@ -23,25 +23,69 @@ pytest finds the fixtures `tickwork_app` and `tickwork_clock` by itself, as they
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec.structs import replace
 
 from tickwork.clock import ManualClock
 from tickwork.errors import TaskNotFound
 from tickwork.model import Status
 from tickwork.store.hints import EVENTS
+from tickwork.store.opening import make_store
 
 if TYPE_CHECKING:
+    from tickwork.clock import Clock
     from tickwork.model import TaskInfo
     from tickwork.scheduler import Scheduler
     from tickwork.store.base import Store
 
-__all__ = ["AppMaker", "ManualClock", "drain", "wait_for"]
+__all__ = ["AppMaker", "ManualClock", "drain", "run", "submitted", "wait_for"]
 
 LOOK_AGAIN = 0.05  # behind the hint that something has happened
 NAMED_MAX = 5  # tasks told one by one when `drain` gives up
 STARTED = (Status.READY, Status.ASSIGNED, Status.RUNNING)
+
+
+@contextlib.asynccontextmanager
+async def run(app: Scheduler, *, clock: Clock | None = None, start: bool = True) -> AsyncIterator[Scheduler]:
+    """Run an application's own scheduler on an empty store in memory, whatever store it names, and put that back.
+
+        async with run(shop.app, clock=ManualClock()) as app:
+            await shop.place_order(7)
+            await drain(app)
+
+    With `start=False` nothing is run: tasks are only taken, so that a test can look at what was `submitted`.
+    """
+    config = replace(app.config, durability="memory", partitions=1)
+    with app._on_store(make_store("memory://", config, clock)):
+        if start:
+            async with app:
+                yield app
+        else:
+            try:
+                yield app
+            finally:
+                await app.close()
+
+
+async def submitted(app: Scheduler, type: str | None = None) -> list[TaskInfo]:
+    """All tasks that the store has, or those of a type, in the order in which they were submitted.
+
+    (mail,) = await submitted(app, "send_mail")
+    assert mail.payload == {"to": "ann@example.org"}
+    """
+    found: list[TaskInfo] = []
+    cursor: str | None = None
+    while True:
+        page = await app.list_tasks(type=type, limit=1000, cursor=cursor)
+        found += page.items
+        cursor = page.cursor
+        if cursor is None:
+            return found[::-1]
 
 
 async def drain(app: Scheduler, timeout: float = 10) -> None:

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.integration.apps import Gate, Make, eventually
-from tickwork import FixedDelay, Scheduler, Status, TaskFailed
-from tickwork.testing import AppMaker, ManualClock, drain, wait_for
+from tickwork import FixedDelay, Scheduler, Status, TaskFailed, TickworkError
+from tickwork.testing import AppMaker, ManualClock, drain, run, submitted, wait_for
 
 
 async def test_days_pass_in_milliseconds(tickwork_app: AppMaker, tickwork_clock: ManualClock) -> None:
@@ -141,3 +141,44 @@ def test_programs_without_pytest_may_import_it() -> None:
     code = "import sys, tickwork.testing as t; print('pytest' in sys.modules, hasattr(t, 'tickwork_app'), t.drain)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith("False False <function drain")
+
+
+async def test_an_application_of_its_own_store_runs_on_an_empty_one_in_memory(clock: ManualClock) -> None:
+    app = Scheduler("redis://127.0.0.1:1/0", durability="replicated", partitions=4)
+    ran: list[int] = []
+
+    @app.task
+    async def work(n: int) -> None:
+        ran.append(n)
+
+    store, url = app._store, app.url
+    for n in range(2):
+        async with run(app, clock=clock):
+            assert await submitted(app) == [], "nothing is left of the test before"
+            await work.options(delay=3600).submit(n)
+            clock.advance(3600)
+            await drain(app)
+    assert ran == [0, 1]
+    assert (app._store, app.url) == (store, url)
+
+
+async def test_what_was_submitted_is_seen_without_being_run(clock: ManualClock) -> None:
+    app = Scheduler("redis://127.0.0.1:1/0")
+
+    @app.task
+    async def work(n: int) -> None: ...
+
+    async with run(app, clock=clock, start=False):
+        for n in range(3):
+            await work.submit(n)
+        await app.submit("elsewhere", "x")
+        assert [task.payload for task in await submitted(app, "work")] == [0, 1, 2]
+        assert [task.type for task in await submitted(app)] == ["work", "work", "work", "elsewhere"]
+        assert {task.status for task in await submitted(app)} == {Status.READY}
+
+
+async def test_a_scheduler_that_runs_cannot_be_put_on_another_store() -> None:
+    async with Scheduler("memory://") as app:
+        with pytest.raises(TickworkError, match="close it first"):
+            async with run(app):
+                raise AssertionError("it has a store in use")
