@@ -14,7 +14,7 @@ from tickwork import host, views
 from tickwork.admin import DeadLetters, Events, Queues, ScheduleInfo, Schedules
 from tickwork.codec import JSON
 from tickwork.config import Config
-from tickwork.dependants import cancelled_with, waiting_for
+from tickwork.dependants import cancelled_with
 from tickwork.errors import (
     ConfigError,
     DuplicateTask,
@@ -66,7 +66,7 @@ from tickwork.options import (
     wanted_durability,
 )
 from tickwork.options import tags as read_tags
-from tickwork.store.base import SUBMIT_MAX, Query, Receipt, Store
+from tickwork.store.base import PAGE_MAX, SUBMIT_MAX, Query, Receipt, Store
 from tickwork.submission import SpecMaker
 from tickwork.texts import shown
 from tickwork.transitions import waits_again
@@ -379,7 +379,7 @@ class Client:
     async def dependants(self, task_id: str) -> list[TaskInfo]:
         """The tasks that depend on this one: those that wait for it, and those that were cancelled with it."""
         store, record = await self.open_store(), await self.record(task_id)
-        waiting = [await store.get(each) for each in await waiting_for(store, task_id)]
+        waiting = [await store.get(each) for each in await store.dependants(task_id, PAGE_MAX)]
         found = [each for each in waiting if each is not None] + await cancelled_with(store, record)
         return [views.task_info(each, self.registry) for each in found]
 

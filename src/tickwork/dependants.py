@@ -1,7 +1,7 @@
-"""Who depends on a task: those that wait for it, and those that were cancelled because it did not succeed.
+"""Who was cancelled because a task did not succeed.
 
-Stores keep an index of the waiting ones only. A cancelled one is found among the tasks that were cancelled since the
-task has ended, which is as far back as anyone has to look.
+Stores keep an index of those that wait for a task only (`Store.dependants`). A cancelled one is found among the tasks
+that were cancelled since the task has ended, which is as far back as anyone has to look.
 """
 
 from __future__ import annotations
@@ -10,13 +10,8 @@ from collections.abc import AsyncIterator
 from graphlib import TopologicalSorter
 
 from tickwork.model import Record, Status
-from tickwork.store.base import PAGE_MAX, Query, Store
+from tickwork.store.base import Query, Store
 from tickwork.transitions import because_of
-
-
-async def waiting_for(store: Store, task_id: str) -> list[str]:
-    """The ids of tasks that wait for this one now, at most a page of them."""
-    return await store.dependants(task_id, PAGE_MAX)
 
 
 async def cancelled_with(store: Store, record: Record) -> list[Record]:
