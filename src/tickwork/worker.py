@@ -255,6 +255,7 @@ class Worker:
         self.check_leaks()
 
     def check_leaks(self) -> None:
+        """Asked once the grace of a handler that was told to stop is over, never before: until then it tidies up."""
         count = self.leaked
         if self.stuck:
             stuck = "1 handler is" if count == 1 else f"{count} handlers are"
@@ -293,7 +294,6 @@ class Worker:
             if answer == "lost":
                 self._log.warning("task %s is not ours any more: its handler is told to stop", lease.id)
             self._stop_run(run, "cancel" if answer == "cancel" else "lost")
-        self.check_leaks()
 
     def cut_off(self) -> None:
         """The leases could not be renewed in time, so others may run these tasks now. Each type says what follows."""

@@ -933,6 +933,33 @@ async def test_threads_that_obey_are_no_leak(make: Make, monkeypatch: pytest.Mon
         assert not app.exhausted
 
 
+async def test_a_thread_that_tidies_up_is_no_leak_at_a_renewal(make: Make, release: threading.Event) -> None:
+    app = make("memory://", concurrency=1)
+    tidying = threading.Event()
+
+    @app.task(run_in="thread", timeout=0.05, max_retry=0)
+    async def tidy() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            tidying.set()
+            while not release.is_set():
+                await asyncio.sleep(0.001)
+            raise
+
+    async with app:
+        handle = await tidy.submit()
+        await eventually(tidying.is_set, what="the handler was told to stop")
+        assert app._node is not None
+        for worker in app._node.workers:
+            assert worker.leaked == 1
+            worker.renewed([], [])  # what each heartbeat does
+        release.set()
+        with pytest.raises(TaskFailed, match="timed out"):
+            await handle.result(10)
+        assert not app.exhausted
+
+
 async def _no_leaks(app: Scheduler) -> bool:
     assert app._node is not None
     return not any(worker.leaked for worker in app._node.workers)
