@@ -24,7 +24,8 @@ from tickwork.forks import tell_of_forks
 Reply = Any
 _MORE = object()
 LARGE = 4096  # bytes of a command for which nobody need wait
-ITEMS_DIGITS = 8  # so many in the header of a reply are more items than any command here asks for
+DIGITS_MAX = 8  # so many in the header of a reply are more items than any command here asks for
+RECEIVE = 256 * 1024  # bytes taken off a connection at once
 SUSPECT = 0.5  # seconds after which a late reply makes one ask whether the server answers others
 
 
@@ -60,13 +61,16 @@ class Access(NamedTuple):
         return f"Access(username={self.username!r}, password={password}, db={self.db}, tls={self.tls is not None})"
 
 
-class Link(asyncio.Protocol):
+class Link(asyncio.BufferedProtocol):
     def __init__(self, timeout: float, on_push: Callable[[list[Any]], None] | None = None) -> None:
         self.lost: LinkLost | None = None
         self._timeout = timeout
         self._on_push = on_push
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(notEnoughData=_MORE)
+        # Read into again and again: asyncio would make room of this size for each piece, and often give it back to the
+        # system, which then has to find it anew.
+        self._received = bytearray(RECEIVE)
         self._due: deque[asyncio.Future[Reply]] = deque()
         self._buffer: list[bytes] = []
         self._heard_at = self._loop.time()
@@ -83,15 +87,18 @@ class Link(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment]
         self._watch()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._received
+
+    def buffer_updated(self, size: int) -> None:
         self._heard_at = self._loop.time()
         self._heard = True
-        reader = self._reader
-        if data[1 : ITEMS_DIGITS + 1].isdigit() and data[:1] in b"*%~>" and not reader.has_data():
+        reader, data = self._reader, self._received
+        if size > DIGITS_MAX and data[0] in b"*%~>" and data[1 : DIGITS_MAX + 1].isdigit() and not reader.has_data():
             # Making room for them, and giving it back, would take seconds.
-            self.cut(f"the server announces a reply of more than {10 ** (ITEMS_DIGITS - 1):,} items")
+            self.cut(f"the server announces a reply of more than {10 ** (DIGITS_MAX - 1):,} items")
             return
-        reader.feed(data)
+        reader.feed(data, 0, size)  # type: ignore[arg-type]
         try:
             while (reply := reader.gets()) is not _MORE:
                 if self._on_push is not None:
