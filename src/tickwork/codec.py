@@ -15,7 +15,7 @@ import msgspec
 
 from tickwork import pydantic_types
 from tickwork.annotations import field_names, is_model
-from tickwork.depth import DEPTH_MAX, TOO_DEEP, is_deep_json, is_deep_msgpack
+from tickwork.depth import DEPTH_MAX, SHORT_JSON, TOO_DEEP, is_deep_json, is_deep_msgpack
 from tickwork.errors import PayloadError
 
 MASKED = b"**********"  # what pydantic shows of a secret
@@ -61,7 +61,7 @@ class JSONSerializer:
 
     def encode(self, value: Any) -> bytes:
         data = self._encode(value)
-        if is_deep_json(data):
+        if len(data) > SHORT_JSON and is_deep_json(data):
             raise PayloadError(TOO_DEEP)
         if b"null" in data:  # msgspec writes NaN as null; only then is a closer look needed
             for path, leaf in _leaves(value):
@@ -72,7 +72,7 @@ class JSONSerializer:
         return data
 
     def decode(self, data: bytes, type: Any = Any) -> Any:
-        if is_deep_json(data):
+        if len(data) > SHORT_JSON and is_deep_json(data):
             raise PayloadError(TOO_DEEP)
         try:
             decode = self._decoders.get(type)

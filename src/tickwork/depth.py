@@ -11,6 +11,7 @@ import struct
 import msgspec
 
 DEPTH_MAX = 64
+SHORT_JSON = 2 * DEPTH_MAX  # a text of so many bytes has no room for more brackets, each with its end
 TOO_DEEP = f"it is nested more than {DEPTH_MAX} levels deep"
 STORED_MAX = DEPTH_MAX + 2  # a schedule holds a task, which holds a context
 
@@ -20,7 +21,7 @@ _NEITHER_BRACKET_NOR_QUOTE = bytes(byte for byte in range(256) if byte not in b'
 
 def is_deep_json(data: bytes, bound: int = DEPTH_MAX) -> bool:
     """Whether a JSON text is nested deeper than the bound. Most texts are short, or have few brackets at all."""
-    if len(data) <= bound or data.count(b"[") + data.count(b"{") <= bound:
+    if len(data) <= 2 * bound or data.count(b"[") + data.count(b"{") <= bound:
         return False
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")

@@ -98,7 +98,10 @@ class Bus:
             self._listeners[fact] = (*self._listeners.get(fact, ()), (listener, wanted))
 
     def wants(self, fact: Fact) -> bool:
-        return any(wanted(fact) for _, wanted in self._listeners.get(fact, ()))
+        for _, wanted in self._listeners.get(fact, ()):  # noqa: SIM110 - `any` takes three times as long
+            if wanted(fact):
+                return True
+        return False
 
     def publish(self, event: Event, error: BaseException | None = None, retry_in: float | None = None) -> None:
         news = News(event, error, retry_in)

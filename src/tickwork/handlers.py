@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from msgspec import UNSET
 
 from tickwork import payload, references
-from tickwork.codec import BUILTIN, JSON, Serializer, encode
+from tickwork.codec import BUILTIN, JSON, Serializer
 from tickwork.context import TaskContext
 from tickwork.errors import ConfigError, HandlerNotFound, PayloadError
 from tickwork.ids import is_name
@@ -74,6 +74,7 @@ class Entry:
         self.payload_type = _payload_type(type, signature.fields)
         self.returns_task_result = signature.returns is TaskResult
         self._result = None if self.returns_task_result else _result_type(signature.returns, type)
+        self._dump_result = ANYTHING.dump if self._result is None else self._result.dump
         self.reference = references.reference_of(type, target) if self.run_in == "process" else ""
         if self.run_in == "loop" and not self.is_async:
             raise ConfigError(f'handler {type!r} is not async, so it cannot run in "loop"; use "thread" or "process"')
@@ -149,7 +150,7 @@ class Entry:
         return _follow(self._defaults, names) if found is None else found
 
     def encode_result(self, value: Any) -> bytes:
-        return encode(JSON, value) if self._result is None else self._result.dump(JSON, value)
+        return self._dump_result(JSON, value)
 
     def decode_result(self, data: bytes) -> Any:
         """As the declared return type where the value fits it, else plain: the task has succeeded all the same. Raises

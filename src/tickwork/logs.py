@@ -35,7 +35,7 @@ def subscribe(bus: Bus, log: Log) -> None:
     """Turn facts into log records. Facts whose level is not wanted at that moment cost next to nothing."""
 
     def wanted(fact: Fact) -> bool:
-        return log.isEnabledFor(LINES[fact][0])
+        return log.logger.isEnabledFor(LINES[fact][0])
 
     def write(news: News) -> None:
         level, text, keys = LINES[Fact(news.event.kind)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import PurePath
@@ -47,6 +47,8 @@ class PayloadType:
         self._stand_ins = stand_ins  # of its fields, where it is an object of several parameters
         self._by_pydantic = by_pydantic  # the types in it, if any of them is pydantic's to decode
         self._from_json = pydantic_types.validator(wire)
+        # Encoded, unchecked. Most types have nothing of pydantic's in them, and this is called for each task.
+        self.dump: Callable[[Serializer, Any], bytes] = self._dump_with_pydantic if by_pydantic else encode
 
     def decode(self, serializer: Serializer, data: bytes) -> Any:
         """The typed value; `PayloadError` names the field that does not fit."""
@@ -77,9 +79,8 @@ class PayloadType:
                 raise PayloadError(problem)
         return data
 
-    def dump(self, serializer: Serializer, value: Any) -> bytes:
-        """Encoded, unchecked."""
-        return encode(serializer, self._plain(value) if self._by_pydantic else value)
+    def _dump_with_pydantic(self, serializer: Serializer, value: Any) -> bytes:
+        return encode(serializer, self._plain(value))
 
     def _plain(self, value: Any) -> Any:
         if _is_stand_in(self._wire):

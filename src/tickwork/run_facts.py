@@ -28,15 +28,17 @@ class RunFacts:
         self._worker_id = worker_id
         self._log = log
         self._ending: dict[Lease, tuple[Grant, BaseException | None]] = {}
+        self._tells_success = True  # asked with each batch of starts rather than for each task
 
     def started(self, grants: list[Grant]) -> None:
+        self._tells_success = self._bus.wants(Fact.TASK_SUCCEEDED)
         if self._bus.wants(Fact.TASK_CLAIMED):
             for grant in grants:
                 self._bus.publish(self._event(Fact.TASK_CLAIMED, grant))
 
     def ending(self, grant: Grant, outcome: Outcome, error: BaseException | None = None) -> None:
         """The run is over; whether that counts is for the store to say. `error` is what the handler raised."""
-        if not isinstance(outcome, Succeeded) or self._bus.wants(Fact.TASK_SUCCEEDED):
+        if self._tells_success or not isinstance(outcome, Succeeded):
             if isinstance(error, ChildError):
                 error.__traceback__ = None  # it has the child's own; the way from there to here is no news
             # The handler was not called, and the text may hold parts of the payload, which listeners are not shown.

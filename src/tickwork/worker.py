@@ -205,7 +205,9 @@ class Worker:
 
     def _success(self, run: Run, result: bytes | Returned | None) -> Outcome:
         seconds, limit = time.monotonic() - run.started, self._config.payload_limit
-        result, code, message = result if isinstance(result, Returned) else (result, 0, "")
+        code, message = 0, ""
+        if isinstance(result, Returned):
+            result, code, message = result
         if result is not None and len(result) > limit:
             text = f"the result has {len(result):,} bytes, payload_limit is {limit:,}: return a reference to it instead"
             return Aborted(run.grant.lease, text, seconds)
