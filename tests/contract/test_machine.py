@@ -502,7 +502,7 @@ EXAMPLES = {"redis-6.2": 30, "valkey": 30}  # the same scripts, on other servers
 ASKED = os.environ.get("TICKWORK_MACHINE_EXAMPLES")
 
 
-@pytest.mark.timeout(0 if ASKED else 120)
+@pytest.mark.timeout(0 if ASKED else 600)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "memory"])
 def test_every_store_does_what_the_memory_store_does(kind: str) -> None:
     run_state_machine_as_test(

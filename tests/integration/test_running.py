@@ -294,10 +294,10 @@ async def test_a_timeout_kills_a_busy_process(make: Make, url: str, tmp_path: Pa
     async with app:
         waiting = await app.submit("hold", str(tmp_path / "other"))
         other = await said(tmp_path / "other")
-        handle = await app.submit("spin", str(tmp_path / "pid"), timeout=2, max_retry=0)
+        handle = await app.submit("spin", str(tmp_path / "pid"), timeout=4, max_retry=0)
         pid = await said(tmp_path / "pid")
-        with pytest.raises(TaskFailed, match="timed out after 2 s"):
-            await handle.result(10)
+        with pytest.raises(TaskFailed, match="timed out after 4 s"):
+            await handle.result(30)
         await eventually(lambda: not process_started(pid), what="the process is gone")
         (tmp_path / "other").unlink()
         assert await waiting.result(10) == other, "its neighbour lives on"

