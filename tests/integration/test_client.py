@@ -67,7 +67,7 @@ async def test_submit_here_run_there(make: Make, file_url: str) -> None:
 
 async def test_cancelling_across_processes(make: Make, file_url: str, tmp_path: Path) -> None:
     client = make(file_url)
-    with Child(NODE, file_url, "renew_interval=2") as node:
+    with Child(NODE, file_url, "renew_interval=9", "lease_ttl=30") as node:
         await node.expect("started")
         handle = await client.submit("hold", str(tmp_path / "held"))
         await said(tmp_path / "held")
@@ -77,7 +77,7 @@ async def test_cancelling_across_processes(make: Make, file_url: str, tmp_path: 
         started = time.monotonic()
         await handle.cancel(force=True)
         await wait_for(client, handle.id, "cancelled")
-        assert time.monotonic() - started < 1.5, "the heart is woken; it does not wait for its next beat"
+        assert time.monotonic() - started < 7, "the heart is woken; it does not wait for its next beat"
 
 
 async def test_two_processes_share_the_work(make: Make, file_url: str, tmp_path: Path) -> None:

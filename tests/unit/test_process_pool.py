@@ -240,7 +240,7 @@ async def test_the_death_of_a_child_is_told_at_once(
     before = time.monotonic()
     with pytest.raises(ChildDied) as caught:
         await pool.run(call(name, body), on_note=ignore)
-    assert time.monotonic() - before < 1
+    assert time.monotonic() - before < 5
     assert str(caught.value) == f"the process {message}"
     assert (caught.value.exitcode, caught.value.signal_name) == (exitcode, signal_name)
     assert await pool.run(call("echo", b"next"), on_note=ignore) == b"next"
