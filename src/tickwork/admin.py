@@ -424,16 +424,16 @@ class Events:
         with store.hint(EVENTS) as hint:
             while True:
                 try:
-                    found, dropped = await store.events(seen, EVENT_BATCH)
+                    found, missed = await store.events(seen, EVENT_BATCH)
+                    if missed:
+                        seen = found[0].seq - 1 if found else await store.last_event()
                 except StoreUnavailable as error:  # it goes on where it was when the store is back
                     store.contact.lost("events", error)
                     await asyncio.sleep(1.0)
                     continue
                 store.contact.made("events")
-                if dropped > seen:
-                    missed = dropped - seen
-                    yield Event(dropped, store.now(), Fact.LOG_MISSED, "", detail=f"{missed} events")
-                    seen = dropped
+                if missed:
+                    yield Event(seen, store.now(), Fact.LOG_MISSED, "", detail=f"{missed} events")
                 for event in found:
                     seen = event.seq
                     if wanted(event):

@@ -48,6 +48,7 @@ from tickwork.model import (
     Worker,
 )
 from tickwork.store.base import Advance, Claim, Claimed, Query, Settled, Store
+from tickwork.store.rules import SPAN
 
 QUEUES = ("qa", "qb")
 TYPES = ("ta", "tb", "tc")
@@ -461,7 +462,7 @@ async def walk(store: Store, query: Query) -> list[Record]:
 
 async def snapshot(store: Store, after: int) -> tuple[dict[str, Any], list[str]]:
     """All that can be seen of a store, and what it finds wrong with itself."""
-    (records, stats, (events, dropped), last, problems), (outbox, paused, members, schedules, due) = (
+    (records, stats, (events, missed), last, problems), (outbox, paused, members, schedules, due) = (
         await asyncio.gather(
             walk(store, Query(limit=1000)), store.stats(), store.events(after, 1000), store.last_event(), store.audit()
         ),
@@ -469,7 +470,8 @@ async def snapshot(store: Store, after: int) -> tuple[dict[str, Any], list[str]]
             store.settled(1000), store.paused(), store.workers(), store.schedules(), store.due_schedules(10)
         ),
     )
-    assert [event.seq for event in events] == list(range(max(after, dropped) + 1, last + 1))
+    assert [event.seq for event in events] == list(range(last - len(events) + 1, last + 1))
+    assert len(events) + missed == (last - after if after else last % SPAN)
     counted = {status: sum(record.status is status for record in records) for status in Status}
     assert stats.statuses == counted
     seen = {
@@ -478,7 +480,7 @@ async def snapshot(store: Store, after: int) -> tuple[dict[str, Any], list[str]]
         "ends": [r.id for r in sorted(records, key=lambda r: r.position) if r.status in ENDS],
         "stats": stats,
         "facts": stories(events),
-        "dropped facts": dropped,
+        "dropped facts": missed,
         "last event": last,
         "outbox": outbox,
         "pauses": paused,

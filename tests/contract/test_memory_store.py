@@ -53,10 +53,11 @@ async def test_one_event_of_many_is_not_all_of_them(bench: Bench, store: Any) ->
             return found
 
     store._log = Watched(store._log)
-    events, _ = await bench.store.events(5, 1)
-    assert [event.seq for event in events] == [6]
+    last = await bench.store.last_event()
+    events, _ = await bench.store.events(last - 5, 1)
+    assert [event.seq for event in events] == [last - 4]
     events, _ = await bench.store.events(0, 10, "t1500")
-    assert [event.seq for event in events] == [1501]
+    assert [event.seq for event in events] == [last - 499]
     assert sum(taken) <= 1
 
 

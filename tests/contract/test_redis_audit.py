@@ -130,6 +130,24 @@ async def test_a_lost_counter_is_noticed_by_whoever_needs_it_next(bench: Bench, 
     assert (claimed[0], claimed[-2:], len(claimed)) == ("t0", ["x", "y"], 103)
 
 
+@pytest.mark.parametrize("lost", [("DEL", f"{ROOT}facts"), ("SET", f"{ROOT}facts", "0"), ("SET", f"{ROOT}facts", "5")])
+async def test_a_lost_number_of_the_last_fact_is_noticed_by_whoever_tells_the_next(
+    bench: Bench, lost: tuple[str, ...]
+) -> None:
+    await bench.submit_many(20)
+    leases = [grant.lease for grant in await bench.claim(10)]
+    for number in range(3):  # within one second
+        break_it(*lost)
+        assert (await bench.submit(f"x{number}")).verdict == "created"
+    break_it(*lost)
+    await bench.store.finish([Succeeded(lease) for lease in leases])
+    events, missed = await bench.store.events(0, 1000)
+    assert [event.seq for event in events] == sorted({event.seq for event in events})
+    assert (len(events), missed) == (20 + 10 + 3 + 10, 0)
+    assert await bench.store.last_event() == events[-1].seq
+    assert await bench.store.audit() == []
+
+
 async def test_a_counter_that_was_set_back_is_put_right(bench: Bench) -> None:
     await bench.submit_many(300)
     break_it("SET", f"{ROOT}position", "5")

@@ -338,6 +338,53 @@ async def test_a_file_that_is_put_back_from_a_copy_repeats_no_fence(
     assert [*before, *lost, *after] == sorted({*before, *lost, *after})
 
 
+async def test_a_file_that_is_put_back_from_a_copy_repeats_no_number_of_a_fact(
+    opened: Opener, path: Path, clock: ManualClock
+) -> None:
+    async def told(*names: str) -> list[int]:
+        bench = await opened()
+        before = await bench.store.last_event()
+        for name in names:
+            await bench.submit(name)
+        events, missed = await bench.store.events(before, 100)
+        assert ([event.id for event in events], missed) == ([*names], 0)
+        await bench.store.close()
+        return [event.seq for event in events]
+
+    before = await told("a", "b")
+    copy = path.read_bytes()
+    lost = await told("c", "d", "e")
+    clock.advance(60)
+    lost += await told("f")
+    path.write_bytes(copy)
+    clock.advance(1)
+    after = await told("g", "h")
+    assert [*before, *lost, *after] == sorted({*before, *lost, *after})
+    bench = await opened()
+    events, missed = await bench.store.events(lost[-1], 100)
+    assert ([event.id for event in events], missed) == (["g", "h"], 0)
+    assert [event.id for event in await bench.events()] == ["a", "b", "g", "h"]
+
+
+async def test_a_log_that_has_left_numbers_out_is_bounded_all_the_same(opened: Opener, clock: ManualClock) -> None:
+    """What was told before the file was opened is kept as long as there is room."""
+    policy = Policy(events_max=10)
+    for round_ in range(40):
+        bench = await opened(policy=policy)
+        await bench.submit(f"r{round_}")
+        await bench.store.close()
+        clock.advance(1)
+    bench = await opened(policy=policy)
+    for number in range(4):
+        await bench.submit(f"n{number}")
+    kept = [event.id for event in await bench.events()]
+    assert kept[-10:] == [*(f"r{round_}" for round_ in range(34, 40)), *(f"n{number}" for number in range(4))]
+    assert len(kept) <= 20
+    await bench.submit_many(10)
+    events, missed = await bench.store.events(0, 100)
+    assert ([event.id for event in events], missed) == ([f"t{number}" for number in range(10)], 4)
+
+
 async def test_a_restart_after_a_long_time_gives_leases_their_grace(opened: Opener, clock: ManualClock) -> None:
     first = await opened()
     await first.start("it")

@@ -365,26 +365,25 @@ async def test_a_member_that_cannot_be_read(bench: Bench, damage: Damage) -> Non
 async def test_facts_that_cannot_be_read(bench: Bench, damage: Damage) -> None:
     for task_id in ("a", "bad", "b"):
         await bench.submit(task_id)
+    first, second, third = (event.seq for event in await bench.events())
     if isinstance(damage, SqliteDamage):
-        damage.run('UPDATE "@events" SET facts = ? WHERE last = 2', b"\xc1")
+        damage.run('UPDATE "@events" SET facts = ? WHERE last = ?', b"\xc1", second)
     else:
-        damage.server.command("XDEL", f"{damage.root}events", "2-0", "3-0")
-        entry = damage.server.command("XRANGE", f"{damage.root}events", "1-0", "1-0")[0][1]
-        damage.server.command("DEL", f"{damage.root}events")
-        damage.server.command("XADD", f"{damage.root}events", "1-0", *entry)
-        damage.server.command("XADD", f"{damage.root}events", "2-0", "at", "5", "facts", b"\xc1")
-        damage.server.command(
-            "XADD", f"{damage.root}events", "3-0", *(part.replace(b"\xa1a", b"\xa1b") for part in entry)
-        )
+        key = f"{damage.root}events"
+        entry = damage.server.command("XRANGE", key, f"{first}-0", f"{first}-0")[0][1]
+        damage.server.command("DEL", key)
+        damage.server.command("XADD", key, f"{first}-0", *entry)
+        damage.server.command("XADD", key, f"{second}-0", "at", "5", "facts", b"\xc1")
+        damage.server.command("XADD", key, f"{third}-0", *(part.replace(b"\xa1a", b"\xa1b") for part in entry))
     events = await bench.events()
     assert [(event.seq, event.kind) for event in events] == [
-        (1, "task.submitted"),
-        (2, "log.unreadable"),
-        (3, "task.submitted"),
+        (first, "task.submitted"),
+        (second, "log.unreadable"),
+        (third, "task.submitted"),
     ]
     assert events[1].detail.startswith(f"{CANNOT_READ}: ")
-    assert (await bench.store.events(1, 1))[0] == [events[1]]
-    assert [event.seq for event in await bench.events("b")] == [3]
+    assert (await bench.store.events(first, 1))[0] == [events[1]]
+    assert [event.seq for event in await bench.events("b")] == [third]
 
 
 @pytest.mark.parametrize("bench", ["sqlite"], indirect=True)

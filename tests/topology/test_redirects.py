@@ -13,6 +13,8 @@ import hiredis
 import pytest
 
 from tickwork.errors import ConfigError, StoreError, StoreUnavailable
+from tickwork.store.redis.link import pack
+from tickwork.store.redis.scripts import Script
 from tickwork.store.redis.target import parse
 from tickwork.store.redis.wire import REDIRECTS_MAX, Wire
 
@@ -90,6 +92,30 @@ async def test_a_redirect_that_ends_is_followed() -> None:
         async with stand_in(answer) as here, wire_to(f"redis+cluster://127.0.0.1:{here.port}") as wire:
             assert await wire.call("key", "GET", "key") == b"there"
             assert there.commands == [b"ASKING", b"GET"]
+
+
+async def test_a_node_that_has_a_slot_again_is_greeted_again() -> None:
+    """Its connection stood all the time, but another node has worked on the slot meanwhile."""
+
+    def node(own: int) -> Callable[[list[bytes]], bytes]:
+        def answer(command: list[bytes]) -> bytes:
+            if command[0] == b"CLUSTER":
+                return slots(nodes[owner].port)
+            return b"+OK\r\n" if owner == own else b"-MOVED 1 127.0.0.1:%d\r\n" % nodes[owner].port
+
+        return answer
+
+    script = Script("some", "return 1")
+    async with stand_in(node(0)) as first, stand_in(node(1)) as second:
+        nodes, owner = (first, second), 0
+        async with wire_to(f"redis+cluster://127.0.0.1:{first.port}") as wire:
+            wire.greeting = lambda key: pack("GET", key)
+            greetings = []
+            for owning in (0, 0, 1, 1, 0, 0):
+                owner = owning
+                await wire.script(script, "key")
+                greetings.append((first.asked, second.asked))
+    assert greetings == [(1, 0), (1, 0), (1, 1), (1, 1), (2, 1), (2, 1)]
 
 
 @pytest.mark.parametrize("word", ["ASK", "MOVED"])

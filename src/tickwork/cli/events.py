@@ -106,7 +106,7 @@ async def _latest(client: Client, task_id: str | None, kinds: frozenset[str] | N
         if len(found) >= limit or start == 0:
             break
         if len(step) < STEP // 10:
-            width *= 10  # in several partitions numbers are moments, and lie far apart
+            width *= 10  # numbers lie far apart where some were left out; in several partitions they are moments
         end = start
         await asyncio.sleep(0)
     return found[-limit:]

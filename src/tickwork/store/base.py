@@ -371,7 +371,10 @@ class Store(Protocol):
 
     # --- log
     async def events(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
-        """Facts after that number, in order, and the number of the last fact that the log has dropped."""
+        """Facts after that number, in order, and how many after it the log has dropped; at least so many, if the log
+        has left numbers out since. Facts are numbered one by one, but a log that may have forgotten its last ones
+        leaves out numbers up to the time, so that it gives none twice: a store on a server or a file that it has not
+        worked with before. Each second since the epoch has 2^20 numbers."""
 
     async def last_event(self) -> int:
-        """The number of the newest fact, 0 for none."""
+        """The number of the newest fact, or of the last one that was left out behind it; 0 for none."""

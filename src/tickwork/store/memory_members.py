@@ -21,8 +21,10 @@ from tickwork.store.hints import EVENTS, SCHEDULES, Hint, Hints
 from tickwork.store.rules import (
     changed,
     elect,
+    first_number,
     joined,
     leads,
+    missed,
     pulse,
     rival_of,
     same_definition,
@@ -96,14 +98,19 @@ class Core:
             del self._log[:excess]
         self.hints.notify(EVENTS)
 
+    def _begin_log(self, now: int) -> int:
+        """Behind all that another life of this process has told."""
+        self._log_dropped = first_number(now)
+        return self._log_dropped
+
     def _append(self, now: int, fact: Fact, subject: str, detail: str = "", worker_id: str = "") -> None:
         if self.policy.events:
-            self._log_seq += 1
+            self._log_seq = (self._log_seq or self._begin_log(now)) + 1
             self._tell(Event(self._log_seq, now, fact, subject, worker_id=worker_id, detail=detail))
 
     def _append_task(self, now: int, fact: Fact, record: Record, detail: str = "") -> None:
         if self.policy.events:
-            self._log_seq += 1
+            self._log_seq = (self._log_seq or self._begin_log(now)) + 1
             spec = record.spec
             self._tell(
                 Event(
@@ -118,9 +125,9 @@ class Core:
         first = self._log[0].seq if self._log else 1
         start = max(max(after, dropped) + 1 - first, 0)
         if task_id is None:
-            return self._log[start : start + limit], dropped
+            return self._log[start : start + limit], missed(after, dropped)
         told = (event for event in islice(self._log, start, None) if tells_of(task_id, event.kind, event.id))
-        return list(islice(told, limit)), dropped
+        return list(islice(told, limit)), missed(after, dropped)
 
     @atomic
     def last_event(self) -> int:

@@ -201,6 +201,26 @@ def next_fence(last: int, now: int) -> int:
     return max(last + 1, now * 1000)
 
 
+SPAN = 2**20  # numbers of facts for each second; more than a store can tell in one
+
+
+def first_number(now: int) -> int:
+    """Where a log begins, or goes on when it may have forgotten its last facts: it gives no number twice. There are
+    numbers up to the year 2242, if they must stay below 2^53."""
+    return now // 1000 * SPAN
+
+
+def before_newest(last: int, kept: int) -> int:
+    """The number before those of the newest facts, 0 where it cannot be told, as the log has left numbers out."""
+    return last - kept if last % SPAN >= kept else 0
+
+
+def missed(after: int, dropped: int) -> int:
+    """How many facts there were behind the one up to the other. Numbers may have been left out before each first number
+    of a second, so that only those behind it are sure to have been facts."""
+    return max(dropped - max(after, dropped // SPAN * SPAN), 0)
+
+
 def pulse(pulse_at: int, held: int, now: int, policy: Policy) -> tuple[int, int, int]:
     """When the store was last in touch, until when nobody's lease counts as expired, and by how much the clock was set
     back since.

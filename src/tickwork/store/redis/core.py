@@ -21,6 +21,7 @@ from tickwork.model import Durability, Policy
 from tickwork.store.hints import RESET, Hint, Hints
 from tickwork.store.redis.durable import NO_REPLICA, Keeper, enough
 from tickwork.store.redis.keys import VERSION, Layout
+from tickwork.store.redis.link import pack
 from tickwork.store.redis.listen import Ear
 from tickwork.store.redis.scripts import Script, compose
 from tickwork.store.redis.server import Server, check_server
@@ -184,6 +185,7 @@ class Core:
             self._forget_closed_loops()
             wire = Wire(self.target, self._pool_size, self._patience, self._timeout, self.contact)
             wire.on_reconnect = self._reconnected
+            wire.greeting = self._greeting
             ear = Ear(wire, self.hints, self.layout.root, self._channel, self._queues, self.heard, self.own_workers)
             here = self._heres[loop] = Here(wire, ear)
         return here
@@ -205,6 +207,13 @@ class Core:
         except StoreError as error:
             if asyncio.get_running_loop() not in self._closed:
                 self.contact.log.error("%s", error)
+
+    def _greeting(self, prefix: str) -> bytes | None:
+        """Numbers of several logs follow the time anyway."""
+        if not self.alone:
+            return None
+        policy = self._policies[prefix, False]
+        return pack("EVAL", self._script("greet").text, 2, prefix, f"{prefix}-", self.layout.root, policy)
 
     async def run(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
         """Run a script on the keys of one prefix."""

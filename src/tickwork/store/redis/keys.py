@@ -53,7 +53,7 @@ TASK_KEYS = (
     Key("wake:<queue>", "List", "one token when there may be work; idle workers block on it", "1"),
     Key("pulse", "String", "when the store was last in touch, and until when nothing expires", "1"),
     Key("position", "String", "counts submits, and places in lanes and ends", "1"),
-    Key("facts", "String", "counts facts", "1"),
+    Key("facts", "String", "the number of the last fact", "1"),
     Key("events", "Stream", "the log; an entry holds the facts of one step", "100,000 facts"),
     Key("dropped", "String", "counts what a full dead-letter queue dropped", "1"),
 )
@@ -62,8 +62,8 @@ NAMESPACE_KEYS = (
     Key(
         "meta",
         "Hash",
-        "version of this layout, number of partitions, epoch, how far the clock was set back in all",
-        "4",
+        "version of this layout, number of partitions, epoch, how far the clock was set back in all, the server",
+        "5",
     ),
     Key("workers", "Hash", "what each worker says of itself (msgpack)", "workers"),
     Key("workers:times", "Hash", "started, last beat, end of lease, and when it was lost", "workers"),

@@ -26,6 +26,7 @@ _MORE = object()
 LARGE = 4096  # bytes of a command for which nobody need wait
 DIGITS_MAX = 8  # so many in the header of a reply are more items than any command here asks for
 RECEIVE = 256 * 1024  # bytes taken off a connection at once
+STRANGE = 5.0  # seconds of silence after which the server may no longer be the one that was met
 SUSPECT = 0.5  # seconds after which a late reply makes one ask whether the server answers others
 
 
@@ -64,6 +65,7 @@ class Access(NamedTuple):
 class Link(asyncio.BufferedProtocol):
     def __init__(self, timeout: float, on_push: Callable[[list[Any]], None] | None = None) -> None:
         self.lost: LinkLost | None = None
+        self.met = False  # whether the server has been greeted
         self._timeout = timeout
         self._on_push = on_push
         self._loop = asyncio.get_running_loop()
@@ -161,6 +163,8 @@ class Link(asyncio.BufferedProtocol):
         if (self._due or self._on_push is not None) and silent >= self._timeout:
             self.cut(f"no answer for {silent:.1f} s")
             return
+        if silent >= STRANGE:
+            self.met = False
         if self._due and silent >= SUSPECT and self.probe is not None and self._probing is None:
             self._probing = self._loop.create_task(self._doubt(self.probe))
         self._watchdog = self._loop.call_later(min(self._timeout / 4, SUSPECT / 2), self._watch)

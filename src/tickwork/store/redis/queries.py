@@ -14,7 +14,7 @@ from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
 from tickwork.store.hints import Hint
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import unpack
-from tickwork.store.rules import matches, tells_of
+from tickwork.store.rules import before_newest, matches, missed, tells_of
 from tickwork.store.unreadable import UNREADABLE, unreadable_fact
 from tickwork.texts import shown
 
@@ -182,7 +182,7 @@ class Queries(Core):
         pieces = await asyncio.gather(*(self._events_of(part, after, limit, task_id) for part in self.prefixes))
         dropped = max(piece[1] for piece in pieces)
         found = sorted((event for events, _ in pieces for event in events), key=lambda event: event.seq)
-        return found[:limit], dropped
+        return found[:limit], missed(after, dropped) if self.alone else max(dropped - after, 0)
 
     async def _events_of(self, part: str, after: int, limit: int, task_id: str | None) -> tuple[list[Event], int]:
         found: list[Event] = []
@@ -218,7 +218,7 @@ class Queries(Core):
         )
         before_first = self._first_number(first[0]) - 1 if first else 0
         if self.alone:
-            return max(int(last or 0) - self.policy.events_max, before_first, 0)
+            return max(before_newest(int(last or 0), self.policy.events_max), before_first)
         return before_first if length >= self.policy.events_max else 0
 
     async def last_event(self) -> int:

@@ -65,6 +65,7 @@ class Wire:
         self._best: dict[tuple[str, str], Link] = {}  # by key and purpose: where the last answer came from
         self._slots: dict[str, int] = {}
         self.on_reconnect: Callable[[], None] = lambda: None
+        self.greeting: Callable[[str], bytes | None] = lambda key: None  # comes before the first script on a link
         self._had_links = False
         self._returning = False  # all links were lost, and no good reply has come since
         self._closed = False
@@ -83,7 +84,14 @@ class Wire:
         command = pack("EVALSHA", script.sha, *keys, *args)
         answer: Reply = None
         link = self._best.get((key, purpose))
-        if link is not None and link.lost is None and link.under_way < CROWDED and not wait and not self._returning:
+        if (
+            link is not None
+            and link.met
+            and link.lost is None
+            and link.under_way < CROWDED
+            and not wait
+            and not self._returning
+        ):
             try:
                 answer = await link.send(command)
             except LinkLost:
@@ -93,12 +101,12 @@ class Wire:
                     if self.contact.lost_since is not None:
                         self.contact.made(key)
                     return answer
-        reply = await self.run(key, command, purpose, wait, answer)
-        first = reply[0] if wait else reply
+        reply = await self.run(key, command, purpose, wait, answer, greet=True)
+        first = reply[0] if isinstance(reply, list) and wait else reply
         if isinstance(first, hiredis.ReplyError) and str(first).startswith("NOSCRIPT"):
             command = pack("EVAL", script.text, *keys, *args)
-            reply = await self.run(key, command, purpose, wait)
-            first = reply[0] if wait else reply
+            reply = await self.run(key, command, purpose, wait, greet=True)
+            first = reply[0] if isinstance(reply, list) and wait else reply
         if isinstance(first, hiredis.ReplyError):
             raise StoreError(f"script {script.name} failed: {first}")
         return reply
@@ -114,15 +122,23 @@ class Wire:
         return list(await asyncio.gather(*(self.call(key, *command) for command in commands)))
 
     async def run(
-        self, key: str, command: bytes, purpose: str = "ask", wait: tuple[Any, ...] = (), answer: Reply = None
+        self,
+        key: str,
+        command: bytes,
+        purpose: str = "ask",
+        wait: tuple[Any, ...] = (),
+        answer: Reply = None,
+        *,
+        greet: bool = False,
     ) -> Reply:
         """Send a command until there is a definite answer, or patience is over. Errors that say something of the
-        command itself come back as a reply. `answer` is an error that came already."""
+        command itself come back as a reply. `answer` is an error that came already; `greet` says that the command may
+        change something."""
         best, timer = self._best.get((key, purpose)), None
         if best is None or best.lost is not None:
             timer = asyncio.get_running_loop().call_later(TELL_AFTER, self._tell_lost, key, time.monotonic())
         try:
-            reply = await self._insist(key, command, purpose, wait, answer)
+            reply = await self._insist(key, command, purpose, wait, answer, greet)
         finally:
             if timer is not None:
                 timer.cancel()
@@ -133,7 +149,9 @@ class Wire:
     def _tell_lost(self, key: str, since: float, problem: str = "no connection yet") -> None:
         self.contact.lost(key, f"Redis at {self.target.url} cannot be reached: {problem}", since)
 
-    async def _insist(self, key: str, command: bytes, purpose: str, wait: tuple[Any, ...], answer: Reply) -> Reply:
+    async def _insist(
+        self, key: str, command: bytes, purpose: str, wait: tuple[Any, ...], answer: Reply, greet: bool
+    ) -> Reply:
         slot = self.slot(key)
         began, pause = time.monotonic(), PAUSE_MIN
         asked: Address | None = None
@@ -143,10 +161,11 @@ class Wire:
             try:
                 if answer is None:
                     link = await self.link(asked or await self.topology.find(slot), purpose)
-                    reply = await self._send(link, command, wait, asked is not None)
+                    refusal = await self._greet(link, key) if greet and not link.met and asked is None else None
+                    reply = refusal or await self._send(link, command, wait, asked is not None)
                 else:
                     reply, answer = answer, None
-                problem = self._problem(reply[0] if wait else reply)
+                problem = self._problem(reply[0] if isinstance(reply, list) and wait else reply)
                 if problem is None:
                     self._answered()
                     if asked is None and link is not None:
@@ -171,6 +190,15 @@ class Wire:
         if self._returning:
             self._returning = False
             self.on_reconnect()
+
+    async def _greet(self, link: Link, key: str) -> hiredis.ReplyError | None:
+        """Answers with what the server has against it."""
+        greeting = self.greeting(key)
+        reply = None if greeting is None else await link.send(greeting)
+        if isinstance(reply, hiredis.ReplyError):
+            return reply
+        link.met = True
+        return None
 
     async def _send(self, link: Link, command: bytes, wait: tuple[Any, ...], asking: bool) -> Reply:
         if asking:
@@ -213,6 +241,7 @@ class Wire:
         address = Address(found["host"], int(found["port"]))
         if found["word"] == "MOVED":
             self.topology.moved(slot, address)
+            self._meet_again()
             return None
         self.topology.asked(address)
         return address
@@ -255,6 +284,10 @@ class Wire:
     def _check_open(self) -> None:
         if self._closed:
             raise LinkLost("the store was closed")
+
+    def _meet_again(self) -> None:
+        for link in [link for group in self._links.values() for link in group]:
+            link.met = False
 
     def drop(self, why: str) -> None:
         """Cut all links: whoever has something under way finds the right server again."""

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tickwork.events import Event
 from tickwork.model import DELAYED, ENDS, Policy, Record, Status
 from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
-from tickwork.store.rules import matches, read_cursor, tells_of, unsound
+from tickwork.store.rules import before_newest, matches, missed, read_cursor, tells_of, unsound
 from tickwork.store.sqlite.members import list_schedules
 from tickwork.store.sqlite.rows import Rows
 from tickwork.store.sqlite.schema import IN_DELAYED, IN_ENDS
@@ -93,16 +93,16 @@ def events(
 ) -> tuple[list[Event], int]:
     first = connection.one("SELECT first FROM @events ORDER BY last LIMIT 1")
     last = last_event(connection)
-    dropped = max(last if first is None else first[0] - 1, last - policy.events_max, 0)
-    after = max(after, dropped)
+    dropped = max(last if first is None else first[0] - 1, before_newest(last, policy.events_max))
+    start = max(after, dropped)
     found: list[Event] = []
-    for number, facts in connection.run("SELECT first, facts FROM @events WHERE last > ? ORDER BY last", (after,)):
+    for number, facts in connection.run("SELECT first, facts FROM @events WHERE last > ? ORDER BY last", (start,)):
         for event in _read_facts(facts, number):
-            if event.seq > after and (task_id is None or tells_of(task_id, event.kind, event.id)):
+            if event.seq > start and (task_id is None or tells_of(task_id, event.kind, event.id)):
                 found.append(event)
         if len(found) >= limit:
             break
-    return found[:limit], dropped
+    return found[:limit], missed(after, dropped)
 
 
 def _read_facts(facts: bytes, number: int) -> list[Event]:

@@ -15,6 +15,7 @@ from tickwork.errors import StoreError
 from tickwork.events import Fact
 from tickwork.model import Policy, Record
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
+from tickwork.store.rules import before_newest, first_number
 from tickwork.store.sqlite.connecting import check_version, closed_if_refused, switch_to_log
 from tickwork.store.sqlite.dead_letters import DeadLetters
 from tickwork.store.sqlite.files import Files
@@ -31,6 +32,9 @@ READ_STATE = f"SELECT {', '.join(STATE)} FROM @state"
 WRITE_STATE = f"UPDATE @state SET {', '.join(f'{name} = ?' for name in STATE)}"
 
 TRIM_EVERY = 1000  # facts; so a trim finds about as many to drop
+
+# Where numbers were left out, they do not say how many facts there are; there are no more rows than facts.
+TRIM_ROWS = "DELETE FROM @events WHERE last <= (SELECT last FROM @events ORDER BY last DESC LIMIT 1 OFFSET ?)"
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -175,6 +179,7 @@ class Writer(Connection):
         self._state: State | None = None
         self._waits: bool | None = None
         self._state_read: tuple[int, ...] = ()
+        self._new_here = True  # no facts were told since the file was opened
         self._seen_version = 0
         self.dead_letters = DeadLetters()
         self._heard: tuple[int, ...] = ()
@@ -183,6 +188,7 @@ class Writer(Connection):
         check_version()
         self.files.create()
         self.dead_letters.forget()
+        self._new_here = True
         db = self.connect("rw")
         with closed_if_refused(db, self.path):
             self._prepare(db)
@@ -236,11 +242,14 @@ class Writer(Connection):
 
     def commit(self) -> None:
         if self._facts:
+            if self._new_here:
+                self._pass_over_forgotten()
             first = self.state.fact + 1
             self.state.fact += len(self._facts)
             self.run("INSERT INTO @events VALUES (?, ?, ?)", (self.state.fact, first, _encode(self._facts)))
             if self.state.fact // TRIM_EVERY != (first - 1) // TRIM_EVERY:
-                self.run("DELETE FROM @events WHERE last <= ?", (self.state.fact - self.policy.events_max,))
+                dropped = before_newest(self.state.fact, self.policy.events_max)
+                self.run("DELETE FROM @events WHERE last <= ?", (dropped,))
         for topic in self._topics:
             setattr(self.state, HEARD[topic], getattr(self.state, HEARD[topic]) + 1)
         if self._ended:
@@ -248,6 +257,7 @@ class Writer(Connection):
         if self._state is not None and (values := self._state.values()) != self._state_read:
             self.run(WRITE_STATE, values)
         self.db.execute("COMMIT")
+        self._new_here = self._new_here and not self._facts
         self.files.check()  # now: what was committed into a file that is gone must not be acknowledged
         if self._state is not None:
             self._heard = self._state.heard()
@@ -257,6 +267,13 @@ class Writer(Connection):
             self.hints.notify_ended(self._ended)
             if self._facts:
                 self.hints.notify(EVENTS)
+
+    def _pass_over_forgotten(self) -> None:
+        """The file may have been put back from a copy: the facts that it has forgotten keep their numbers."""
+        start = first_number(self.clock.now())
+        if start > self.state.fact:
+            self.state.fact = start
+            self.run(TRIM_ROWS, (self.policy.events_max,))
 
     def mark(self) -> object:
         return len(self._facts), len(self._ended), None if self._state is None else self._state.values()

@@ -48,11 +48,22 @@ local woken = {} -- queues in which there is something to look for
 local hints = {} -- channels on which somebody may listen
 local ended = {} -- channel -> what to say of ended tasks that somebody waits for
 
--- The number of the last fact. Those of several logs are ordered by time: their numbers are hundredths of a
--- millisecond, times the number of logs, so that each log has numbers of its own.
+-- The number of the last fact. A log counts on from the first number of a second; each second has SPAN numbers. A count
+-- that was lost goes on from now, and ahead of all that the log still has: no number is given twice.
+-- Those of several logs are ordered by time: their numbers are hundredths of a millisecond, times the number of logs, so
+-- that each log has numbers of its own.
+local SPAN = 1048576
+
 local function last_number()
   if ALONE then
-    return call('INCRBY', KEY .. 'facts', told)
+    local last = call('INCRBY', KEY .. 'facts', told)
+    if last < SPAN then
+      local newest = call('XREVRANGE', KEY .. 'events', '+', '-', 'COUNT', 1)[1]
+      local taken = newest and tonumber(string.match(newest[1], '^%d+')) or 0
+      last = math.max(math.floor(taken / SPAN) + 2, math.floor(now / 1000)) * SPAN + told
+      call('SET', KEY .. 'facts', whole(last))
+    end
+    return last
   end
   local last = math.max(tonumber(call('GET', KEY .. 'facts') or 0) + told, now * 100)
   call('SET', KEY .. 'facts', whole(last))
@@ -62,7 +73,7 @@ end
 local function append_facts()
   local last = last_number()
   local cut, limit = 'MINID', whole(math.max(last - EVENTS_MAX + 1, 0))
-  if not ALONE then
+  if not ALONE or last % SPAN < EVENTS_MAX then -- facts before this second may be among the newest
     cut, limit = 'MAXLEN', EVENTS_MAX
   end
   call('XADD', KEY .. 'events', cut, '~', limit, whole(last) .. '-0', 'at', whole(now), 'facts', cmsgpack.pack(groups))
