@@ -483,7 +483,8 @@ class Scheduler:
         """Run an ended task again with fresh counters, or a delayed one now.
 
         One that depends on others waits again for those that have not ended. `cascade` also brings back the tasks that
-        were cancelled because this one did not succeed; their ids are the answer.
+        were cancelled because this one did not succeed; their ids are the answer. An ended task takes its dedup key
+        again, unless another task holds it.
         """
         return await self._client.retry(task_id, cascade=cascade)
 

@@ -56,6 +56,7 @@ WORKERS = ("w1", "w2", "w3")
 NODES = ("", "n1", "n2")
 SCHEDULES = ("s1", "s2")
 LOCKS = ("l1", "l2")
+KEYS = ("k1", "k2")
 LIMITS = (1, 2, 3, 50)
 
 chance = st.randoms(use_true_random=True)  # a plain generator, from a seed that Hypothesis keeps
@@ -94,7 +95,7 @@ def a_spec(any_: Random, task_id: str, others: list[str]) -> Spec:
         priority=any_.randint(1, 10),
         at=None if plain else moment(any_),
         delay=0 if plain else any_.choice([0, 1, 5000]),
-        dedup_key=any_.choice([None, None, "k1", "k2"]),
+        dedup_key=any_.choice([None, None, *KEYS]),
         dedup_ttl=any_.choice([0, 1000, 60_000]),
         depends_on=() if plain else tuple(some(any_, (any_.choice(others), any_.choice(others)))),
         run_after=any_.choice(["success", "end"]),
@@ -164,6 +165,7 @@ class Twins(RuleBasedStateMachine):
         self.last_wishes: dict[str, Claim] = {}
         self.settled: list[Settled] = []
         self.seen = 0
+        self.dedup = True
         self.fences: dict[str, tuple[int, int]] = {}  # by name, the last of each store
         self.model: Store
         self.other: Store
@@ -177,6 +179,7 @@ class Twins(RuleBasedStateMachine):
     @initialize(any_=chance)
     def open(self, any_: Random) -> None:
         policy = a_policy(any_)
+        self.dedup = policy.dedup
         show(policy)
 
         async def enter(kind: str) -> Store:
@@ -313,8 +316,45 @@ class Twins(RuleBasedStateMachine):
                 self.send("cancel", self.a_lease(any_).id, True, "enough")
             elif name == "cancel":
                 self.send("cancel", self.an_id(any_), any_.random() < 0.5, "enough")
+            elif name == "retry":
+                self.retry(self.an_id(any_))
+            elif name == "run_now":
+                delayed, _ = self.loop.run_until_complete(self.model.page(Query(status=Status.PENDING)))
+                self.send("run_now", any_.choice([*(record.id for record in delayed), self.an_id(any_)]))
             else:
                 self.send(name, self.an_id(any_))
+
+    def retry(self, task_id: str) -> None:
+        """It takes the dedup key of what it brings back, unless another task holds that."""
+        before, holders = self.loop.run_until_complete(self.look(task_id))
+        self.send("retry", task_id)
+        after, new_holders = self.loop.run_until_complete(self.look(task_id))
+        if before is None or after is None or after.fence == before.fence:
+            assert new_holders == holders
+            return
+        key = before.spec.dedup_key
+        if key is None or before.spec.dedup_ttl == 0 or not self.dedup:
+            assert new_holders == holders
+            return
+        assert new_holders == {**holders, key: holders[key] or task_id}
+        self.told["retry with its key" if new_holders[key] == task_id else "retry without its key"] += 1
+
+    def pass_a_key_on(self, any_: Random) -> None:
+        """From a cancelled task to another, or to nobody; then the first one is retried."""
+        key, first, second = any_.choice(KEYS), f"t{len(self.ids)}", f"t{len(self.ids) + 1}"
+        self.ids += [first, second]
+        one, other = (
+            replace(a_spec(any_, task_id, self.ids), dedup_key=key, dedup_ttl=60_000, depends_on=())
+            for task_id in (first, second)
+        )
+        self.send("submit", [one])
+        self.send("cancel", first, False, "make room")
+        if any_.random() < 0.7:
+            self.send("submit", [other])
+        self.retry(first)
+
+    async def look(self, task_id: str) -> tuple[Record | None, dict[str, str]]:
+        return await self.model.get(task_id), await key_holders(self.model)
 
     def clean_up(self, any_: Random) -> None:
         self.told["pruned"] += self.send("prune", any_.choice(LIMITS))
@@ -357,6 +397,8 @@ class Twins(RuleBasedStateMachine):
         self.send("report_run", name, any_.choice(["t1", "t2"]), Status.DEAD)
 
     def fire(self, any_: Random) -> None:
+        if any_.random() < 0.5:  # else few would be due
+            self.send("put_schedule", replace(a_schedule(any_), enabled=True, next_at=self.clock.now()))
         due, _ = self.send("due_schedules", any_.choice(LIMITS))
         for schedule in due:
             for _ in range(2):  # the second comes too late, unless nothing has changed
@@ -436,6 +478,7 @@ ACTS: dict[Callable[[Twins, Random], None], int] = {
     Twins.renew: 5,
     Twins.pass_time: 7,
     Twins.operate: 7,
+    Twins.pass_a_key_on: 3,
     Twins.reclaim: 4,
     Twins.propagate: 5,
     Twins.claim_again: 3,
@@ -458,6 +501,17 @@ async def walk(store: Store, query: Query) -> list[Record]:
         if cursor is None:
             return found
         query = replace(query, cursor=cursor)
+
+
+async def key_holders(store: Store) -> dict[str, str]:
+    """Who holds each dedup key, '' for nobody. What is submitted to find out is refused: it depends on no task."""
+    specs = [Spec(id="x", type="ta", nonce="x", dedup_key=key, dedup_ttl=1, depends_on=("nobody",)) for key in KEYS]
+    receipts = await store.submit(specs)
+    assert {receipt.verdict for receipt in receipts} <= {"duplicate", "orphan"}
+    return {
+        key: receipt.other if receipt.verdict == "duplicate" else ""
+        for key, receipt in zip(KEYS, receipts, strict=True)
+    }
 
 
 async def snapshot(store: Store, after: int) -> tuple[dict[str, Any], list[str]]:
@@ -487,6 +541,7 @@ async def snapshot(store: Store, after: int) -> tuple[dict[str, Any], list[str]]
         "members": members,
         "schedules": schedules,
         "due": due,
+        "dedup keys": await key_holders(store),
     }
     return seen, problems
 
@@ -495,6 +550,7 @@ async def snapshot(store: Store, after: int) -> tuple[dict[str, Any], list[str]]
 RARE = {
     *("created", "exists", "duplicate", "orphan", "pruned"),
     *("extend held", "extend cancel", "extend lost", "note True", "note False"),
+    *("retry with its key", "retry without its key"),
     *("finish done", "finish already", "finish lost"),
     *("lock taken", "lock renewed", "lock refused"),
     *("extend_lock True", "extend_lock False", "unlock True", "unlock False"),

@@ -14,6 +14,7 @@ from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import partition_of
 from tickwork.model import Aborted, Policy, Released, Status, Succeeded, Worker
+from tickwork.store.base import Receipt
 
 COUNT = 4
 
@@ -144,6 +145,20 @@ async def test_a_dedup_key_draws_an_id_beside_it() -> None:
     with pytest.raises(StoreError, match="leave the id out"):
         await app.submit("job", 1, id=other, dedup_key="order:1000")
     await app.close()
+
+
+async def test_a_retry_takes_its_dedup_key_again_in_every_partition(bench: Bench) -> None:
+    upstreams = [ids_in(place, 4)[3] for place in range(COUNT)]
+    for upstream in upstreams:
+        await bench.submit(upstream)
+    for place in range(COUNT):
+        plain, dependant, key, _ = ids_in(place, 4)
+        for task_id, depends_on in ((plain, ()), (dependant, (upstreams[place - 1],))):
+            await bench.submit(task_id, dedup_key=key, dedup_ttl=60_000, depends_on=depends_on)
+            await bench.store.cancel(task_id, False)
+            await bench.store.retry(task_id)
+            assert await bench.submit(key, dedup_key=key) == Receipt(key, "duplicate", task_id)
+            await bench.store.cancel(task_id, False)
 
 
 async def test_the_number_of_partitions_is_the_namespaces() -> None:

@@ -184,6 +184,62 @@ async def test_a_delete_frees_the_key(bench: Bench) -> None:
     assert (await bench.submit("again", dedup_key="k")).verdict == "created"
 
 
+@pytest.mark.parametrize("status", [Status.CANCELLED, Status.SUCCESS, Status.DEAD], ids=str)
+async def test_a_retry_holds_the_key_for_its_whole_ttl_again(bench: Bench, status: Status) -> None:
+    await bench.bring(status, dedup_key="k", dedup_ttl=1000)
+    bench.clock.advance(0.6)
+    await bench.store.retry("it")
+    bench.clock.advance(0.999)
+    assert await bench.submit("early", dedup_key="k") == Receipt("early", "duplicate", "it")
+    bench.clock.advance(0.001)
+    assert (await bench.submit("late", dedup_key="k")).verdict == "created"
+
+
+async def test_a_retry_takes_a_key_that_has_run_out(bench: Bench) -> None:
+    await bench.bring(Status.DEAD, dedup_key="k", dedup_ttl=1000)
+    await bench.submit("another", dedup_key="k", dedup_ttl=500)
+    bench.clock.advance(5)
+    await bench.store.retry("it")
+    assert (await bench.submit("again", dedup_key="k")).other == "it"
+
+
+async def test_a_retry_goes_on_without_a_key_that_another_holds(bench: Bench) -> None:
+    await bench.bring(Status.CANCELLED, dedup_key="k", dedup_ttl=60_000)
+    await bench.submit("other", dedup_key="k", dedup_ttl=1000)
+    assert await bench.store.retry("it") is Status.CANCELLED
+    assert await bench.status("it") is Status.READY
+    assert (await bench.submit("third", dedup_key="k")).other == "other"
+    bench.clock.advance(1)
+    assert (await bench.submit("fourth", dedup_key="k")).verdict == "created", "the retry has no claim to it"
+
+
+async def test_a_retry_to_blocked_takes_the_key_too(bench: Bench) -> None:
+    await bench.bring(Status.BLOCKED, dedup_key="k", dedup_ttl=60_000)
+    await bench.store.cancel("it", False)
+    await bench.store.retry("it")
+    assert await bench.status("it") is Status.BLOCKED
+    assert (await bench.submit("again", dedup_key="k")).other == "it"
+
+
+async def test_a_retry_that_changes_nothing_takes_no_key(bench: Bench) -> None:
+    await bench.bring(Status.BLOCKED, dedup_key="k", dedup_ttl=60_000)
+    await bench.store.cancel("it", False)
+    assert await bench.store.retry("it", Status.DEAD) is Status.CANCELLED
+    await bench.store.cancel("upstream", False)
+    assert await bench.store.retry("it") is Status.CANCELLED
+    assert await bench.status("it") is Status.CANCELLED
+    assert (await bench.submit("again", dedup_key="k")).verdict == "created"
+
+
+async def test_a_retry_sent_twice_holds_the_key_once(bench: Bench) -> None:
+    await bench.bring(Status.CANCELLED, dedup_key="k", dedup_ttl=1000)
+    await bench.store.retry("it")
+    bench.clock.advance(0.9)
+    await bench.store.retry("it")
+    bench.clock.advance(0.1)
+    assert (await bench.submit("again", dedup_key="k")).verdict == "created"
+
+
 async def test_the_end_of_an_old_holder_does_not_free_the_new_holders_key(bench: Bench) -> None:
     await bench.submit("old", dedup_key="k", dedup_ttl=1000)
     bench.clock.advance(1)

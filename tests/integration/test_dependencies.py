@@ -7,7 +7,17 @@ import asyncio
 import pytest
 
 from tests.integration.apps import Child, Gate, Make, eventually, facts, status_of
-from tickwork import FixedDelay, Handle, NotRetryable, Scheduler, Status, TaskCancelled, TaskNotFound, unled
+from tickwork import (
+    DuplicateTask,
+    FixedDelay,
+    Handle,
+    NotRetryable,
+    Scheduler,
+    Status,
+    TaskCancelled,
+    TaskNotFound,
+    unled,
+)
 from tickwork.testing import ManualClock, drain, wait_for
 
 
@@ -167,6 +177,24 @@ async def test_dead_letters_come_back_with_their_dependants(app: Scheduler) -> N
             await app.dlq.retry(ship.id)
         assert await app.dlq.retry_all(cascade=True) == 1
         assert await mail.result(10) == "mail"
+
+
+@pytest.mark.parametrize("road", ["retry", "retry_all"])
+async def test_a_cascade_takes_the_dedup_keys_of_all_again(app: Scheduler, order: list[str], road: str) -> None:
+    bad = await app.submit("bad", "bad", dedup_key="bad", dedup_ttl=3600)
+    step = await app.submit("step", "step", depends_on=[bad], dedup_key="step", dedup_ttl=3600)
+    async with app:
+        await drain(app)
+        assert (await step.info()).status is Status.CANCELLED
+        await app.queues.pause("default")
+        if road == "retry":
+            assert await app.retry(bad.id, cascade=True) == [step.id]
+        else:
+            assert await app.dlq.retry_all(cascade=True) == 1
+        for handle, key in ((bad, "bad"), (step, "step")):
+            with pytest.raises(DuplicateTask) as refused:
+                await app.submit("step", "second", dedup_key=key)
+            assert refused.value.existing_id == handle.id
 
 
 async def test_all_dead_letters_come_back_though_one_depends_on_another(app: Scheduler) -> None:

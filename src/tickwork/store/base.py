@@ -196,7 +196,7 @@ class Store(Protocol):
     async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
         """Create tasks in order; each gets its own receipt. A later one may depend on an earlier one. `durability` is
         what a receipt stands for, the store's own by default; one that it cannot give is a `StoreError`. A dedup key is
-        held for its `dedup_ttl` from the submit on: 0 holds it for no time."""
+        held for its `dedup_ttl` from the submit on: 0 holds it for no time. A cancel or delete of its task frees it."""
 
     async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
         """`upstream` has ended. False when the task did not wait for it (any more), or when `upstream` has moved on
@@ -261,7 +261,8 @@ class Store(Protocol):
         """From any end (or `only` this one) back to ready, counters reset; answers the status found.
         A task that depends on others is blocked again until those that have not ended have; one that depends on a task
         that ended badly, or that is gone before it ever ran, is left as it is. A dependant that never ran keeps its
-        time."""
+        time. The dedup key of what goes back is held again for its whole `dedup_ttl`, as from a submit; if another task
+        holds it, that one keeps it, and this one goes on without."""
 
     async def delete(self, task_id: str, only: Status | None = None) -> Status | None:
         """Remove an ended task (`only` if this is its status); answers the status found."""

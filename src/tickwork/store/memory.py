@@ -75,11 +75,6 @@ class MemoryStore(Outbox):
         self._create(spec, now, waiting)
         return Receipt(spec.id, "created")
 
-    def _dedup_holder(self, spec: Spec, now: int) -> str | None:
-        if spec.dedup_key is None or not self.policy.dedup:
-            return None
-        return self._dedup.get(spec.dedup_key) if self._dedup_ends.at(spec.dedup_key) > now else None
-
     def _create(self, spec: Spec, now: int, waiting: list[str]) -> None:
         self._seq += 1
         record = transitions.submit(spec, self._seq, now, waiting)
@@ -87,9 +82,8 @@ class MemoryStore(Outbox):
         for upstream in waiting:
             if self._tasks[upstream].status in ENDS:  # it ended badly: the outbox tells, as it would have then
                 self._to_outbox(self._tasks[upstream])
-        if spec.dedup_key is not None and self.policy.dedup:
-            self._dedup[spec.dedup_key] = spec.id
-            self._dedup_ends.put(spec.dedup_key, now + spec.dedup_ttl)
+        if spec.dedup_key is not None:
+            self._hold_dedup(spec, now)
         self._settle(record, now, Fact.TASK_SUBMITTED)
 
     # --- time

@@ -10,7 +10,7 @@ from collections import OrderedDict
 
 from tickwork.clock import Clock
 from tickwork.events import Fact
-from tickwork.model import DELAYED, ENDS, Policy, Record, Status
+from tickwork.model import DELAYED, ENDS, Policy, Record, Spec, Status
 from tickwork.store.base import Pause
 from tickwork.store.hints import OUTBOX
 from tickwork.store.memory_locks import Locks
@@ -123,6 +123,16 @@ class Homes(Members, Locks):
     def _forget(self, record: Record) -> None:
         self._leave(record)
         del self._tasks[record.id], self._by_seq[record.seq]
+
+    def _dedup_holder(self, spec: Spec, now: int) -> str | None:
+        if spec.dedup_key is None or not self.policy.dedup:
+            return None
+        return self._dedup.get(spec.dedup_key) if self._dedup_ends.at(spec.dedup_key) > now else None
+
+    def _hold_dedup(self, spec: Spec, now: int) -> None:
+        if spec.dedup_key is not None and self.policy.dedup:
+            self._dedup[spec.dedup_key] = spec.id
+            self._dedup_ends.put(spec.dedup_key, now + spec.dedup_ttl)
 
     def _free_dedup(self, record: Record) -> None:
         key = record.spec.dedup_key

@@ -61,6 +61,8 @@ class Operators(Homes):
             self._leave(record)
             self._outbox.pop(task_id, None)
             now = self.now()
+            if record.spec.dedup_ttl and self._dedup_holder(record.spec, now) in (None, task_id):
+                self._hold_dedup(record.spec, now)
             self._settle(record, now, transitions.retry(record, waiting, now))
             self.hints.notify(WORK)
         return found

@@ -12,7 +12,10 @@ from functools import cache
 from importlib import resources
 
 _HEADER = re.compile(r"-- (flags|parts): (.*)")
-PARTS = ("clock", "prelude", "lanes", "records", "homes", "waiting", "creating", "ends", "pulse", "claiming", "members")
+PARTS = (
+    *("clock", "prelude", "lanes", "records", "homes", "waiting", "dedup", "creating", "ends", "pulse", "claiming"),
+    "members",
+)
 
 
 class Script:

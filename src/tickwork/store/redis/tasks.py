@@ -217,7 +217,8 @@ class Tasks(Core):
         self, record: Record, only: Status | None, upstreams: Iterable[str], looked: bool = False
     ) -> Status | None:
         mark = f"{record.seq}.{record.fence}"
-        args = (record.id, CODES[only] if only else "", mark, int(looked), *upstreams)
+        dedup_ttl = 0 if record.spec.dedup_key is None else record.spec.dedup_ttl
+        args = (record.id, CODES[only] if only else "", mark, int(looked), dedup_ttl, *upstreams)
         reply = await self.run("retry", self._part(record.id), *args)
         return record.status if reply == b"=" else status_of(reply)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tickwork.events import Fact
-from tickwork.model import ENDS, Record, Status
+from tickwork.model import ENDS, Record, Spec, Status
 from tickwork.store.hints import OUTBOX
 from tickwork.store.rules import Overflow
 from tickwork.store.sqlite.rows import Rows
@@ -45,6 +45,17 @@ class Homes:
         self.tx.ended(record.id)
         if record.status is Status.DEAD:
             self._bound_dead(now)
+
+    def _dedup_holder(self, spec: Spec, now: int) -> str | None:
+        if spec.dedup_key is None or not self.tx.policy.dedup:
+            return None
+        row = self.tx.one("SELECT id FROM @dedup WHERE key = ? AND until > ?", (spec.dedup_key, now))
+        return None if row is None else str(row[0])
+
+    def _hold_dedup(self, spec: Spec, now: int) -> None:
+        if spec.dedup_key is not None and self.tx.policy.dedup:
+            held = (spec.dedup_key, spec.id, now + spec.dedup_ttl)
+            self.tx.run("INSERT OR REPLACE INTO @dedup VALUES (?, ?, ?)", held)
 
     def _free_dedup(self, record: Record) -> None:
         """Its own key only: one of an earlier task of this id lives on."""

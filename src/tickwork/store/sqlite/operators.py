@@ -51,6 +51,8 @@ class Operators(Homes):
             if waiting:
                 self.tx.add_waits(task_id, waiting)
             now = self.now()
+            if record.spec.dedup_ttl and self._dedup_holder(record.spec, now) in (None, task_id):
+                self._hold_dedup(record.spec, now)
             self._settle(record, now, transitions.retry(record, waiting, now))
             self.tx.notify(WORK)
         return found

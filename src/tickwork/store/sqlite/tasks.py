@@ -46,10 +46,9 @@ class Tasks(Outbox):
             return self._create(spec, now, [], [])
         if (known := self._known(spec)) is not None:
             return known
-        if spec.dedup_key is not None and self.tx.policy.dedup:
-            holder = self.tx.one("SELECT id FROM @dedup WHERE key = ? AND until > ?", (spec.dedup_key, now))
-            if holder is not None:
-                return Receipt(spec.id, "duplicate", holder[0])
+        holder = self._dedup_holder(spec, now)
+        if holder is not None:
+            return Receipt(spec.id, "duplicate", holder)
         waiting: list[str] = []
         ended: list[Record] = []
         for upstream in dict.fromkeys(spec.depends_on):
@@ -78,10 +77,8 @@ class Tasks(Outbox):
             self.tx.add_waits(spec.id, waiting)
             for upstream_record in ended:
                 self._to_outbox(upstream_record)
-        if spec.dedup_key is not None and self.tx.policy.dedup:
-            self.tx.run(
-                "INSERT OR REPLACE INTO @dedup VALUES (?, ?, ?)", (spec.dedup_key, spec.id, now + spec.dedup_ttl)
-            )
+        if spec.dedup_key is not None:
+            self._hold_dedup(spec, now)
         self.tx.tell_task(now, Fact.TASK_SUBMITTED, record)
         return Receipt(spec.id, "created")
 

@@ -19,16 +19,6 @@ end
 
 -- What has options is rare and may cost more: everything is looked up before the first write.
 local function create_with(task, options, lenient)
-  local function holder()
-    local held = options.dedup and DEDUP and call('GET', KEY .. 'dedup:' .. options.dedup)
-    if held then
-      local cut = string.find(held, ' ', 1, true)
-      if tonumber(string.sub(held, 1, cut - 1)) > now then
-        return string.sub(held, cut + 1)
-      end
-    end
-  end
-
   -- The dependencies that have not ended (well); a second answer names one that is not there.
   local function unmet()
     local waiting, seen = {}, {}
@@ -53,7 +43,7 @@ local function create_with(task, options, lenient)
     task.extras = cmsgpack.pack(extras)
   end
 
-  local other = holder()
+  local other = options.dedup and dedup_holder(options.dedup)
   if other then
     return 'd' .. other
   end
@@ -73,9 +63,8 @@ local function create_with(task, options, lenient)
     wait_for(names)
   end
   task.tell = options.schedule and 1 or task.tell
-  if options.dedup and DEDUP then
-    call('SET', KEY .. 'dedup:' .. options.dedup, whole(now + options.dedup_ttl) .. ' ' .. task.id, 'PX',
-      whole(options.dedup_ttl + SLACK))
+  if options.dedup then
+    hold_dedup(options.dedup, task.id, options.dedup_ttl)
   end
   call('SET', task.key, value_of(task))
   return ''

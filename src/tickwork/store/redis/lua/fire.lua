@@ -1,4 +1,4 @@
--- parts: lanes records homes waiting creating
+-- parts: lanes records homes waiting dedup creating
 -- Create the tasks of a schedule's ticks, if the schedule is still what the caller has seen, and note that. Arguments: id,
 -- as seen, as it is to be if a task was made, and if none was since another holds their dedup key, its next tick if it is
 -- active ('' for none), what to tell of missed ticks in either case ('' for nothing), the task to tell of; then the ticks as

@@ -1,11 +1,13 @@
 -- flags: allow-oom
--- parts: lanes records homes waiting
+-- parts: lanes records homes waiting dedup
 -- Once more, by hand: any end -> ready (front), blocked or pending, counters reset; the fence only grows. Arguments: id,
 -- the only status from which ('' for any end), its mark as it was seen, 1 if the caller has looked at its dependencies (in
--- several partitions) and names only those that it has to wait for, then the ids on which it depends. Reply: the status
--- found, nothing, or '=' when it was retried since it was seen, perhaps by this very call. One that depends on a task that
--- ended badly, or that is gone before it ever ran, is left as it is.
-local LOOKED, DEPENDS = ARGV[6] == '1', ARGV[6] == '1' or #ARGV > 6
+-- several partitions) and names only those that it has to wait for, the time of its dedup key (0 for none), then the ids on
+-- which it depends. Reply: the status found, nothing, or '=' when it was retried since it was seen, perhaps by this very
+-- call. One that depends on a task that ended badly, or that is gone before it ever ran, is left as it is. It takes its
+-- dedup key again, unless another task holds that.
+local LOOKED, DEPENDS = ARGV[6] == '1', ARGV[6] == '1' or #ARGV > 7
+local DEDUP_TTL = tonumber(ARGV[7])
 local task = load(ARGV[3])
 if not task then
   return reply(false)
@@ -19,8 +21,9 @@ if not ENDS[found] or not is_left or (ARGV[4] ~= '' and ARGV[4] ~= found) then
   return reply(found)
 end
 
-local after_end, waiting = label_of(task.head).after_end, {}
-for i = 7, #ARGV do
+local label = label_of(task.head)
+local after_end, waiting = label.after_end, {}
+for i = 8, #ARGV do
   local upstream = not LOOKED and load(ARGV[i])
   if LOOKED then
     waiting[#waiting + 1] = ARGV[i]
@@ -36,6 +39,10 @@ for i = 7, #ARGV do
   end
 end
 
+local other = DEDUP_TTL > 0 and dedup_holder(label.dedup)
+if DEDUP_TTL > 0 and (not other or other == task.id) then
+  hold_dedup(label.dedup, task.id, DEDUP_TTL)
+end
 leave(task)
 call('ZREM', KEY .. 'outbox', task.id)
 call('HDEL', KEY .. 'outbox:status', task.id)
