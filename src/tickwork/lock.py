@@ -81,7 +81,11 @@ class Lock:
             raise self._lost()
 
     async def acquire(self, timeout: float | None = None) -> bool:
-        """Wait for the lock, for ever or up to `timeout` seconds (0 tries once); False when another still has it."""
+        """Wait for the lock, for ever or up to `timeout` seconds (0 tries once); False when another still has it.
+
+        An answer of the store that comes when the ttl is over already counts as a try that failed: the lock is given
+        back, and asked for again while there is time.
+        """
         if self.held or self._acquiring:
             state = "held" if self.held else "being acquired"
             raise TickworkError(
@@ -110,17 +114,25 @@ class Lock:
         try:
             fence = await store.lock(self._key, self._owner, self._ttl_ms)
         except (asyncio.CancelledError, StoreError):  # it may have been given all the same
-            try:
-                await store.unlock(self._key, self._owner)
-            except StoreError as error:
-                self._log.warning("lock %s may be taken until its ttl is over: %s", self.name, error)
+            await self._give_back(store)
             raise
         if fence is None:
             return False
-        self._store, self._fence = store, fence
         self._trust(asked_at)
+        if not self.held:  # this process was stopped, or the store was slow: another may have it by now
+            ttl = self._ttl_ms / 1000
+            self._log.warning("lock %s was given too late: the answer took longer than its ttl of %g s", self.name, ttl)
+            await self._give_back(store)
+            return False
+        self._store, self._fence = store, fence
         self._renewing = asyncio.get_running_loop().create_task(self._renew(store))
         return True
+
+    async def _give_back(self, store: Store) -> None:
+        try:
+            await store.unlock(self._key, self._owner)
+        except StoreError as error:
+            self._log.warning("lock %s may be taken until its ttl is over: %s", self.name, error)
 
     def _trust(self, asked_at: float) -> None:
         self._trusted_until = asked_at + self._ttl_ms / 1000

@@ -15,6 +15,7 @@ from tests.integration.apps import Make, eventually, store_of
 from tickwork import ConfigError, LeaseLost, Lock, Scheduler, TickworkError
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.store.base import Store
 
 KEY = "task:lock:it"
 
@@ -247,24 +248,54 @@ async def test_its_own_clock_ends_the_trust(app: Scheduler, monkeypatch: pytest.
             lock.check()
 
 
+class SlowAnswers:
+    """A store that answers after so many seconds of the lock's own clock, one for each time that it is asked."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch, *delays: float) -> None:
+        self.now = 1000.0
+        self._take, self._delays = store.lock, list(delays)
+        monkeypatch.setattr("tickwork.lock.time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(store, "lock", self._lock)
+
+    async def _lock(self, name: str, owner: str, ttl: int) -> int | None:
+        fence = await self._take(name, owner, ttl)
+        self.now += self._delays.pop(0)
+        return fence
+
+
 async def test_the_trust_counts_from_before_the_store_was_asked(
     app: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [1000.0]
-    monkeypatch.setattr("tickwork.lock.time", SimpleNamespace(monotonic=lambda: now[0]))
-    store = await store_of(app)
-    take = store.lock
-
-    async def slow(name: str, owner: str, ttl: int) -> int | None:
-        fence = await take(name, owner, ttl)
-        now[0] += 61
-        return fence
-
-    monkeypatch.setattr(store, "lock", slow)
+    answers = SlowAnswers(await store_of(app), monkeypatch, 59)
     lock = app.lock("it", ttl=60)
     assert await lock.acquire() is True
-    assert not lock.held
+    assert holds(lock)
+    answers.now += 1
+    assert not holds(lock)
     assert await lock.release() is True
+
+
+@pytest.mark.parametrize("timeout", [None, 300])
+async def test_an_answer_that_comes_after_the_ttl_is_asked_for_again(
+    app: Scheduler, monkeypatch: pytest.MonkeyPatch, timeout: float | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    SlowAnswers(await store_of(app), monkeypatch, 60, 61, 0)
+    lock = app.lock("it", ttl=60)
+    assert await lock.acquire(timeout) is True
+    assert lock.held
+    assert caplog.text.count("lock it was given too late") == 2
+    assert await lock.release() is True
+
+
+@pytest.mark.parametrize("timeout", [0, 30])
+async def test_an_answer_that_comes_after_ttl_and_timeout_gives_nothing(
+    app: Scheduler, monkeypatch: pytest.MonkeyPatch, timeout: float
+) -> None:
+    SlowAnswers(await store_of(app), monkeypatch, 61)
+    lock = app.lock("it", ttl=60)
+    assert await lock.acquire(timeout) is False
+    assert not lock.held
+    assert await owner(app) is None, "the store had given it"
 
 
 async def test_an_outage_that_the_lock_outlived_is_no_loss(app: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
