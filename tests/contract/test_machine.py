@@ -166,6 +166,8 @@ class Twins(RuleBasedStateMachine):
         self.settled: list[Settled] = []
         self.seen = 0
         self.dedup = True
+        self.salt = 0.0
+        self.seeds: Counter[float] = Counter()
         self.fences: dict[str, tuple[int, int]] = {}  # by name, the last of each store
         self.model: Store
         self.other: Store
@@ -180,6 +182,7 @@ class Twins(RuleBasedStateMachine):
     def open(self, any_: Random) -> None:
         policy = a_policy(any_)
         self.dedup = policy.dedup
+        self.salt = any_.random()
         show(policy)
 
         async def enter(kind: str) -> Store:
@@ -202,6 +205,9 @@ class Twins(RuleBasedStateMachine):
 
     @rule(any_=chance)
     def step(self, any_: Random) -> None:
+        seed = any_.random()
+        self.seeds[seed] += 1  # Hypothesis gives some seeds again and again, and each would do the same step
+        any_ = Random(f"{self.salt} {seed} {self.seeds[seed]}")
         (act,) = any_.choices(list(ACTS), list(ACTS.values()))
         show(act.__name__)
         act(self, any_)
