@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tickwork import config_names, errors, logs
+from tickwork import errors, logs
 from tickwork.backoff import ExponentialBackoff
 from tickwork.cli import COMMANDS
 from tickwork.config import OPTIONS, Config
+from tickwork.config import names as config_names
 from tickwork.cron import Cron, Dst
-from tickwork.events import Fact
-from tickwork.model import TABLE, Op, Status
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import TABLE, Op, Status
 from tickwork.store.redis.keys import NAMESPACE_KEYS, TASK_KEYS
 
 FOLDER = Path(__file__).parent

@@ -19,17 +19,17 @@ from tests.support.redis import RedisServer
 from benchmarks.redis.crew import redis_cpu
 from benchmarks.redis.peers.common import FILLER
 from tickwork import Scheduler
+from tickwork.client.specs import SpecMaker
 from tickwork.config import Config
-from tickwork.handlers import Registry
+from tickwork.handlers.registry import Registry
 from tickwork.ids import new_id, new_nonce
-from tickwork.model import Spec, Succeeded
+from tickwork.model.tasks import Spec, Succeeded
 from tickwork.store.base import Claim, Grant
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.link import pack
 from tickwork.store.redis.records import pack_outcome, unpack_grant
 from tickwork.store.redis.target import parse
 from tickwork.store.redis.tasks import submit_args
-from tickwork.submission import SpecMaker
 
 BATCHES = (1, 5, 50)
 PAYLOAD = f'{{"number":1,"filler":"{FILLER}"}}'.encode()

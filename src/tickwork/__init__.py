@@ -4,11 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tickwork.admin import QueueInfo, ScheduleInfo
     from tickwork.backoff import CustomRetry, ExponentialBackoff, FixedDelay, LinearBackoff, RetryPolicy
-    from tickwork.codec import JSONSerializer, MsgPackSerializer, ProtobufSerializer, Serializer
+    from tickwork.client.admin import QueueInfo, ScheduleInfo
+    from tickwork.client.functions import TaskFunction
+    from tickwork.client.handle import Handle, ScheduleHandle
+    from tickwork.client.lock import Lock
     from tickwork.config import AlertRule, Config
-    from tickwork.context import TaskContext
     from tickwork.cron import Cron
     from tickwork.errors import (
         Abort,
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
         TaskNotFound,
         TickworkError,
     )
-    from tickwork.events import Event, Fact
-    from tickwork.handle import Handle, ScheduleHandle
-    from tickwork.handlers import Handler
-    from tickwork.lock import Lock
-    from tickwork.model import (
+    from tickwork.handlers.context import TaskContext
+    from tickwork.handlers.periodic import Job, PeriodicTask
+    from tickwork.handlers.registry import Handler
+    from tickwork.model.facts import Event, Fact
+    from tickwork.model.tasks import (
         Misfire,
         Overlap,
         Page,
@@ -52,9 +53,8 @@ if TYPE_CHECKING:
         TaskResult,
         Worker,
     )
-    from tickwork.periodic import Job, PeriodicTask
+    from tickwork.payload.codec import JSONSerializer, MsgPackSerializer, ProtobufSerializer, Serializer
     from tickwork.scheduler import Scheduler
-    from tickwork.task import TaskFunction
 
 __version__ = "0.1.0"
 
@@ -121,8 +121,9 @@ __all__ = [
 ]
 
 _HOMES = (
-    "errors", "backoff", "config", "model", "events", "cron", "codec", "context", "handle", "handlers", "periodic",
-    "admin", "task", "lock", "scheduler",
+    "errors", "backoff", "config", "model.tasks", "model.facts", "cron", "payload.codec", "handlers.context",
+    "client.handle", "handlers.registry", "handlers.periodic", "client.admin", "client.functions", "client.lock",
+    "scheduler",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

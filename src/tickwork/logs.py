@@ -10,9 +10,9 @@ from typing import Any, TextIO
 
 import msgspec
 
-from tickwork.events import Bus, Fact, News
-from tickwork.loggers import Log, quoted
-from tickwork.tracebacks import headline, story
+from tickwork.model.facts import Bus, Fact, News
+from tickwork.observe.loggers import Log, quoted
+from tickwork.observe.tracebacks import headline, story
 
 # What people know these moments by: level, text, and the keys that go with it.
 LINES: dict[Fact, tuple[int, str, tuple[str, ...]]] = {

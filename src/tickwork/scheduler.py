@@ -14,32 +14,32 @@ from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
 from tickwork import logs
-from tickwork.admin import DeadLetters, Events, Queues, Schedules
-from tickwork.client import Client
+from tickwork.client.admin import DeadLetters, Events, Queues, Schedules
+from tickwork.client.client import Client
+from tickwork.client.functions import TaskFunction, TaskMaker, task_maker
+from tickwork.client.handle import Handle
+from tickwork.client.jobs import Jobs
+from tickwork.client.lock import Lock
+from tickwork.client.sync import Sync, running_loop
+from tickwork.client.views import queue_stats
 from tickwork.clock import Clock
 from tickwork.config import WITHOUT_EFFECT, Config, Loaded, load
-from tickwork.context import TaskContext
+from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError, TickworkError
-from tickwork.events import Bus
 from tickwork.forks import keep, tell_of_forks
-from tickwork.handle import Handle
-from tickwork.handlers import MISSING, Registry, RunIn
+from tickwork.handlers.context import TaskContext
+from tickwork.handlers.options import Options, ScheduleOptions, wait_limit
+from tickwork.handlers.periodic import PeriodicTask, Runnable
+from tickwork.handlers.registry import MISSING, Registry, RunIn
 from tickwork.ids import identity_of, name_of
-from tickwork.jobs import Jobs
-from tickwork.lock import Lock
-from tickwork.loggers import Log
-from tickwork.model import Page, QueueStats, SchedulerStatus, Status, Task, TaskInfo, Worker
-from tickwork.node import Node, new_node_id
-from tickwork.options import Options, ScheduleOptions, wait_limit
-from tickwork.periodic import PeriodicTask, Runnable
+from tickwork.model.facts import Bus
+from tickwork.model.tasks import Page, QueueStats, SchedulerStatus, Status, Task, TaskInfo, Worker
+from tickwork.node.node import Node, new_node_id
+from tickwork.observe.loggers import Log
 from tickwork.store.base import Store
 from tickwork.store.bounded import bounded, within
 from tickwork.store.opening import make_store
-from tickwork.sync import Sync, running_loop
-from tickwork.task import TaskFunction, TaskMaker, task_maker
 from tickwork.texts import shown
-from tickwork.urls import mask_url
-from tickwork.views import queue_stats
 
 F = TypeVar("F", bound=Callable[..., Any])
 

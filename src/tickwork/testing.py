@@ -33,13 +33,13 @@ from msgspec.structs import replace
 
 from tickwork.clock import ManualClock
 from tickwork.errors import TaskNotFound
-from tickwork.model import Status
+from tickwork.model.tasks import Status
 from tickwork.store.hints import EVENTS
 from tickwork.store.opening import make_store
 
 if TYPE_CHECKING:
     from tickwork.clock import Clock
-    from tickwork.model import TaskInfo
+    from tickwork.model.tasks import TaskInfo
     from tickwork.scheduler import Scheduler
     from tickwork.store.base import Store
 

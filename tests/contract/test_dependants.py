@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.stores import Bench
-from tickwork.model import Aborted, Lease, Policy, Status, Succeeded
+from tickwork.model.tasks import Aborted, Lease, Policy, Status, Succeeded
 
 
 async def end(bench: Bench, lease: Lease, ok: bool) -> None:

@@ -7,8 +7,20 @@ import logging
 import pytest
 
 from tests.support.stores import OUTCOMES, Bench
-from tickwork.loggers import Log
-from tickwork.model import ENDS, Aborted, Failed, Lease, Outcome, Policy, Released, Snoozed, Status, Stopped, Succeeded
+from tickwork.model.tasks import (
+    ENDS,
+    Aborted,
+    Failed,
+    Lease,
+    Outcome,
+    Policy,
+    Released,
+    Snoozed,
+    Status,
+    Stopped,
+    Succeeded,
+)
+from tickwork.observe.loggers import Log
 from tickwork.store import rules
 
 DAY = 86_400

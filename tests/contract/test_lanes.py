@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.stores import Bench
-from tickwork.model import Aborted, Band, Failed, Lease, Released, Snoozed, Status, Succeeded
+from tickwork.model.tasks import Aborted, Band, Failed, Lease, Released, Snoozed, Status, Succeeded
 from tickwork.store.rules import PARK_MAX
 
 # --- bands, queues, first in first out

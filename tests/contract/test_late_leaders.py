@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.stores import Bench
-from tickwork import duties
-from tickwork.events import Bus
-from tickwork.model import Aborted, Lease, Policy, Schedule, Spec, Status, Succeeded
+from tickwork.model.facts import Bus
+from tickwork.model.tasks import Aborted, Lease, Policy, Schedule, Spec, Status, Succeeded
+from tickwork.node import duties
 from tickwork.store.base import Settled
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.stores import OUTCOMES, Bench
-from tickwork.model import (
+from tickwork.model.tasks import (
     Aborted,
     Failed,
     Lease,

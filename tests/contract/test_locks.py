@@ -6,7 +6,7 @@ import asyncio
 
 from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
-from tickwork.store.memory import MemoryStore
+from tickwork.store.memory.tasks import MemoryStore
 
 
 async def take(bench: Bench, name: str, owner: str, ttl: int = 1000) -> int:

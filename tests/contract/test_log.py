@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.support.stores import Bench
-from tickwork.model import (
+from tickwork.model.tasks import (
     Aborted,
     Failed,
     Lease,
@@ -23,7 +23,7 @@ from tickwork.model import (
     Worker,
 )
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK
-from tickwork.store.memory import MemoryStore
+from tickwork.store.memory.tasks import MemoryStore
 from tickwork.store.rules import SPAN
 
 # --- stories

@@ -27,8 +27,8 @@ from msgspec.structs import replace
 
 from tests.support.stores import KEEPS_ORDER, KINDS, START, open_store
 from tickwork.clock import ManualClock
-from tickwork.events import Event, Fact
-from tickwork.model import (
+from tickwork.model.facts import Event, Fact
+from tickwork.model.tasks import (
     DELAYED,
     ENDS,
     Aborted,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tests.support.stores import START, Bench
-from tickwork.events import Fact
-from tickwork.model import Leader, Policy, Worker
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import Leader, Policy, Worker
 from tickwork.store.base import Heard
 
 FULL = Worker(

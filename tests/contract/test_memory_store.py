@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
-from tickwork.model import Policy, Status, Succeeded
+from tickwork.model.tasks import Policy, Status, Succeeded
 from tickwork.store.base import Query
-from tickwork.store.memory import MemoryStore
+from tickwork.store.memory.tasks import MemoryStore
 
 
 @pytest.fixture

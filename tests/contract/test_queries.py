@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.stores import KEEPS_ORDER, Bench
 from tickwork.errors import StoreError
-from tickwork.model import Aborted, Band, Failed, Status, Succeeded, Worker
+from tickwork.model.tasks import Aborted, Band, Failed, Status, Succeeded, Worker
 from tickwork.store.base import PAGE_MAX, Pause, Query
 
 # --- pages

@@ -14,7 +14,7 @@ from tests.support.stores import START, Bench
 from tickwork import Scheduler
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model import Aborted, Policy, Status, Succeeded
+from tickwork.model.tasks import Aborted, Policy, Status, Succeeded
 from tickwork.store.base import Query
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.target import parse

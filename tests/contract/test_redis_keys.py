@@ -11,7 +11,7 @@ from tests.support.stores import START, Bench
 from tickwork import Scheduler
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError
-from tickwork.model import Aborted, Failed, Policy, Schedule, Spec, Status, Succeeded, Worker
+from tickwork.model.tasks import Aborted, Failed, Policy, Schedule, Spec, Status, Succeeded, Worker
 from tickwork.store.redis.acl import acl_line
 from tickwork.store.redis.keys import KEYS
 

@@ -9,11 +9,12 @@ import pytest
 
 from tests.support.redis_store import ClockedRedisStore, empty_redis, restricted_redis
 from tests.support.stores import START, Bench
-from tickwork import ConfigError, Scheduler, duties
+from tickwork import ConfigError, Scheduler
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import partition_of
-from tickwork.model import Aborted, Policy, Released, Status, Succeeded, Worker
+from tickwork.model.tasks import Aborted, Policy, Released, Status, Succeeded, Worker
+from tickwork.node import duties
 from tickwork.store.base import Receipt
 
 COUNT = 4

@@ -10,7 +10,7 @@ import pytest
 from tests.support.redis import RedisServer
 from tickwork import Scheduler, Status, TaskContext
 from tickwork.errors import StoreFull
-from tickwork.model import Failed, Lease, Policy, Schedule, Spec, Succeeded, Worker
+from tickwork.model.tasks import Failed, Lease, Policy, Schedule, Spec, Succeeded, Worker
 from tickwork.store.base import Claim, Heard
 from tickwork.store.hints import CONTROL
 from tickwork.store.redis import RedisStore

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.stores import START, Bench
-from tickwork.model import Misfire, Overlap, Schedule, Spec, Status, Succeeded
+from tickwork.model.tasks import Misfire, Overlap, Schedule, Spec, Status, Succeeded
 from tickwork.store.base import Advance
 
 FULL = Schedule(

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
-from tickwork.model import Aborted, Policy, Status, Succeeded, Worker
+from tickwork.model.tasks import Aborted, Policy, Status, Succeeded, Worker
 from tickwork.store.base import Query
 from tickwork.store.sqlite import SqliteStore, spec_cache
 

@@ -24,7 +24,7 @@ from tickwork.cli.session import schema_versions
 from tickwork.clock import ManualClock
 from tickwork.config import Config
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model import Spec, Status
+from tickwork.model.tasks import Spec, Status
 from tickwork.store.opening import make_store
 from tickwork.store.sqlite import SqliteStore, connecting
 from tickwork.store.sqlite.schema import VERSION

@@ -20,7 +20,7 @@ import pytest
 from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model import Aborted, Failed, Policy, Spec, Status, Succeeded, Worker
+from tickwork.model.tasks import Aborted, Failed, Policy, Spec, Status, Succeeded, Worker
 from tickwork.store.hints import CONTROL, EVENTS, WORK
 from tickwork.store.sqlite import SqliteStore
 from tickwork.store.sqlite.schema import VERSION
@@ -253,7 +253,7 @@ async def test_another_process_shares_the_file(opened: Opener, path: Path) -> No
     bench = await opened()
     script = """
         import asyncio, sys
-        from tickwork.model import Spec
+        from tickwork.model.tasks import Spec
         from tickwork.store.sqlite import SqliteStore
 
         async def main():

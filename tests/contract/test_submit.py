@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.stores import Bench
 from tickwork.backoff import CustomRetry, ExponentialBackoff
-from tickwork.model import Aborted, Policy, Spec, Status, Succeeded
+from tickwork.model.tasks import Aborted, Policy, Spec, Status, Succeeded
 from tickwork.store.base import SUBMIT_MAX, Receipt, Settled
 
 # --- ids and nonces

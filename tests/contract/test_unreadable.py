@@ -13,8 +13,19 @@ from tests.support.damage import EACH, EVERY_DAMAGE, Damage, RedisDamage, Sqlite
 from tests.support.redis_store import NAMESPACE
 from tests.support.stores import START, Bench, open_store
 from tickwork.clock import ManualClock
-from tickwork.events import Fact
-from tickwork.model import CANNOT_READ, UNKNOWN, Aborted, Failed, Policy, Schedule, Spec, Status, Succeeded, Worker
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import (
+    CANNOT_READ,
+    UNKNOWN,
+    Aborted,
+    Failed,
+    Policy,
+    Schedule,
+    Spec,
+    Status,
+    Succeeded,
+    Worker,
+)
 from tickwork.store.base import Advance, Query
 
 every_damage = pytest.mark.parametrize(("bench", "kind"), EVERY_DAMAGE, indirect=["bench"], ids=str)

@@ -9,8 +9,8 @@ import pytest
 from docs import generate
 from tests.docs.pages import PAGES, ROOT
 from tickwork import errors
-from tickwork.events import Fact
-from tickwork.model import Op, Status
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import Op, Status
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tickwork.model import Record, Status
+from tickwork.model.tasks import Record, Status
 
 Line = dict[str, Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.faults.redis_faults import SLACK, Scale, Stage, stage, until
 from tests.faults.server_faults import lenient
-from tickwork.events import Event, Fact
+from tickwork.model.facts import Event, Fact
 
 TTL, RENEW, LEASE = 1.5, 0.4, 3.0
 OPTIONS: dict[str, Any] = {"lease_ttl": LEASE, "renew_interval": 1.0, "scan_interval": 0.25}

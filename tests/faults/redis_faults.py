@@ -22,8 +22,8 @@ from tests.faults.history import History, Judgement, Line, judge
 from tests.support.redis import RedisServer
 from tests.support.redis.process import spawn
 from tickwork import Scheduler
-from tickwork.events import Event, Fact
-from tickwork.model import Policy, Record, Status
+from tickwork.model.facts import Event, Fact
+from tickwork.model.tasks import Policy, Record, Status
 from tickwork.store.base import Query
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.target import parse

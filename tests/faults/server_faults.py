@@ -18,8 +18,8 @@ from typing import Any, Literal
 from tests.support.redis import RedisServer
 from tickwork import Scheduler, Status, TaskContext
 from tickwork.errors import StoreError, StoreUnavailable, TaskExists
-from tickwork.events import Fact
-from tickwork.model import Record
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import Record
 from tickwork.store.base import Query, Store
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.target import parse

@@ -18,8 +18,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.faults.history import History, Judgement, judge
-from tickwork.events import Fact
-from tickwork.model import Policy, Record, Status
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import Policy, Record, Status
 from tickwork.store.base import Query
 from tickwork.store.sqlite import SqliteStore
 

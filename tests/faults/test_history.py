@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.history import History, Judgement, Line, judge
-from tickwork.model import Record, Spec, Status
+from tickwork.model.tasks import Record, Spec, Status
 
 ACK: Line = {"what": "ack", "id": "a", "at": 0.0}
 KILL: Line = {"what": "kill", "victim": 1, "at": 10.0}

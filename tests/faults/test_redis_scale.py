@@ -12,7 +12,7 @@ from tests.faults.server_faults import Figures, Scale, crew, lenient, open_store
 from tests.support.redis import Client, RedisServer
 from tickwork import Status
 from tickwork.ids import new_nonce
-from tickwork.model import Overlap, Schedule, Spec, Succeeded
+from tickwork.model.tasks import Overlap, Schedule, Spec, Succeeded
 from tickwork.store.base import SUBMIT_MAX, Claim
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.target import parse

@@ -29,7 +29,7 @@ from tests.support.redis import Proxy, RedisServer, required_binary
 from tickwork import Status
 from tickwork.errors import StoreFull
 from tickwork.ids import new_nonce
-from tickwork.model import Schedule, Spec, Succeeded, WhenCutOff
+from tickwork.model.tasks import Schedule, Spec, Succeeded, WhenCutOff
 from tickwork.store.base import Advance, Claim
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.scripts import compose

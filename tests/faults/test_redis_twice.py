@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.redis import Proxy, RedisServer
 from tickwork.ids import new_nonce
-from tickwork.model import Aborted, Lease, Policy, Schedule, Spec, Status, Succeeded
+from tickwork.model.tasks import Aborted, Lease, Policy, Schedule, Spec, Status, Succeeded
 from tickwork.store.base import Advance, Claim
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.scripts import compose

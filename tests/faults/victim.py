@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import tickwork.host
-import tickwork.node
+import tickwork.node.node
 from tests.faults import mutate
 from tests.faults.history import History
 from tickwork import Scheduler, TaskContext
 from tickwork.errors import StoreUnavailable
-from tickwork.model import Lease, Outcome
+from tickwork.model.tasks import Lease, Outcome
 from tickwork.store.base import Claim, Finished
 from tickwork.store.redis import RedisStore
 
@@ -35,7 +35,7 @@ def become_stranger() -> None:
         return f"machine-{os.getpid()}"
 
     setattr(tickwork.host, "host_id", own_host)  # noqa: B010
-    setattr(tickwork.node, "host_id", own_host)  # noqa: B010
+    setattr(tickwork.node.node, "host_id", own_host)  # noqa: B010
 
 
 def write_answers(history: History) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from tests.faults.history import Judgement, Line
 from tests.faults.redis_faults import SLACK, Scale, Stage, pick, stage, until
 from tests.faults.server_faults import lenient
-from tickwork.events import Fact
-from tickwork.model import Record, Status
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import Record, Status
 
 LEASE, SHORT_LEASE = 3.0, 2.0
 TIMES: dict[str, Any] = {"lease_ttl": LEASE, "renew_interval": 1.0, "scan_interval": 0.25}

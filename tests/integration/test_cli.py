@@ -18,9 +18,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.redis_store import empty_redis
-from tickwork import Fact, Scheduler, Status, TaskInfo, TickworkError, duties
+from tickwork import Fact, Scheduler, Status, TaskInfo, TickworkError
 from tickwork.cli import commands
-from tickwork.model import Worker as Member
+from tickwork.model.tasks import Worker as Member
+from tickwork.node import duties
 from tickwork.store.base import Advance, Claim
 from tickwork.testing import drain
 
@@ -174,7 +175,14 @@ def test_small_commands_import_little() -> None:
 
     assert not imported("--version") & {"asyncio", "msgspec", "sqlite3", "tickwork.scheduler", "tickwork.config"}
     good("submit", "add", "1")
-    heavy = {"multiprocessing", "tickwork.scheduler", "tickwork.worker", "tickwork.store.memory", "yaml", "uvloop"}
+    heavy = {
+        "multiprocessing",
+        "tickwork.scheduler",
+        "tickwork.worker.worker",
+        "tickwork.store.memory.tasks",
+        "yaml",
+        "uvloop",
+    }
     assert not imported("tasks") & heavy
 
 

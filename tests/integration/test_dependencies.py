@@ -7,17 +7,8 @@ import asyncio
 import pytest
 
 from tests.integration.apps import Child, Gate, Make, eventually, facts, status_of
-from tickwork import (
-    DuplicateTask,
-    FixedDelay,
-    Handle,
-    NotRetryable,
-    Scheduler,
-    Status,
-    TaskCancelled,
-    TaskNotFound,
-    unled,
-)
+from tickwork import DuplicateTask, FixedDelay, Handle, NotRetryable, Scheduler, Status, TaskCancelled, TaskNotFound
+from tickwork.node import unled
 from tickwork.testing import ManualClock, drain, wait_for
 
 

@@ -551,7 +551,7 @@ def test_a_line_with_a_lone_surrogate_is_still_written() -> None:
 
 
 def test_values_are_quoted_where_they_could_mislead() -> None:
-    from tickwork.loggers import quoted
+    from tickwork.observe.loggers import quoted
 
     assert quoted("plain-1.5") == "plain-1.5"
     assert quoted("") == '""'

@@ -36,8 +36,8 @@ from tickwork import (
     TickworkError,
 )
 from tickwork.ids import new_nonce
-from tickwork.model import Outcome, Spec, Succeeded
-from tickwork.model import Worker as Member
+from tickwork.model.tasks import Outcome, Spec, Succeeded
+from tickwork.model.tasks import Worker as Member
 from tickwork.store.base import Claim, Finished
 from tickwork.testing import ManualClock, drain, wait_for
 
@@ -953,7 +953,7 @@ async def test_an_exception_that_cannot_be_looked_at_still_fails_its_task() -> N
 
 async def test_no_more_ended_tasks_are_kept_than_may_be(make: Make, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Soon, and not only when old tasks are looked for."""
-    monkeypatch.setattr("tickwork.duties.PRUNE_LOOK", 0.05)
+    monkeypatch.setattr("tickwork.node.duties.PRUNE_LOOK", 0.05)
     app = make(url, retention_max=5, cleanup_interval=3600)
 
     @app.task

@@ -37,7 +37,7 @@ from tickwork import (
     TaskFailed,
     TaskResult,
 )
-from tickwork.model import Spec, Succeeded
+from tickwork.model.tasks import Spec, Succeeded
 from tickwork.store.base import Claim
 from tickwork.testing import ManualClock, drain, wait_for
 

@@ -238,7 +238,7 @@ async def test_what_was_lost_can_be_taken_again(app: Scheduler, clock: ManualClo
 async def test_its_own_clock_ends_the_trust(app: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a word from the store: it may be unreachable, or this process may have slept."""
     now = [1000.0]
-    monkeypatch.setattr("tickwork.lock.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("tickwork.client.lock.time", SimpleNamespace(monotonic=lambda: now[0]))
     async with app.lock("it", ttl=60) as lock:
         now[0] += 59.999
         assert holds(lock)
@@ -254,7 +254,7 @@ class SlowAnswers:
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch, *delays: float) -> None:
         self.now = 1000.0
         self._take, self._delays = store.lock, list(delays)
-        monkeypatch.setattr("tickwork.lock.time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr("tickwork.client.lock.time", SimpleNamespace(monotonic=lambda: self.now))
         monkeypatch.setattr(store, "lock", self._lock)
 
     async def _lock(self, name: str, owner: str, ttl: int) -> int | None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from tests.integration.apps import FAST, ROOT, Child, Make, eventually, store_of
 from tickwork import Scheduler, StoreUnavailable, TickworkError
-from tickwork.model import Worker as Member
+from tickwork.model.tasks import Worker as Member
 from tickwork.store.base import Store
 
 LONG = ("lease_ttl=30.0", "renew_interval=10.0")  # nothing here may depend on a lease that runs out

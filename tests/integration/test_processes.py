@@ -16,7 +16,7 @@ from tests.integration import child_handlers
 from tests.integration.apps import Make
 from tickwork import ConfigError, Scheduler, Status, TaskFailed
 from tickwork.executors import in_child
-from tickwork.handlers import Entry
+from tickwork.handlers.registry import Entry
 from tickwork.logs import JSONFormatter, KeyValueFormatter
 from tickwork.testing import wait_for
 

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from tests.integration.apps import Make, store_of
 from tickwork import ConfigError, PayloadError, Scheduler, TaskFailed
-from tickwork.model import Spec
+from tickwork.model.tasks import Spec
 from tickwork.testing import wait_for
 
 NOW = datetime(2030, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)

@@ -17,27 +17,19 @@ import pytest
 
 from tests.integration import child_handlers
 from tests.integration.apps import FAST, Gate, Make, eventually, facts, status_of, store_of
-from tickwork import (
-    NotCancellable,
-    Scheduler,
-    Status,
-    TaskCancelled,
-    TaskContext,
-    TaskFailed,
-    TickworkError,
-    loop_watch,
-)
+from tickwork import NotCancellable, Scheduler, Status, TaskCancelled, TaskContext, TaskFailed, TickworkError
 from tickwork.host import process_started
-from tickwork.model import Spec
+from tickwork.model.tasks import Spec
 from tickwork.testing import wait_for
-from tickwork.worker import Worker
+from tickwork.worker import loop_watch
+from tickwork.worker.worker import Worker
 
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Handlers that do not obey are given up after a tenth of a second."""
     monkeypatch.setattr(Worker._stop_run, "__defaults__", (0.1,))
-    monkeypatch.setattr("tickwork.worker.CANCEL_GRACE", 0.1)
+    monkeypatch.setattr("tickwork.worker.worker.CANCEL_GRACE", 0.1)
 
 
 @pytest.fixture

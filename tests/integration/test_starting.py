@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from tests.integration.apps import FAST, Gate, Make, eventually, status_of
-from tickwork import Scheduler, Status, TickworkError, duties
+from tickwork import Scheduler, Status, TickworkError
+from tickwork.node import duties
 from tickwork.store.base import Claim
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.apps import Make, facts, status_of, store_of
 from tickwork import ConfigError, DuplicateTask, Scheduler, StoreUnavailable, Task, TaskExists, TaskNotFound
-from tickwork.model import Durability, Spec
+from tickwork.model.tasks import Durability, Spec
 from tickwork.store.base import SUBMIT_MAX, Receipt
 from tickwork.testing import ManualClock, drain
 

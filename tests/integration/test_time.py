@@ -27,11 +27,11 @@ from tickwork import (
     TaskContext,
     TaskExists,
     TaskNotFound,
-    duties,
 )
 from tickwork.cli import output
-from tickwork.events import Bus
-from tickwork.model import Misfire, Schedule, Spec, to_millis
+from tickwork.model.facts import Bus
+from tickwork.model.tasks import Misfire, Schedule, Spec, to_millis
+from tickwork.node import duties
 from tickwork.testing import ManualClock, drain, wait_for
 
 MIDNIGHT = datetime(2030, 1, 1, tzinfo=UTC)

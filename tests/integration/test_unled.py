@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.integration.apps import Make, eventually, status_of, store_of
-from tickwork import Scheduler, Status, unled
+from tickwork import Scheduler, Status
 from tickwork.cli import doctor
+from tickwork.node import unled
 
 
 @pytest.fixture

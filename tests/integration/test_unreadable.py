@@ -18,7 +18,7 @@ from tests.support.damage import EVERY_DAMAGE, Damage, RedisDamage, SqliteDamage
 from tests.support.redis_store import empty_redis
 from tickwork import NotRetryable, ResultError, Scheduler, Status, StoreError, TaskFailed
 from tickwork.cli import commands
-from tickwork.model import CANNOT_READ
+from tickwork.model.tasks import CANNOT_READ
 from tickwork.testing import wait_for
 
 NAMESPACE = "scheduler"

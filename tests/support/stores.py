@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.support.redis_store import ClockedRedisStore, restricted_redis
 from tickwork.clock import ManualClock
-from tickwork.events import Event
-from tickwork.model import (
+from tickwork.model.facts import Event
+from tickwork.model.tasks import (
     Aborted,
     Failed,
     Lease,
@@ -29,7 +29,7 @@ from tickwork.model import (
 )
 from tickwork.store.base import SUBMIT_MAX, Claim, Grant, Query, Receipt, Store
 from tickwork.store.hints import Hint
-from tickwork.store.memory import MemoryStore
+from tickwork.store.memory.tasks import MemoryStore
 from tickwork.store.sqlite import SqliteStore
 
 KINDS = ("memory", "sqlite", "redis", "redis-6.2", "valkey")

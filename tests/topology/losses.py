@@ -17,7 +17,7 @@ from typing import NamedTuple
 from tests.support.redis import RedisServer, SentinelGroup
 from tests.support.redis.sentinel import NAME
 from tickwork.errors import StoreUnavailable
-from tickwork.model import Durability, Policy, Spec
+from tickwork.model.tasks import Durability, Policy, Spec
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.switchover import switchover
 from tickwork.store.redis.target import parse

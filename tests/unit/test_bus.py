@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tickwork.events import Bus, Event, Fact, News
+from tickwork.model.facts import Bus, Event, Fact, News
 
 EVENT = Event(0, 1, Fact.TASK_DIED, "it")
 

@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tickwork import Scheduler
-from tickwork import yaml as written
 from tickwork.backoff import (
     LONGEST,
     CustomRetry,
@@ -28,9 +27,10 @@ from tickwork.backoff import (
     RetryPolicy,
 )
 from tickwork.config import AlertRule, Config, Loaded, describe, in_words, load, validate
+from tickwork.config import yaml as written
+from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError
 from tickwork.texts import shown
-from tickwork.urls import mask_url
 
 WriteYaml = Callable[[str], Path]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tickwork.contact import Contact
-from tickwork.loggers import Log
+from tickwork.observe.loggers import Log
+from tickwork.store.contact import Contact
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tickwork.cron import Cron, Dst
-from tickwork.cron_parse import parse
+from tickwork.cron.parse import parse
 from tickwork.errors import ConfigError, CronError
 
 SECOND = timedelta(seconds=1)

@@ -20,7 +20,7 @@ import pytest
 
 from tests.unit import cron_zones
 from tickwork.cron import Cron, Dst
-from tickwork.cron_parse import _Field, _plain, parse
+from tickwork.cron.parse import _Field, _plain, parse
 from tickwork.errors import CronError
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "vectors"

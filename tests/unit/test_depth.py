@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from tickwork import PayloadError
-from tickwork.codec import BUILTIN, JSON, Serializer, encode
-from tickwork.depth import DEPTH_MAX, is_deep_json, is_deep_msgpack
-from tickwork.payload import of_value
+from tickwork.payload.codec import BUILTIN, JSON, Serializer, encode
+from tickwork.payload.depth import DEPTH_MAX, is_deep_json, is_deep_msgpack
+from tickwork.payload.types import of_value
 
 Nest = Callable[[int, Any], Any]
 

@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from tickwork import duties
 from tickwork.cron import Cron
-from tickwork.duties import ticks_to_run
 from tickwork.errors import StoreUnavailable
-from tickwork.events import Bus
-from tickwork.model import Misfire, Policy, Schedule, Spec, Status, Worker
+from tickwork.model.facts import Bus
+from tickwork.model.tasks import Misfire, Policy, Schedule, Spec, Status, Worker
+from tickwork.node import duties
+from tickwork.node.duties import ticks_to_run
 from tickwork.store.base import Claim, Store
-from tickwork.store.memory import MemoryStore
+from tickwork.store.memory.tasks import MemoryStore
 
 NOW = 1_700_000_000_000
 SPEC = Spec(id="", type="job", nonce="")

@@ -11,14 +11,14 @@ import pytest
 
 from tests.support.waiting import wait_until
 from tickwork.config import Config
-from tickwork.contact import Contact
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.exchange import Exchange
-from tickwork.loggers import Log
-from tickwork.model import Aborted, Lease, Outcome, Spec, Succeeded
-from tickwork.notes import Notes
+from tickwork.model.tasks import Aborted, Lease, Outcome, Spec, Succeeded
+from tickwork.observe.loggers import Log
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Store, Verdict
+from tickwork.store.contact import Contact
 from tickwork.store.hints import WORK, Hint, Hints
+from tickwork.worker.exchange import Exchange
+from tickwork.worker.notes import Notes
 
 
 class Call:

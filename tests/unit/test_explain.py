@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tickwork.model import Record, Spec, Status, Worker
+from tickwork.client.views import explain
+from tickwork.model.tasks import Record, Spec, Status, Worker
 from tickwork.store.base import Pause
-from tickwork.views import explain
 
 READY = Record(spec=Spec(id="t", type="a", nonce=""), seq=1)
 OWN = Worker(id="w", node="n", task_types=("a",), capacity=2)

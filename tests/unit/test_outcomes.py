@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tickwork import Abort, FixedDelay, Retry, outcomes
-from tickwork.model import Aborted, Failed, Lease, Spec
+from tickwork import Abort, FixedDelay, Retry
+from tickwork.model.tasks import Aborted, Failed, Lease, Spec
 from tickwork.store.base import Grant
+from tickwork.worker import outcomes
 
 DEFAULT = FixedDelay(5)
 

@@ -151,7 +151,7 @@ def test_the_rest_of_the_promise() -> None:
 
 
 def test_submit_takes_the_promised_options() -> None:
-    from tickwork.options import Options
+    from tickwork.handlers.options import Options
 
     promised = (
         "id queue priority schedule_at delay cron timezone max_retry timeout retry dedup_key dedup_ttl key tags "

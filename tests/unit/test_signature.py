@@ -10,8 +10,8 @@ from typing import Annotated, Any, Optional
 import pytest
 
 from tickwork import ConfigError, Scheduler, TaskContext
-from tickwork.context import Notes
-from tickwork.handlers import Entry
+from tickwork.handlers.context import Notes
+from tickwork.handlers.registry import Entry
 
 CONTEXT = TaskContext(task_id="i", type="t", attempt=1, fence=1, timeout=0, tags={}, context={})
 

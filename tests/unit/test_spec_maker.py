@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tickwork.codec import BUILTIN
+from tickwork.client.specs import SpecMaker
 from tickwork.config import Config
-from tickwork.handlers import Registry
+from tickwork.handlers.options import Options
+from tickwork.handlers.registry import Registry
 from tickwork.ids import partition_of
-from tickwork.model import Spec
-from tickwork.options import Options
-from tickwork.submission import SpecMaker
+from tickwork.model.tasks import Spec
+from tickwork.payload.codec import BUILTIN
 
 
 class Order:

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from tickwork.tracebacks import ERROR_MAX, describe, explained
+from tickwork.observe.tracebacks import ERROR_MAX, describe, explained
 
 ORDERS: dict[str, int] = {}
 

@@ -91,7 +91,7 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in HOMES and not args[0].startswith("-"):
-            from tickwork.config_values import nearest
+            from tickwork.config.values import nearest
 
             ctx.fail(f"no command {args[0]!r}{nearest(args[0], HOMES)}")
         return super().resolve_command(ctx, args)

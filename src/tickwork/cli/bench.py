@@ -16,7 +16,7 @@ from tickwork.cli import output
 from tickwork.cli.options import Duration, global_options
 from tickwork.cli.output import Column
 from tickwork.cli.session import said, settings, sqlite_path
-from tickwork.urls import mask_url
+from tickwork.config.urls import mask_url
 
 if TYPE_CHECKING:
     from tickwork.scheduler import Scheduler

@@ -23,9 +23,9 @@ from tickwork.cli.options import Duration, global_options
 from tickwork.cli.session import said, sqlite_path
 from tickwork.config import Config
 from tickwork.errors import TickworkError
-from tickwork.events import Fact
 from tickwork.host import is_gone
-from tickwork.model import Status, Worker
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import Status, Worker
 from tickwork.scheduler import run_loop
 from tickwork.store.base import Stats
 

@@ -16,11 +16,11 @@ from typing import Any
 from msgspec import Struct
 
 from tickwork.backoff import ExponentialBackoff, FixedDelay
-from tickwork.context import TaskContext
+from tickwork.client.functions import TaskFunction
 from tickwork.errors import StoreUnavailable, TaskExists
-from tickwork.model import Priority
+from tickwork.handlers.context import TaskContext
+from tickwork.model.tasks import Priority
 from tickwork.scheduler import Scheduler
-from tickwork.task import TaskFunction
 
 # Short leases, so that also a machine that was switched off is noticed within seconds.
 app = Scheduler("sqlite:///tickwork-demo.db", concurrency=8, lease_ttl=10, renew_interval=3)

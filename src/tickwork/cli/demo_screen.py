@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, TypeAlias
 import click
 
 from tickwork import __version__
-from tickwork.admin import ScheduleInfo
 from tickwork.cli import output
 from tickwork.cli.schedules import with_last_status
 from tickwork.cli.stats import counted
 from tickwork.cli.tasks import first_line
-from tickwork.events import Event, Fact
-from tickwork.model import Band, Status, TaskInfo, Worker, band_of, to_millis
+from tickwork.client.admin import ScheduleInfo
+from tickwork.model.facts import Event, Fact
+from tickwork.model.tasks import Band, Status, TaskInfo, Worker, band_of, to_millis
 from tickwork.scheduler import Scheduler
 from tickwork.store.base import Stats
 

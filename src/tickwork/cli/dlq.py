@@ -15,10 +15,10 @@ from tickwork.cli.pages import find
 from tickwork.cli.session import ask
 from tickwork.cli.tasks import first_line, task_command, wants_cascade
 from tickwork.errors import NotRetryable, TaskNotFound
-from tickwork.model import Status, TaskInfo, to_millis
+from tickwork.model.tasks import Status, TaskInfo, to_millis
 
 if TYPE_CHECKING:
-    from tickwork.client import Client
+    from tickwork.client.client import Client
 
 AT_ONCE = 100  # the store does as many in one commit
 COLUMNS = (

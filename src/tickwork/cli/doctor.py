@@ -15,14 +15,14 @@ from tickwork import __version__
 from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.session import ask, schema_versions, settings, sqlite_path
+from tickwork.config.urls import mask_url
 from tickwork.ids import name_of
-from tickwork.model import CANNOT_READ, Band, Leader, Status, Worker
+from tickwork.model.tasks import CANNOT_READ, Band, Leader, Status, Worker
 from tickwork.store.base import NotPermitted
-from tickwork.urls import mask_url
 
 if TYPE_CHECKING:
-    from tickwork.admin import QueueInfo, ScheduleInfo
-    from tickwork.client import Client
+    from tickwork.client.admin import QueueInfo, ScheduleInfo
+    from tickwork.client.client import Client
     from tickwork.store.base import Pause, Stats
 
 LATE = 10_000  # milliseconds that a tick may be overdue

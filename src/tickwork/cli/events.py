@@ -12,10 +12,10 @@ from tickwork.cli import output
 from tickwork.cli.options import global_options, limit_option
 from tickwork.cli.session import ask
 from tickwork.cli.tasks import event_document, first_line
-from tickwork.events import Event, Fact
+from tickwork.model.facts import Event, Fact
 
 if TYPE_CHECKING:
-    from tickwork.client import Client
+    from tickwork.client.client import Client
 
 STEP = 500
 STEPS_MAX = 200  # of the log that are looked through for events of rare kinds
@@ -44,7 +44,7 @@ def read_kinds(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
 
 def _nearest(value: str) -> str:
     """By the word behind the dot, if the family is known: that is where most letters differ."""
-    from tickwork.config_values import nearest
+    from tickwork.config.values import nearest
 
     family, dot, word = value.partition(".")
     words = {fact.partition(".")[2]: str(fact) for fact in Fact if fact.startswith(f"{family}.")}

@@ -36,7 +36,7 @@ def load_app(name: str | None, **options: Any) -> Scheduler:
     A store must be named, so that every process that imports the application uses the same one.
     """
     from tickwork.config import DEFAULT_FILE
-    from tickwork.config_names import FILE_VARIABLE
+    from tickwork.config.names import FILE_VARIABLE
     from tickwork.scheduler import Scheduler
 
     app = Scheduler() if name is None else find_app(name)

@@ -25,7 +25,7 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 
 def _keep_store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    from tickwork.urls import has_password
+    from tickwork.config.urls import has_password
 
     _keep(ctx, param, value)
     if value and has_password(value):
@@ -71,7 +71,7 @@ class Duration(_ParamType):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from tickwork.config_values import read_seconds
+        from tickwork.config.values import read_seconds
 
         try:
             return read_seconds(value)
@@ -85,7 +85,7 @@ class PriorityLevel(_ParamType):
     name = "priority"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from tickwork.model import Priority
+        from tickwork.model.tasks import Priority
 
         text = str(value).strip()
         if text.upper() in Priority.__members__:
@@ -151,7 +151,7 @@ class PayloadCommand(click.Command):
 
 def payload_or_none_given(payload: Any) -> Any:
     """The argument PAYLOAD_JSON; leaving it out is not the same as `null`, as a handler may have defaults."""
-    from tickwork.handlers import MISSING
+    from tickwork.handlers.registry import MISSING
 
     left_out = click.get_current_context().get_parameter_source("payload") is click.core.ParameterSource.DEFAULT
     return MISSING if left_out else payload

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from tickwork.client import PAGES_MAX
+from tickwork.client.client import PAGES_MAX
 from tickwork.store.base import PAGE_MAX
 
 if TYPE_CHECKING:
-    from tickwork.client import Client
-    from tickwork.model import Page, TaskInfo
+    from tickwork.client.client import Client
+    from tickwork.model.tasks import Page, TaskInfo
 
 ROUND = PAGES_MAX * PAGE_MAX
 ROUNDS = 25  # without any find, before whoever waits is asked

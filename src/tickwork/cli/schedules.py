@@ -18,14 +18,14 @@ from tickwork.cli.options import (
 )
 from tickwork.cli.output import Column
 from tickwork.cli.session import ask
-from tickwork.model import Misfire, Overlap, to_millis
+from tickwork.model.tasks import Misfire, Overlap, to_millis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from tickwork.admin import ScheduleInfo
-    from tickwork.client import Client
+    from tickwork.client.admin import ScheduleInfo
+    from tickwork.client.client import Client
 
 COLUMNS = (
     Column("ID", least=12),
@@ -120,7 +120,7 @@ def show_command(schedule_id: str) -> None:
 
         output.show_json({**msgspec.structs.asdict(found), "next_runs": runs})
         return
-    from tickwork.cron_zone import find_zone
+    from tickwork.cron.zones import find_zone
 
     zone = find_zone(found.timezone).tz
 

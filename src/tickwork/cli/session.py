@@ -11,7 +11,7 @@ import click
 from tickwork.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
-    from tickwork.client import Client
+    from tickwork.client.client import Client
     from tickwork.config import Config, Loaded
 
 T = TypeVar("T")
@@ -49,8 +49,8 @@ def ask(question: Callable[[Client], Awaitable[T]], *, create: bool = False) -> 
 
 
 async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
-    from tickwork.client import Client
-    from tickwork.handlers import Registry
+    from tickwork.client.client import Client
+    from tickwork.handlers.registry import Registry
     from tickwork.store.base import Store
     from tickwork.store.opening import make_store
 

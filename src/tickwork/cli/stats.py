@@ -13,12 +13,12 @@ from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
 from tickwork.cli.queues import show_queues
 from tickwork.cli.session import ask
-from tickwork.model import Status, Worker, to_datetime
+from tickwork.model.tasks import Status, Worker, to_datetime
 from tickwork.store.base import Query
 
 if TYPE_CHECKING:
-    from tickwork.admin import QueueInfo
-    from tickwork.client import Client
+    from tickwork.client.admin import QueueInfo
+    from tickwork.client.client import Client
     from tickwork.store.base import Stats
 
 COUNTED_MAX = 200  # running tasks that are looked at one by one
@@ -46,7 +46,7 @@ def stats_command() -> None:
 
     stats, queues, namespace = ask(look)
     if output.as_json():
-        from tickwork.views import queue_stats
+        from tickwork.client.views import queue_stats
 
         output.show_json(
             {
@@ -78,7 +78,7 @@ def workers_command(status: str | None) -> None:
     """List workers."""
 
     async def look(client: Client) -> tuple[list[Worker], int]:
-        from tickwork.views import workers_of
+        from tickwork.client.views import workers_of
 
         workers = workers_of(await _counted(client, await client.list_workers()), status)
         return workers, (await client.open_store()).now()

@@ -24,9 +24,9 @@ from tickwork.cli.session import ask, check_store, settings, sqlite_path
 from tickwork.errors import ResultError, ResultTimeout
 
 if TYPE_CHECKING:
-    from tickwork.client import Client
-    from tickwork.handle import Handle
-    from tickwork.model import TaskInfo
+    from tickwork.client.client import Client
+    from tickwork.client.handle import Handle
+    from tickwork.model.tasks import TaskInfo
 
 QUIET = 2.0  # seconds until somebody who waits is told why
 
@@ -108,7 +108,7 @@ async def _follow(
 ) -> TaskInfo | str:
     """The task once it has ended, or only its id when nobody waits."""
     handle = await submitting
-    from tickwork.handle import ScheduleHandle
+    from tickwork.client.handle import ScheduleHandle
 
     if not patience.wait and not isinstance(handle, ScheduleHandle):
         why = await explain(handle.id)
@@ -148,7 +148,7 @@ def _moment(text: str, timezone: str | None) -> datetime:
             raise click.BadParameter(
                 f"{text!r} names no zone; add Z or an offset such as +01:00, or give --timezone", param_hint="--at"
             )
-        from tickwork.cron_zone import find_zone
+        from tickwork.cron.zones import find_zone
 
         moment = moment.replace(tzinfo=find_zone(timezone).tz)
     return moment

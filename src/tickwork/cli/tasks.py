@@ -14,13 +14,13 @@ from tickwork.cli.options import cascade_option, cursor_option, global_options, 
 from tickwork.cli.output import Column
 from tickwork.cli.pages import find
 from tickwork.cli.session import ask
-from tickwork.dependants import cancelled_with
+from tickwork.client.dependants import cancelled_with
 from tickwork.errors import StoreError, TickworkError
-from tickwork.events import Event, Fact
-from tickwork.model import DELAYED, Status, TaskInfo, to_datetime, to_millis
+from tickwork.model.facts import Event, Fact
+from tickwork.model.tasks import DELAYED, Status, TaskInfo, to_datetime, to_millis
 
 if TYPE_CHECKING:
-    from tickwork.client import Client
+    from tickwork.client.client import Client
 
 STORY_MAX = 1000
 SHOWN_MAX = 10  # names of dependants in a list for people

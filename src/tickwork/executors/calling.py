@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from tickwork.errors import Abort, PayloadError
-from tickwork.handlers import Entry, Registry
-from tickwork.model import TaskResult
+from tickwork.handlers.registry import Entry, Registry
+from tickwork.model.tasks import TaskResult
 from tickwork.texts import cut
 
 

@@ -22,8 +22,8 @@ from typing import Any, TypeAlias
 from msgspec import Struct, msgpack
 
 from tickwork import host
+from tickwork.observe.tracebacks import describe
 from tickwork.texts import storable
-from tickwork.tracebacks import describe
 
 Invoke: TypeAlias = Callable[[object, bytes, Callable[[bytes], None]], bytes]
 

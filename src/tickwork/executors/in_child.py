@@ -13,12 +13,12 @@ from typing import Any
 
 from msgspec import Struct, msgpack
 
-from tickwork.context import LOGGER, TaskContext
 from tickwork.errors import Abort, Retry, Snooze
 from tickwork.executors.calling import OwnLoop, Returned, UnfitPayload, decode, encode_result
-from tickwork.handlers import Entry, Registry
+from tickwork.handlers.context import LOGGER, TaskContext
+from tickwork.handlers.registry import Entry, Registry
+from tickwork.observe.tracebacks import explained, story
 from tickwork.texts import storable
-from tickwork.tracebacks import explained, story
 
 # What every log record has; the rest was given by the handler.
 STANDARD = frozenset([*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"])

@@ -6,14 +6,14 @@ import inspect
 
 from msgspec import msgpack
 
-from tickwork.context import LOGGER, TaskContext
 from tickwork.errors import Abort, Retry, Snooze
 from tickwork.executors.calling import OwnLoop, Returned, UnfitPayload, decode, encode_result
 from tickwork.executors.child import Call
 from tickwork.executors.in_child import ChildCall, ChildNote, ChildReply
 from tickwork.executors.process import ProcessPool
 from tickwork.executors.threads import ThreadPool
-from tickwork.handlers import Entry, Registry
+from tickwork.handlers.context import LOGGER, TaskContext
+from tickwork.handlers.registry import Entry, Registry
 from tickwork.store.base import Grant
 
 

@@ -17,10 +17,10 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from tickwork.contact import Contact
 from tickwork.errors import StoreError
-from tickwork.events import Event
-from tickwork.model import Durability, Leader, Lease, Outcome, Record, Schedule, Spec, Status, Worker
+from tickwork.model.facts import Event
+from tickwork.model.tasks import Durability, Leader, Lease, Outcome, Record, Schedule, Spec, Status, Worker
+from tickwork.store.contact import Contact
 from tickwork.store.hints import Hint
 
 SUBMIT_MAX = 1000

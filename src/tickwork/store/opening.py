@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from tickwork.clock import Clock
 from tickwork.config import Config
+from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError
-from tickwork.loggers import Log
-from tickwork.model import Durability, Policy
+from tickwork.model.tasks import Durability, Policy
+from tickwork.observe.loggers import Log
 from tickwork.store.base import Store
-from tickwork.urls import mask_url
 
 KNOWN = (
     "memory://, sqlite:///relative.db, sqlite:////absolute.db, redis://host:port/db, rediss:// (TLS), "
@@ -51,7 +51,7 @@ def _make_store(url: str, config: Config, clock: Clock | None, client: Any, pati
     if config.partitions > 1:
         raise ConfigError(f"partitions={config.partitions} is for Redis only")
     if url in ("memory://", "memory:"):
-        from tickwork.store.memory import MemoryStore
+        from tickwork.store.memory.tasks import MemoryStore
 
         if config.durability != "memory":
             raise ConfigError(f"durability={config.durability!r} is not for memory://, which keeps nothing")

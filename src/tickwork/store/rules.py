@@ -8,9 +8,9 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from tickwork.errors import StoreError
-from tickwork.events import Fact
-from tickwork.loggers import Log
-from tickwork.model import DELAYED, ENDS, Leader, Policy, Record, Schedule, Spec, Status, Worker
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import DELAYED, ENDS, Leader, Policy, Record, Schedule, Spec, Status, Worker
+from tickwork.observe.loggers import Log
 from tickwork.store.base import Advance, Claimed, Grant, Query, Receipt, Unreadable
 from tickwork.texts import shown
 

@@ -6,10 +6,10 @@ import struct
 
 import msgspec
 
-from tickwork.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.errors import StoreError
-from tickwork.events import Event, Fact
-from tickwork.model import CANNOT_READ, UNKNOWN, Band, Priority, Record, Schedule, Spec
+from tickwork.model.facts import Event, Fact
+from tickwork.model.tasks import CANNOT_READ, UNKNOWN, Band, Priority, Record, Schedule, Spec
+from tickwork.payload.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.texts import storable
 
 # Whatever reading bytes that nobody vouches for may raise.

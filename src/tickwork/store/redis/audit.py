@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tickwork.model import ENDS, Place, Record, Status
+from tickwork.model.tasks import ENDS, Place, Record, Status
 from tickwork.store.base import NotPermitted
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import unpack

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from tickwork.model import Durability, Spec
+from tickwork.model.tasks import Durability, Spec
 from tickwork.store.base import Receipt
 
 BATCH = 100  # tasks in one call

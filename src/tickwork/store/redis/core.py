@@ -12,12 +12,12 @@ import hiredis
 import msgspec
 
 from tickwork.clock import SystemClock
-from tickwork.contact import Contact
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.forks import keep, tell_of_forks
 from tickwork.ids import new_nonce
-from tickwork.loggers import Log
-from tickwork.model import Durability, Policy
+from tickwork.model.tasks import Durability, Policy
+from tickwork.observe.loggers import Log
+from tickwork.store.contact import Contact
 from tickwork.store.hints import RESET, Hint, Hints
 from tickwork.store.redis.durable import NO_REPLICA, Keeper, enough
 from tickwork.store.redis.keys import VERSION, Layout

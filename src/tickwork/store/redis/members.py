@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from tickwork.errors import StoreUnavailable
-from tickwork.events import Fact
-from tickwork.model import ENDS, Leader, Schedule, Status, Worker
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import ENDS, Leader, Schedule, Status, Worker
 from tickwork.store.base import Advance, Heard
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import CODES

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tickwork.errors import StoreError
-from tickwork.events import Event
-from tickwork.model import ENDS, Band, Record, Status
+from tickwork.model.facts import Event
+from tickwork.model.tasks import ENDS, Band, Record, Status
 from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
 from tickwork.store.hints import Hint
 from tickwork.store.redis.core import Core

@@ -16,8 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork.backoff import Backoff
-from tickwork.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
-from tickwork.model import (
+from tickwork.model.tasks import (
     Aborted,
     Failed,
     Lease,
@@ -31,6 +30,7 @@ from tickwork.model import (
     Stopped,
     Succeeded,
 )
+from tickwork.payload.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.store.base import Grant
 from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec
 

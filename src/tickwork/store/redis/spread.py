@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import partition_of
-from tickwork.model import Durability, Outcome, Record, Spec, Status
+from tickwork.model.tasks import Durability, Outcome, Record, Spec, Status
+from tickwork.model.transitions import waits_again
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Unreadable, Verdict
 from tickwork.store.redis.link import LinkLost, pack
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.records import unpack
 from tickwork.store.redis.tasks import Tasks, claimed_of, receipt_of, submit_args, wish_args
-from tickwork.transitions import waits_again
 
 STAY = 8  # batches in one partition, while it has work
 

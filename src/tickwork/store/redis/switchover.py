@@ -14,9 +14,9 @@ from typing import Any
 
 import hiredis
 
-from tickwork.contact import Contact
 from tickwork.errors import ConfigError, StoreError
-from tickwork.loggers import Log
+from tickwork.observe.loggers import Log
+from tickwork.store.contact import Contact
 from tickwork.store.redis.link import Access, Address, Link, LinkLost, connect
 from tickwork.store.redis.server import read_info
 from tickwork.store.redis.target import Target

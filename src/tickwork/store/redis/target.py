@@ -8,9 +8,9 @@ import ssl
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
+from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError
 from tickwork.store.redis.link import Access, Address
-from tickwork.urls import mask_url
 
 SCHEMES = ("redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
 SENTINEL_PORT, PORT = 26379, 6379

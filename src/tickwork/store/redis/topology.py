@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import hiredis
 
-from tickwork.contact import Contact
 from tickwork.errors import StoreError
+from tickwork.store.contact import Contact
 from tickwork.store.redis.link import Access, Address, Link, LinkLost, connect
 from tickwork.store.redis.target import Target
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import hiredis
 
-from tickwork.contact import Contact
 from tickwork.errors import StoreError, StoreFull, StoreUnavailable
-from tickwork.loggers import Log
+from tickwork.observe.loggers import Log
 from tickwork.store.base import NotPermitted
+from tickwork.store.contact import Contact
 from tickwork.store.redis.keys import slot_of
 from tickwork.store.redis.link import Address, Link, LinkLost, Reply, answers, connect, pack
 from tickwork.store.redis.scripts import Script

@@ -11,12 +11,11 @@ import threading
 from typing import Literal
 
 from tickwork.clock import Clock, SystemClock
-from tickwork.contact import Contact
 from tickwork.errors import StoreError
-from tickwork.events import Event
 from tickwork.forks import tell_of_forks
-from tickwork.loggers import Log
-from tickwork.model import Durability, Leader, Lease, Outcome, Policy, Record, Schedule, Spec, Status, Worker
+from tickwork.model.facts import Event
+from tickwork.model.tasks import Durability, Leader, Lease, Outcome, Policy, Record, Schedule, Spec, Status, Worker
+from tickwork.observe.loggers import Log
 from tickwork.store.base import (
     Advance,
     Claim,
@@ -30,6 +29,7 @@ from tickwork.store.base import (
     Settled,
     Stats,
 )
+from tickwork.store.contact import Contact
 from tickwork.store.hints import Hint, Hints
 from tickwork.store.rules import leads
 from tickwork.store.sqlite import locks, members, queries

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tickwork.events import Fact
-from tickwork.model import ENDS, Record, Spec, Status
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import ENDS, Record, Spec, Status
 from tickwork.store.hints import OUTBOX
 from tickwork.store.rules import Overflow
 from tickwork.store.sqlite.rows import Rows

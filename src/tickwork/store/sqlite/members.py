@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from tickwork.events import Fact
-from tickwork.model import Leader, Schedule, Spec, Status, Worker
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import Leader, Schedule, Spec, Status, Worker
 from tickwork.store.base import Advance, Heard, Receipt
 from tickwork.store.hints import SCHEDULES, WORK
 from tickwork.store.rules import (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tickwork import transitions
-from tickwork.events import Fact
-from tickwork.model import DELAYED, ENDS, Status
+from tickwork.model import transitions
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import DELAYED, ENDS, Status
 from tickwork.store.hints import CONTROL, WORK
 from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT
 from tickwork.store.sqlite.homes import Homes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tickwork import transitions
-from tickwork.model import Status
+from tickwork.model import transitions
+from tickwork.model.tasks import Status
 from tickwork.store.base import Settled
 from tickwork.store.hints import WORK
 from tickwork.store.rules import fence_of_end, moved_on

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from tickwork.events import Event
-from tickwork.model import DELAYED, ENDS, Policy, Record, Status
+from tickwork.model.facts import Event
+from tickwork.model.tasks import DELAYED, ENDS, Policy, Record, Status
 from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
 from tickwork.store.rules import before_newest, matches, missed, read_cursor, tells_of, unsound
 from tickwork.store.sqlite.members import list_schedules

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from tickwork.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
-from tickwork.model import Place, Record, Spec, Status
+from tickwork.model.tasks import Place, Record, Spec, Status
+from tickwork.payload.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.store.sqlite.session import Connection
 from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec
 

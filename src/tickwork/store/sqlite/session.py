@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from tickwork.clock import Clock
-from tickwork.contact import Contact
 from tickwork.errors import StoreError
-from tickwork.events import Fact
-from tickwork.model import Policy, Record
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import Policy, Record
+from tickwork.store.contact import Contact
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
 from tickwork.store.rules import before_newest, first_number
 from tickwork.store.sqlite.connecting import check_version, closed_if_refused, switch_to_log

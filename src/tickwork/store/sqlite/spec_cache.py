@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickwork.model import Spec
+from tickwork.model.tasks import Spec
 
 CACHE_BYTES = 16_000_000  # of encoded specs, for each connection
 OBJECT_BYTES = 1000  # what a spec takes beside its payload, roughly

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tickwork import transitions
-from tickwork.events import Fact
-from tickwork.model import ENDS, Band, Lease, Outcome, Place, Record, Spec, Status
+from tickwork.model import transitions
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import ENDS, Band, Lease, Outcome, Place, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Verdict
 from tickwork.store.hints import WORK
 from tickwork.store.rules import PARK_MAX, Budget, claimed, detail_of, last_chance, still_gone

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
-from tickwork.contact import Contact
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.forks import hold_during_forks
+from tickwork.store.contact import Contact
 
 R = TypeVar("R")
 GROUP_MAX = 200  # calls in one transaction

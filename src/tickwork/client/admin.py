@@ -1,0 +1,442 @@
+"""`app.dlq`, `app.schedules`, `app.queues` and `app.events`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tickwork.backoff import Backoff
+from tickwork.client.views import payload_of
+from tickwork.cron.zones import find_zone
+from tickwork.errors import (
+    ConfigError,
+    DuplicateTask,
+    NotRetryable,
+    ScheduleNotFound,
+    StoreError,
+    StoreUnavailable,
+    TaskExists,
+    TaskNotFound,
+)
+from tickwork.handlers.context import copied
+from tickwork.handlers.options import (
+    ScheduleOptions,
+    TaskOptions,
+    count,
+    known_id,
+    known_only,
+    known_schedule,
+    name,
+    seconds,
+    text,
+)
+from tickwork.handlers.options import note as read_note
+from tickwork.handlers.registry import MISSING, Registry
+from tickwork.ids import new_tail
+from tickwork.model.facts import Event, Fact
+from tickwork.model.tasks import Band, Misfire, Overlap, Page, Priority, Record, Schedule, Status, TaskInfo, to_datetime
+from tickwork.node import duties
+from tickwork.store.base import Query
+from tickwork.store.hints import EVENTS
+from tickwork.texts import shown
+
+if TYPE_CHECKING:
+    from tickwork.client.client import Client
+
+EVENT_BATCH = 500
+NUMBER_MAX = 2**62  # of facts
+
+
+class DeadLetters:
+    """Tasks whose retries are spent: look at them, run them again, or throw them away."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[TaskInfo]:
+        return await self._client.list_tasks(Status.DEAD, limit=limit, cursor=cursor)
+
+    async def get(self, task_id: str) -> TaskInfo:
+        info = await self._client.get_task(task_id)
+        if info.status is not Status.DEAD:
+            raise TaskNotFound(task_id)
+        return info
+
+    async def retry(self, task_id: str, *, cascade: bool = False) -> Sequence[str]:
+        """Run it again with fresh counters; `cascade` brings back the tasks that were cancelled with it, whose ids are
+        the answer."""
+        return await self._client.retry_ended(await self._client.record(task_id), Status.DEAD, cascade=cascade)
+
+    async def remove(self, task_id: str) -> None:
+        known_id(task_id)
+        if await (await self._client.open_store()).delete(task_id, Status.DEAD) is not Status.DEAD:
+            raise TaskNotFound(task_id)
+
+    async def retry_all(self, *, cascade: bool = False) -> int:
+        """Run every task again that is dead now. One that depends on another that cannot run again stays dead."""
+        done, refused = 0, []
+        async for record in self._dead():
+            try:
+                await self._client.retry_ended(record, Status.DEAD, cascade=cascade)
+                done += 1
+            except TaskNotFound:  # somebody was faster
+                continue
+            except NotRetryable:  # perhaps it can once the dead task on which it depends was sent to run
+                refused.append(record)
+        for record in reversed(refused):  # the oldest first, as a task on which another depends died before that one
+            with contextlib.suppress(TaskNotFound, NotRetryable):
+                await self._client.retry_ended(record, Status.DEAD, cascade=cascade)
+                done += 1
+        return done
+
+    async def clear(self) -> int:
+        store = await self._client.open_store()
+        found = [await store.delete(record.id, Status.DEAD) async for record in self._dead()]
+        return found.count(Status.DEAD)
+
+    async def _dead(self) -> AsyncIterator[Record]:
+        """Every task that is dead now; those that die meanwhile are left alone."""
+        store, cursor = await self._client.open_store(), None
+        while True:
+            records, cursor = await store.page(Query(Status.DEAD, limit=500, cursor=cursor))
+            for record in records:
+                yield record
+            if cursor is None:
+                return
+
+
+class ScheduleInfo(Struct, frozen=True, kw_only=True):
+    """A schedule as users see it."""
+
+    id: str
+    name: str
+    type: str
+    cron: str | None
+    timezone: str
+    description: str
+    enabled: bool
+    overlap: Overlap
+    misfire: Misfire
+    on_exhausted: str
+    executor: str
+    next_at: datetime | None
+    last_fire_at: datetime | None
+    last_task_id: str | None
+    last_status: str
+    stopped: str
+    created_at: datetime
+    updated_at: datetime
+    # What its runs are submitted with; None is what the handler says where they run.
+    payload: Any = None
+    queue: str = "default"
+    priority: int = Priority.NORMAL
+    max_retry: int | None = None
+    timeout: float | None = None
+    retry: Backoff | None = None
+    key: str | None = None
+    tags: dict[str, str] = {}
+    context: dict[str, Any] = {}
+    serializer: str = "json"
+    dedup_key: str | None = None
+    dedup_ttl: float | None = None
+    dst: str = "once"
+    misfire_grace: float = 3600.0
+    misfire_cap: int = 100
+
+
+class Schedules:
+    """Durable recurring definitions. Each tick becomes a task, exactly once, whoever fires it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def put(
+        self,
+        id: str,
+        type: str,
+        payload: Any = MISSING,
+        *,
+        cron: str | None = None,
+        create: bool = False,
+        if_changed: bool = False,
+        **options: Unpack[ScheduleOptions],
+    ) -> ScheduleInfo:
+        """Create or replace a schedule; without a cron line it runs only when triggered.
+
+        `create` refuses to replace one; `if_changed` leaves an equal one as it is.
+        """
+        schedule = self.build(id, type, payload, cron, options)
+        self._client.check_that_tasks_can_run()
+        store = await self._client.open_store()
+        if schedule.cron is not None:
+            schedule = replace(schedule, next_at=duties.cron_of(schedule).next_ms(store.now()))
+        put = await store.put_schedule(schedule, if_changed, create)
+        if put is None:
+            raise TaskExists(id, "schedule")
+        return _info(put, self._client.registry)
+
+    def build(self, id: str, type: str, payload: Any, cron: str | None, options: ScheduleOptions) -> Schedule:
+        """Check everything that can be checked without the store."""
+        known_only(options, ScheduleOptions)
+        of_task = (*TaskOptions.__annotations__, "dedup_key", "dedup_ttl")
+        given = {key: options[key] for key in of_task if key in options}  # type: ignore[literal-required]
+        task = self._client.spec(type, payload, cast("TaskOptions", given))
+        if task.dedup_key is not None and self._client.config.partitions > 1:
+            raise ConfigError("a schedule's runs have ids of their own, so a dedup_key is not for several partitions")
+        if len(name("a schedule's id", id)) > 100:
+            raise ConfigError(
+                f"a schedule's id must be at most 100 characters, as its runs add a time to it: {shown(id)}"
+            )
+        schedule = Schedule(
+            id=id,
+            name=text("name", options["name"], 256) if options.get("name") else "",
+            cron=cron,
+            timezone=find_zone(options.get("timezone") or self._client.config.timezone).name,
+            dst=_choice("dst", options.get("dst", "once"), ("once", "instant")),
+            task=replace(task, id="", nonce=""),
+            enabled=_flag("enabled", options.get("enabled", True)),
+            overlap=Overlap(_choice("overlap", options.get("overlap", Overlap.SKIP), tuple(Overlap))),
+            misfire=Misfire(_choice("misfire", options.get("misfire", Misfire.LATEST), tuple(Misfire))),
+            misfire_grace=round(seconds("misfire_grace", options.get("misfire_grace", 3600)) * 1000),
+            misfire_cap=_count("misfire_cap", options.get("misfire_cap", 100)),
+            on_exhausted=_choice("on_exhausted", options.get("on_exhausted", "continue"), ("stop", "continue")),  # type: ignore[arg-type]
+        )
+        if cron is not None:
+            duties.cron_of(schedule)
+        return schedule
+
+    async def list(self) -> list[ScheduleInfo]:
+        found = await (await self._client.open_store()).schedules()
+        return [_info(schedule, self._client.registry) for schedule in found]
+
+    async def get(self, schedule_id: str) -> ScheduleInfo:
+        return _info(await self._find(schedule_id), self._client.registry)
+
+    async def _find(self, schedule_id: str) -> Schedule:
+        schedule = await (await self._client.open_store()).get_schedule(known_schedule(schedule_id))
+        if schedule is None:
+            raise ScheduleNotFound(schedule_id)
+        return schedule
+
+    async def pause(self, schedule_id: str) -> None:
+        if not await (await self._client.open_store()).set_schedule(known_schedule(schedule_id), paused=True):
+            raise ScheduleNotFound(schedule_id)
+
+    async def resume(self, schedule_id: str) -> None:
+        """Go on with the next tick from now; ticks of the pause are not made up for."""
+        store, schedule = await self._client.open_store(), await self._find(schedule_id)
+        next_at = None if schedule.cron is None else duties.cron_of(schedule).next_ms(store.now())
+        await store.set_schedule(schedule_id, paused=False, next_at=next_at, stopped="")
+
+    async def trigger(self, schedule_id: str) -> str:
+        """Run it once now, beside its ticks; answers the task's id."""
+        store, schedule = await self._client.open_store(), await self._find(schedule_id)
+        if schedule.unreadable:
+            raise StoreError(f"schedule {schedule_id}: {schedule.stopped}; delete it, or put it anew")
+        (receipt,) = await store.submit([duties.run_of(schedule, store.now(), by_hand=f".{new_tail()}")])
+        if receipt.verdict == "duplicate":
+            raise DuplicateTask(schedule.task.dedup_key or "", receipt.other)
+        return receipt.id
+
+    async def next_runs(self, schedule_id: str, n: int = 5) -> Sequence[datetime]:
+        schedule = await self._find(schedule_id)
+        if schedule.cron is None or not schedule.active:
+            return []
+        return duties.cron_of(schedule).upcoming(n, to_datetime((await self._client.open_store()).now()))
+
+    async def delete(self, schedule_id: str) -> None:
+        if not await (await self._client.open_store()).drop_schedule(known_schedule(schedule_id)):
+            raise ScheduleNotFound(schedule_id)
+
+
+def _choice(what: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ConfigError(f"{what} must be one of {', '.join(allowed)}, not {shown(value)}")
+    return value
+
+
+def _flag(what: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{what} must be true or false, not {shown(value)}")
+    return value
+
+
+def _count(what: str, value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ConfigError(f"{what} must be a whole number from 1 on, not {shown(value)}")
+    return value
+
+
+def _info(schedule: Schedule, registry: Registry) -> ScheduleInfo:
+    task = schedule.task
+    cron = None if schedule.cron is None else duties.cron_of(schedule)
+    return ScheduleInfo(
+        id=schedule.id,
+        name=schedule.name or schedule.id,
+        type=schedule.task.type,
+        cron=schedule.cron,
+        timezone=schedule.timezone if cron is None else cron.timezone,  # the line may name its own
+        description="only when triggered" if cron is None else cron.describe(),
+        enabled=schedule.active,
+        overlap=schedule.overlap,
+        misfire=schedule.misfire,
+        on_exhausted=schedule.on_exhausted,
+        executor=task.executor or "local",
+        next_at=None if schedule.next_at is None or not schedule.active else to_datetime(schedule.next_at),
+        last_fire_at=None if schedule.last_fire_at is None else to_datetime(schedule.last_fire_at),
+        last_task_id=schedule.last_task_id,
+        last_status=schedule.last_status,
+        stopped=schedule.stopped,
+        created_at=to_datetime(schedule.created_at),
+        updated_at=to_datetime(schedule.updated_at),
+        payload=payload_of(task, registry),
+        queue=task.queue,
+        priority=task.priority,
+        max_retry=task.max_retry,
+        timeout=task.timeout,
+        retry=task.retry,
+        key=task.key,
+        tags=dict(task.tags),
+        context=copied(task.context),
+        serializer=task.serializer,
+        dedup_key=task.dedup_key,
+        dedup_ttl=task.dedup_ttl / 1000 if task.dedup_key is not None else None,
+        dst=schedule.dst,
+        misfire_grace=schedule.misfire_grace / 1000,
+        misfire_cap=schedule.misfire_cap,
+    )
+
+
+class QueueInfo(Struct, frozen=True, kw_only=True):
+    name: str
+    high: int = 0
+    normal: int = 0
+    low: int = 0
+    parked: dict[str, int] = {}
+    workers: int = 0
+    paused: bool = False
+    note: str = ""
+
+
+class Queues:
+    """The queues that have work, workers or a pause."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def list(self) -> list[QueueInfo]:
+        store = await self._client.open_store()
+        stats, pauses, workers = await store.stats(), await store.paused(), await store.workers()
+        paused = {pause.name: pause for pause in pauses if pause.kind == "queue"}
+        serving = [queue for worker in workers if worker.lost_at is None for queue in worker.queues]
+        names = sorted({queue for queue, _ in stats.ready} | set(paused) | set(serving))
+        return [
+            QueueInfo(
+                name=queue,
+                high=stats.ready.get((queue, Band.HIGH), 0),
+                normal=stats.ready.get((queue, Band.NORMAL), 0),
+                low=stats.ready.get((queue, Band.LOW), 0),
+                parked={kind: count for (where, kind), count in stats.parked.items() if where == queue},
+                workers=serving.count(queue),
+                paused=queue in paused,
+                note=paused[queue].note if queue in paused else "",
+            )
+            for queue in names
+        ]
+
+    async def pause(self, queue: str, note: str = "") -> None:
+        """Nothing of this queue is started until it is resumed; what runs goes on."""
+        await (await self._client.open_store()).pause("queue", name("queue", queue), read_note("note", note))
+
+    async def resume(self, queue: str) -> bool:
+        return await (await self._client.open_store()).resume("queue", name("queue", queue))
+
+    async def pause_type(self, type: str, note: str = "") -> None:
+        """Nothing of this task type is started, whatever its queue."""
+        await (await self._client.open_store()).pause("type", name("type", type), read_note("note", note))
+
+    async def resume_type(self, type: str) -> bool:
+        return await (await self._client.open_store()).resume("type", name("type", type))
+
+
+class Events:
+    """The log of facts: read it, or follow it live."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def read(self, after: int = 0, limit: int = 100, *, task_id: str | None = None) -> list[Event]:
+        """Facts after number `after`, in order. Give the last one's `seq` to go on."""
+        count("after", after, 0, NUMBER_MAX)
+        count("limit", limit, 0, NUMBER_MAX)
+        if task_id is not None:
+            known_id(task_id)
+        found, _ = await (await self._client.open_store()).events(after, limit, task_id)
+        return found
+
+    def subscribe(
+        self,
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        queues: Collection[str] | None = None,
+        task_id: str | None = None,
+        after: int | None = None,
+    ) -> AsyncGenerator[Event, None]:
+        """Follow the log from now (or from number `after`).
+
+        Nothing is buffered for a slow consumer beyond the log itself; what the log has dropped meanwhile is told as one
+        `log.missed` event that says how many.
+        """
+        if kinds is not None:
+            check_kinds(kinds)
+
+        def wanted(event: Event) -> bool:
+            return (
+                (kinds is None or event.kind in kinds)
+                and (types is None or event.type in types)
+                and (queues is None or event.queue in queues)
+                and (task_id is None or event.id == task_id)
+            )
+
+        return self._follow(wanted, after)
+
+    async def _follow(self, wanted: Callable[[Event], bool], after: int | None) -> AsyncGenerator[Event, None]:
+        store = await self._client.open_store()
+        seen = await store.last_event() if after is None else after
+        with store.hint(EVENTS) as hint:
+            while True:
+                try:
+                    found, missed = await store.events(seen, EVENT_BATCH)
+                    if missed:
+                        seen = found[0].seq - 1 if found else await store.last_event()
+                except StoreUnavailable as error:  # it goes on where it was when the store is back
+                    store.contact.lost("events", error)
+                    await asyncio.sleep(1.0)
+                    continue
+                store.contact.made("events")
+                if missed:
+                    yield Event(seen, store.now(), Fact.LOG_MISSED, "", detail=f"{missed} events")
+                for event in found:
+                    seen = event.seq
+                    if wanted(event):
+                        yield event
+                if len(found) < EVENT_BATCH:
+                    await hint.wait(1.0)
+
+
+def check_kinds(kinds: Collection[str]) -> None:
+    """A misspelt kind would never come."""
+    if isinstance(kinds, str):
+        raise ConfigError(f"kinds must be a list of kinds, such as [{shown(kinds)}], not {shown(kinds)}")
+    for kind in kinds:
+        if kind not in {*Fact}:
+            family = f"{kind}".partition(".")[0]
+            known = [str(fact) for fact in Fact if fact.partition(".")[0] == family] or map(str, Fact)
+            raise ConfigError(f"unknown kind of event {shown(kind)}; known are {', '.join(known)}")

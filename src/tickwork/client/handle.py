@@ -1,0 +1,63 @@
+"""What `submit` answers with: a task to wait for, look at or cancel."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tickwork.model.tasks import TaskInfo
+
+if TYPE_CHECKING:
+    from tickwork.client.client import Client, ScheduleInfo
+
+R = TypeVar("R", covariant=True)
+
+
+class Handle(Generic[R]):
+    """A submitted task. `R` is what its handler returns."""
+
+    __slots__ = ("_client", "id")
+
+    def __init__(self, client: Client, task_id: str) -> None:
+        self._client = client
+        self.id = task_id
+
+    async def result(self, timeout: float | timedelta | None = None) -> R:
+        """Wait for the end and give the handler's return value.
+
+        Raises `TaskFailed`, `TaskCancelled`, or `ResultTimeout` after `timeout` (the task goes on).
+        """
+        value: R = await self._client.result(self.id, timeout)
+        return value
+
+    async def info(self) -> TaskInfo:
+        return await self._client.get_task(self.id)
+
+    async def cancel(self, force: bool = False) -> None:
+        """Cancel it; one that runs only with `force`, which asks its handler to stop."""
+        await self._client.cancel(self.id, force)
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.id}>"
+
+
+class ScheduleHandle(Handle[Any]):
+    """What `submit(cron=...)` answers with: `id` is the schedule's."""
+
+    __slots__ = ()
+
+    async def result(self, timeout: float | timedelta | None = None) -> Any:
+        raise TypeError(f"{self.id} is a schedule and has no result of its own; each of its runs is a task")
+
+    async def info(self) -> TaskInfo:
+        raise TypeError(f"{self.id} is a schedule, not a task; ask for its schedule()")
+
+    async def cancel(self, force: bool = False) -> None:
+        """Delete the schedule. Runs that were fired before go on."""
+        await self._client.schedules.delete(self.id)
+
+    async def schedule(self) -> ScheduleInfo:
+        return await self._client.schedules.get(self.id)
+
+    def __repr__(self) -> str:
+        return f"<ScheduleHandle {self.id}>"

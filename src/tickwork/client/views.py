@@ -1,0 +1,175 @@
+"""Records as users see them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from tickwork.errors import ConfigError, PayloadError
+from tickwork.handlers.context import copied
+from tickwork.handlers.registry import Registry
+from tickwork.model.tasks import Band, QueueStats, Record, Spec, Status, TaskInfo, TaskResult, Worker, to_datetime
+from tickwork.payload.codec import JSON
+from tickwork.store.base import Pause, Stats
+from tickwork.texts import shown
+
+WORKER_STATUSES = ("idle", "busy", "offline")
+
+
+def in_utc(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def task_info(record: Record, registry: Registry) -> TaskInfo:
+    spec = record.spec
+    return TaskInfo(
+        id=spec.id,
+        type=spec.type,
+        queue=spec.queue,
+        priority=spec.priority,
+        payload=payload_of(spec, registry),
+        status=record.status,
+        attempt=record.attempt,
+        retry_count=record.retry_count,
+        max_retry=spec.max_retry,
+        losses=record.losses,
+        worker_id=record.worker_id,
+        schedule_id=spec.schedule_id,
+        submitted_at=to_datetime(record.submitted_at),
+        scheduled_at=to_datetime(spec.scheduled_at or record.due_at),
+        started_at=None if record.started_at is None else to_datetime(record.started_at),
+        finished_at=None if record.finished_at is None else to_datetime(record.finished_at),
+        last_error=record.last_error,
+        execution_time=record.execution_time,
+        result=_result(record),
+        tags=dict(spec.tags),
+        context=copied(spec.context),
+        progress=record.progress,
+        progress_note=record.progress_note,
+        log=tuple(record.log),
+        depends_on=spec.depends_on,
+        waiting_for=tuple(record.waiting),
+        key=spec.key,
+        cancelling=record.cancel,
+        timeout=spec.timeout,
+        retry=spec.retry,
+        dedup_key=spec.dedup_key,
+        dedup_ttl=spec.dedup_ttl / 1000 if spec.dedup_key is not None else None,
+        serializer=spec.serializer,
+        executor=spec.executor or "local",
+    )
+
+
+def payload_of(spec: Spec, registry: Registry) -> Any:
+    """Plain values where the serializer is known here, else the bytes as they are."""
+    try:
+        return registry.serializer(spec.serializer).decode(spec.payload)
+    except Exception:  # a serializer of the user's own may raise anything; a record must be readable all the same
+        return spec.payload
+
+
+def _result(record: Record) -> TaskResult | None:
+    if not record.status.ended:
+        return None
+    message = record.message or (record.last_error or "").partition("\n")[0]
+    match record.status:
+        case Status.SUCCESS:
+            return TaskResult(record.code, record.message, _plain(record.result))
+        case Status.CANCELLED:
+            return TaskResult(record.code or TaskResult.CANCELLED, message)
+        case _:
+            return TaskResult(record.code or TaskResult.FAILED, message)
+
+
+def _plain(result: bytes | None) -> Any:
+    """As `payload_of`: what cannot be read is shown as it is."""
+    if result is None:
+        return None
+    try:
+        return JSON.decode(result)
+    except (PayloadError, msgspec.DecodeError, ValueError):
+        return result
+
+
+def workers_of(workers: list[Worker], status: str | None) -> list[Worker]:
+    """Those of a status, if one is wanted; idle and busy ones are both online."""
+    kinds = {None: WORKER_STATUSES, "online": ("idle", "busy")}
+    if status not in (*kinds, *WORKER_STATUSES):
+        known = ", ".join((*WORKER_STATUSES, "online"))
+        raise ConfigError(f"unknown status {shown(status)} of a worker; known are {known}")
+    return [worker for worker in workers if worker.status in kinds.get(status, (status,))]
+
+
+def queue_stats(stats: Stats) -> QueueStats:
+    bands = dict.fromkeys(Band, 0)
+    for (_, band), count in stats.ready.items():
+        bands[Band(band)] += count
+    return QueueStats(
+        delayed_count=stats.statuses[Status.PENDING] + stats.statuses[Status.RETRYING],
+        high_count=bands[Band.HIGH],
+        normal_count=bands[Band.NORMAL],
+        low_count=bands[Band.LOW],
+        running_count=stats.statuses[Status.RUNNING],
+        worker_count=stats.workers,
+        dlq_count=stats.statuses[Status.DEAD],
+    )
+
+
+def explain(
+    record: Record,
+    pauses: list[Pause],
+    workers: list[Worker],
+    now: int,
+    ended: Sequence[str] = (),
+    shown: Callable[[datetime], str] = in_utc,
+) -> str:
+    """Why a task is not running. `ended` are those of the tasks it waits for that have ended already; `shown` is how to
+    say a time."""
+    spec, status = record.spec, record.status
+    if status is Status.PENDING:
+        return f"It waits for its time, {shown(to_datetime(record.due_at))}."
+    if status is Status.RETRYING:
+        first_line = (record.last_error or "").partition("\n")[0]
+        due = shown(to_datetime(record.due_at))
+        return f"Attempt {record.attempt} failed ({first_line}); the next one is due at {due}."
+    if status is Status.BLOCKED:
+        return f"It waits for {', '.join(record.waiting)}." + _untold(ended, workers)
+    if status is Status.RUNNING:
+        asked = ", and was asked to stop" if record.cancel else ""
+        return f"It is running on {record.worker_id}, attempt {record.attempt}{asked}."
+    if status.ended:
+        first_line = (record.last_error or record.message or "").partition("\n")[0]
+        return f"It has ended: {status}" + (f" ({first_line})." if first_line and status is not Status.SUCCESS else ".")
+    return _why_ready(spec, pauses, [worker for worker in workers if worker.lost_at is None])
+
+
+def _why_ready(spec: Spec, pauses: list[Pause], alive: list[Worker]) -> str:
+    for pause in pauses:
+        if (pause.kind, pause.name) in (("queue", spec.queue), ("type", spec.type)):
+            return f"{pause.kind.capitalize()} {pause.name} is paused" + (f": {pause.note}." if pause.note else ".")
+    if not alive:
+        return "No worker is up."
+    serving = [worker for worker in alive if spec.queue in worker.queues]
+    if not serving:
+        return f"No worker that is up serves queue {spec.queue}."
+    able = [worker for worker in serving if spec.type in worker.task_types]
+    if not able:
+        return f"No worker that is up on queue {spec.queue} knows task type {spec.type}."
+    own = [worker for worker in able if worker.node]
+    if not own:
+        return f"Only workers that were registered by hand know task type {spec.type}, and those are given no tasks."
+    if all(worker.running >= worker.capacity for worker in own):
+        return "All workers that may run it are busy."
+    return "It is ready and will be taken next."
+
+
+def _untold(ended: Sequence[str], workers: list[Worker]) -> str:
+    if not ended:
+        return ""
+    have = f" {', '.join(ended)} {'has' if len(ended) == 1 else 'have'} ended"
+    if all(worker.lost_at is not None for worker in workers):
+        return f"{have}, but no node is up that would tell it so."
+    return f"{have}, and it will be told so in a moment."

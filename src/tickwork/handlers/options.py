@@ -1,0 +1,279 @@
+"""The options of a task: which there are, and what each may be. Checked where they are said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Literal, TypedDict, TypeGuard, get_args
+
+import msgspec
+
+from tickwork.backoff import Backoff
+from tickwork.config.values import nearest
+from tickwork.errors import LONGEST_WAIT, TOO_LATE, ConfigError, PayloadError, ScheduleNotFound, TaskNotFound
+from tickwork.ids import is_name
+from tickwork.model.tasks import DURABILITIES, Durability, to_millis
+from tickwork.payload.codec import JSON, Serializer, encode
+from tickwork.texts import cut, shown, storable
+
+EXECUTORS = ("local",)
+DEPENDENCIES_MAX = 1000
+TAGS_MAX = 64
+STRATEGIES = get_args(Backoff)  # exactly these: a worker knows no class of somebody else's
+
+
+class TaskOptions(TypedDict, total=False):
+    """What may be said of every task of a kind: with `@app.task`, for a schedule, or with one submission."""
+
+    queue: str | None
+    priority: int | None
+    max_retry: int | None
+    timeout: float | timedelta | None
+    retry: Backoff | None
+    key: str | None
+    tags: Mapping[str, str] | None
+    context: Mapping[str, Any] | None
+    serializer: str | Serializer | None
+    executor: str | None
+    target: str | None
+
+
+class Options(TaskOptions, total=False):
+    """What may be said with one submission."""
+
+    id: str | None
+    schedule_at: datetime | None
+    delay: float | timedelta | None
+    cron: str | None
+    timezone: str | None
+    dedup_key: str | None
+    dedup_ttl: float | timedelta | None
+    depends_on: Sequence[Any] | None
+    durability: Durability | None
+    if_exists: Literal["raise", "return"] | None
+
+
+class ScheduleOptions(TaskOptions, total=False):
+    """What may be said of a schedule, beside its cron line."""
+
+    name: str
+    timezone: str | None
+    dst: Literal["once", "instant"]
+    overlap: Literal["skip", "queue", "allow"]
+    misfire: Literal["latest", "skip", "all"]
+    misfire_grace: float | timedelta
+    misfire_cap: int
+    on_exhausted: Literal["stop", "continue"]
+    enabled: bool
+    dedup_key: str | None
+    dedup_ttl: float | timedelta | None
+
+
+def wanted_durability(options: Options) -> Durability | None:
+    """What this submission asks for, None for what the scheduler is set to."""
+    asked = options.get("durability")
+    if asked is not None and asked not in DURABILITIES:
+        raise ConfigError(f"durability must be one of {', '.join(DURABILITIES)}, not {shown(asked)}")
+    return asked
+
+
+def check_together(options: Mapping[str, Any]) -> None:
+    """An option that only says more of another one must not be left out without a word either."""
+    if "timezone" in options:
+        raise ConfigError("timezone is that of a cron line; give cron with it")
+    if "dedup_ttl" in options and "dedup_key" not in options:
+        raise ConfigError("dedup_ttl says how long a dedup_key is held; give dedup_key with it")
+    returns_existing(options)
+
+
+def returns_existing(options: Mapping[str, Any]) -> bool:
+    """Whether a task that exists already is as good as a new one."""
+    asked = options.get("if_exists")
+    if asked not in (None, "raise", "return"):
+        raise ConfigError(f"if_exists must be one of raise, return, not {asked!r}")
+    return bool(asked == "return")
+
+
+def known_only(given: Mapping[str, Any], options: type) -> None:
+    """A misspelt option must not be left out without a word."""
+    known = options.__annotations__.keys()
+    if not given.keys() <= known:
+        wrong = min(given.keys() - known)
+        raise ConfigError(f"unknown option {shown(wrong)}{nearest(wrong, known) or '; known are ' + ', '.join(known)}")
+
+
+def of_handler(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What may be said of every task of a type, read: refused where it is said, not with the first submission."""
+    known_only(given, TaskOptions)
+    readers: dict[str, Callable[[Any], Any]] = {**READERS, "key": partial(text, "key", longest=512)}
+    return {name: readers[name](value) for name, value in given.items() if value is not None}
+
+
+def name(what: str, value: Any) -> str:
+    if not isinstance(value, str) or not is_name(value):
+        raise ConfigError(f"{what} must be 1 to 128 letters, digits or ._:@-, not {shown(value)}")
+    return value
+
+
+def known_id(value: Any) -> str:
+    """The id of a task that there may be; none has an id that is no name."""
+    if not isinstance(value, str):
+        raise ConfigError(f"the id of a task is a text, not {shown(value)}")
+    if not is_name(value):
+        raise TaskNotFound(value)
+    return value
+
+
+def known_schedule(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"the id of a schedule is a text, not {shown(value)}")
+    if not is_name(value):
+        raise ScheduleNotFound(value)
+    return value
+
+
+def count(what: str, value: Any, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise ConfigError(f"{what} must be a whole number from {least} to {most:,}, not {shown(value)}")
+    return value
+
+
+def text(what: str, value: Any, longest: int) -> str:
+    if not is_text(value, longest) or not value:
+        raise ConfigError(f"{what} must be a text of 1 to {longest} characters, not {shown(value)}")
+    return value
+
+
+def note(what: str, value: Any) -> str:
+    """A note, message or reason that somebody gives: any text, cut to what a store should keep of it."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{what} must be a text, not {shown(value)}")
+    return cut(value)
+
+
+def is_text(value: Any, longest: int) -> TypeGuard[str]:
+    """A text that every store can take: no lone surrogates, as file names may have."""
+    return isinstance(value, str) and len(value) <= longest and storable(value) == value
+
+
+def priority(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 10:
+        raise ConfigError(f"priority must be a whole number from 1 (low) to 10 (high), not {shown(value)}")
+    return int(value)
+
+
+def seconds(what: str, value: Any) -> float:
+    number = value.total_seconds() if isinstance(value, timedelta) else value
+    if not isinstance(number, int | float) or isinstance(number, bool) or number != number or abs(number) == math.inf:
+        raise ConfigError(f"{what} must be a number of seconds or a timedelta, not {shown(value)}")
+    if not 0 <= number <= LONGEST_WAIT:
+        raise ConfigError(f"{what} must not be negative, nor longer than a century: {shown(value)}")
+    return float(number)
+
+
+def wait_limit(what: str, value: Any) -> float:
+    """How long to wait, in seconds; None is for ever."""
+    if value is None:
+        return math.inf
+    number = value.total_seconds() if isinstance(value, timedelta) else value
+    if not isinstance(number, int | float) or isinstance(number, bool) or math.isnan(number):
+        raise ConfigError(f"{what} must be a number of seconds or a timedelta, not {value!r}")
+    return float(number)
+
+
+def moment(options: Mapping[str, Any]) -> tuple[int | None, int]:
+    """When it is to run: (absolute, delay), both in milliseconds."""
+    said = [option for option in ("delay", "schedule_at", "cron") if option in options]
+    if len(said) > 1:
+        raise ConfigError(f"give only one of {' and '.join(said)}")
+    if "delay" in options:
+        return None, round(seconds("delay", options["delay"]) * 1000)
+    if "schedule_at" in options:
+        return max(to_millis(aware("schedule_at", options["schedule_at"])), 0), 0  # the past, however far, means now
+    return None, 0
+
+
+def aware(what: str, value: Any) -> datetime:
+    if not isinstance(value, datetime):
+        raise ConfigError(f"{what} must be a datetime, not {shown(value)}")
+    if value.utcoffset() is None:
+        raise ConfigError(f"{what} must know its zone, such as datetime(2030, 1, 1, tzinfo=UTC), not {shown(value)}")
+    if value >= TOO_LATE:
+        raise ConfigError(f"{what} must be before the year {TOO_LATE.year}, not {shown(value)}")
+    return value
+
+
+def tags(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"tags must be a mapping of names to texts, not {shown(value)}")
+    if len(value) > TAGS_MAX:
+        raise ConfigError(f"a task may have {TAGS_MAX} tags, not {len(value):,}; what is more belongs into its payload")
+    for key, item in value.items():
+        name("a tag's name", key)
+        if not is_text(item, 256):
+            raise ConfigError(f"tag {shown(key)} must be a text of at most 256 characters, not {shown(item)}")
+    return dict(value)
+
+
+def context(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"context must be a mapping, not {shown(value)}")
+    try:
+        plain = msgspec.json.decode(encode(JSON, dict(value)))
+    except PayloadError as error:
+        raise ConfigError(f"context must be plain values: {error}") from None
+    assert isinstance(plain, dict)
+    return plain
+
+
+def executor(value: Any) -> str:
+    if value not in EXECUTORS:
+        raise ConfigError(f"unknown executor {shown(value)}; known are {', '.join(EXECUTORS)}")
+    return str(value)
+
+
+def target(value: Any) -> str:
+    raise ConfigError("target has no effect in this version; a worker is chosen by queues and by the types it knows")
+
+
+def dependencies(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ConfigError(f"depends_on must be a list of tasks or task ids, not {shown(value)}")
+    if len(value) > DEPENDENCIES_MAX:
+        raise ConfigError(
+            f"depends_on has {len(value):,} tasks; {DEPENDENCIES_MAX:,} are the most that one may wait for"
+        )
+    return tuple(name("a dependency", getattr(item, "id", item)) for item in value)
+
+
+def retry_strategy(value: Any) -> Backoff:
+    if type(value) not in STRATEGIES:
+        known = ", ".join(strategy.__name__ for strategy in STRATEGIES)
+        raise ConfigError(f"retry must be one of the retry strategies ({known}), not {shown(value)}")
+    strategy: Backoff = value
+    return strategy
+
+
+def max_retry(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ConfigError(f"max_retry must be a whole number from 0 on, not {shown(value)}")
+    return value
+
+
+# Options that become fields of a spec under their own names.
+READERS: dict[str, Callable[[Any], Any]] = {
+    "id": partial(name, "id"),
+    "queue": partial(name, "queue"),
+    "priority": priority,
+    "max_retry": max_retry,
+    "timeout": partial(seconds, "timeout"),
+    "retry": retry_strategy,
+    "dedup_key": partial(text, "dedup_key", longest=512),
+    "tags": tags,
+    "context": context,
+    "executor": executor,
+    "target": target,
+    "depends_on": dependencies,
+}

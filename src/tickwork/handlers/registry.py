@@ -1,0 +1,310 @@
+"""Handlers: what a function's signature says about its payload, and the registry that finds them by type.
+
+The payload rule: the parameters besides the `TaskContext` are the payload. None of them: the payload is `None`; one:
+it is that value; several: an object keyed by their names.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal, Protocol, TypeVar
+
+from msgspec import UNSET
+
+from tickwork.errors import ConfigError, HandlerNotFound, PayloadError
+from tickwork.handlers import references
+from tickwork.handlers.context import TaskContext
+from tickwork.handlers.options import of_handler
+from tickwork.handlers.signature import read as read_signature
+from tickwork.ids import is_name
+from tickwork.model.tasks import WHEN_CUT_OFF, TaskResult, WhenCutOff
+from tickwork.payload import types as payload
+from tickwork.payload.codec import BUILTIN, JSON, Serializer
+from tickwork.payload.types import REQUIRED, Field, PayloadType
+from tickwork.texts import shown
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+RunIn = Literal["loop", "thread", "process"]
+ANYTHING = payload.of_value(Any, "")
+MISSING: Any = object()  # no payload was given, which is not the same as None
+
+
+class Handler(Protocol[T_contra]):
+    """An object that handles tasks of one type; `handle` may be sync or async."""
+
+    def handle(self, ctx: TaskContext, payload: T_contra) -> Any: ...
+
+
+class Entry:
+    """A registered handler: how to decode for it, where to run it, how to call it."""
+
+    def __init__(
+        self,
+        type: str,
+        target: Any,
+        *,
+        run_in: RunIn | None = None,
+        when_cut_off: WhenCutOff | None = None,
+        serializer: Serializer | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.type = type
+        self.when_cut_off = when_cut_off  # None: as the scheduler says
+        if when_cut_off not in (None, *WHEN_CUT_OFF):
+            known = ", ".join(WHEN_CUT_OFF)
+            raise ConfigError(f"handler {type!r}: when_cut_off must be one of {known}, not {when_cut_off!r}")
+        self.serializer = serializer
+        self.options = dict(options or {})
+        self.function: Callable[..., Any] = target if callable(target) else target.handle
+        self.is_async = inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(
+            getattr(self.function, "__call__", None)  # noqa: B004 - an object with an async __call__
+        )
+        self.run_in: RunIn = run_in or ("loop" if self.is_async else "thread")
+        if self.run_in not in typing.get_args(RunIn):
+            known = ", ".join(typing.get_args(RunIn))
+            raise ConfigError(f"handler {type!r}: run_in must be one of {known}, not {shown(run_in)}")
+        signature = read_signature(type, target)
+        self.context_name = signature.context
+        self._context_first = signature.by_position
+        self.names = tuple(field.name for field in signature.fields)
+        self._defaults = {field.name: field.default for field in signature.fields if field.default is not REQUIRED}
+        self.payload_type = _payload_type(type, signature.fields)
+        self.returns_task_result = signature.returns is TaskResult
+        self._result = None if self.returns_task_result else _result_type(signature.returns, type)
+        self._dump_result = ANYTHING.dump if self._result is None else self._result.dump
+        self.reference = references.reference_of(type, target) if self.run_in == "process" else ""
+        if self.run_in == "loop" and not self.is_async:
+            raise ConfigError(f'handler {type!r} is not async, so it cannot run in "loop"; use "thread" or "process"')
+
+    def pack(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The payload for a call written like the function's own."""
+        if len(args) > len(self.names):
+            raise PayloadError(f"handler {self.type!r} takes {len(self.names)} payload arguments, not {len(args)}")
+        given = dict(zip(self.names, args, strict=False))
+        for name, value in kwargs.items():
+            if name in given or name not in self.names:
+                problem = "given twice" if name in given else "unknown"
+                raise PayloadError(f"handler {self.type!r}: argument {shown(name)} is {problem}")
+            given[name] = value
+        if len(self.names) != 1:
+            return given if self.names else None
+        (name,) = self.names
+        if name in given:
+            return given[name]
+        if name not in self._defaults:
+            raise PayloadError(f"handler {self.type!r}: its argument {shown(name)} is missing")
+        return self._defaults[name]
+
+    def default_payload(self) -> Any:
+        """What stands for a payload that was not given."""
+        if len(self.names) > 1:
+            return {}
+        return self._defaults.get(self.names[0]) if self.names else None
+
+    @cached_property
+    def takes_none(self) -> bool:
+        """None is a payload like any other."""
+        try:
+            self.payload_type.decode(JSON, b"null")
+        except PayloadError:
+            return False
+        return True
+
+    def decode(self, serializer: Serializer, data: bytes) -> Any:
+        """The payload as `bind` takes it.
+
+        A client that does not know the handler stores None for no payload. Where None does not fit and every parameter
+        has a default, the defaults are meant.
+        """
+        try:
+            return self.payload_type.decode(serializer, data)
+        except PayloadError:
+            if len(self._defaults) == len(self.names) and _is_null(serializer, data):
+                return MISSING
+            raise
+
+    def bind(self, payload: Any, context: TaskContext | None) -> Callable[[], Any]:
+        """A call of the handler with a decoded payload."""
+        function, name = self.function, self.context_name
+        if payload is MISSING:
+            kwargs = {}
+        elif len(self.names) == 1:
+            kwargs = {self.names[0]: payload}
+        else:
+            kwargs = {field: value for field in self.names if (value := getattr(payload, field)) is not UNSET}
+        if self._context_first:
+            return lambda: function(context, **kwargs)
+        if name is not None:
+            kwargs[name] = context
+        return lambda: function(**kwargs)
+
+    def value_at(self, path: str, payload: Any, data: bytes, serializer: Serializer) -> Any:
+        """What stands at a path into the payload, also where that was left to a default; None if nothing does."""
+        names = path.removeprefix("payload.").split(".")
+        found = _follow(payload, names)
+        if found is None:  # mostly it is there, and submitting is hot
+            found = _follow(self.payload_type.decode(serializer, data), names)
+        return _follow(self._defaults, names) if found is None else found
+
+    def encode_result(self, value: Any) -> bytes:
+        return self._dump_result(JSON, value)
+
+    def decode_result(self, data: bytes) -> Any:
+        """As the declared return type where the value fits it, else plain: the task has succeeded all the same. Raises
+        `PayloadError` for what is no JSON at all."""
+        if self._result is not None:
+            try:
+                return self._result.decode(JSON, data)
+            except PayloadError:
+                pass
+        return ANYTHING.decode(JSON, data)
+
+
+def _payload_type(owner: str, fields: Sequence[Field]) -> PayloadType:
+    if len(fields) > 1:
+        return payload.of_fields(fields, owner)
+    return payload.of_value(fields[0].declared if fields else None, owner)
+
+
+def _is_null(serializer: Serializer, data: bytes) -> bool:
+    try:
+        return serializer.decode(data) is None
+    except Exception:  # a serializer of the user's own may raise anything; then it is no null
+        return False
+
+
+def _follow(value: Any, names: list[str]) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    return None if value is UNSET else value
+
+
+def _result_type(declared: Any, owner: str) -> PayloadType | None:
+    if declared in (None, type(None), Any):
+        return None
+    try:
+        return payload.of_value(declared, owner)
+    except ConfigError:  # a return type we cannot rebuild: `result()` gives plain values then
+        return None
+
+
+class Registry:
+    """The handlers of one scheduler, by type. May change while it runs."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._serializers: dict[str, Serializer] = dict(BUILTIN)
+        self._default: Serializer = JSON
+        self._listeners: list[Callable[[], None]] = []
+
+    def register(
+        self,
+        type: str,
+        handler: Handler[Any] | Callable[..., Any],
+        serializer: Serializer | str | None = None,
+        *,
+        run_in: RunIn | None = None,
+        when_cut_off: WhenCutOff | None = None,
+        **options: Any,
+    ) -> Entry:
+        """Add a handler: a function, or an object with `handle(ctx, payload)`. Options are those of `app.task`."""
+        if not is_name(type):
+            raise ConfigError(f"task type {shown(type)} must be 1 to 128 letters, digits or ._:@-")
+        if type in self._entries:
+            raise ConfigError(f"a handler for type {type!r} is registered already; unregister it first")
+        if not callable(handler) and not callable(getattr(handler, "handle", None)):
+            raise ConfigError(f"the handler for {type!r} must be callable or have a method handle(ctx, payload)")
+        serializer = None if serializer is None else self.chosen(serializer)
+        given = of_handler(options)
+        entry = Entry(type, handler, run_in=run_in, when_cut_off=when_cut_off, serializer=serializer, options=given)
+        if serializer is not None:
+            self.add_serializer(serializer)
+        self._entries[type] = entry
+        self._changed()
+        return entry
+
+    def check_processes(self) -> None:
+        """Refuse handlers that a child process would not find, or whose payloads it could not read."""
+        for entry in self._entries.values():
+            if entry.run_in != "process":
+                continue
+            found = references.find(entry.type, entry.reference, entry.function)
+            serializer = entry.serializer or self._default
+            if serializer.name not in BUILTIN and not hasattr(found, "registry"):
+                raise ConfigError(
+                    f'handler {entry.type!r} cannot run_in="process" with serializer {serializer.name!r}: a child '
+                    "process does not know it, unless the handler is decorated with @app.task(serializer=...)"
+                )
+
+    def unregister(self, type: str) -> bool:
+        found = self._entries.pop(type, None) is not None
+        self._changed()
+        return found
+
+    def has(self, type: str) -> bool:
+        return type in self._entries
+
+    def list(self) -> list[str]:
+        return sorted(self._entries)
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self._changed()
+
+    def get(self, type: str) -> Entry:
+        entry = self._entries.get(type)
+        if entry is None:
+            known = ", ".join(self.list()) or "none"
+            raise HandlerNotFound(f"no handler for task type {shown(type)} is registered here (known: {known})")
+        return entry
+
+    def find(self, type: str) -> Entry | None:
+        return self._entries.get(type)
+
+    def set_serializer(self, serializer: Serializer) -> None:
+        """The default of this scheduler; a type or a submission may choose another."""
+        self.add_serializer(serializer)
+        self._default = serializer
+
+    def add_serializer(self, serializer: Serializer) -> None:
+        """Make a serializer known by its name, so that tasks encoded with it can be decoded here."""
+        if not isinstance(serializer, Serializer):
+            raise ConfigError(f"a serializer needs a name, encode(value) and decode(data, type): {shown(serializer)}")
+        known = self._serializers.get(serializer.name)
+        if known is not None and known is not serializer and type(known) is not type(serializer):
+            raise ConfigError(f"another serializer is already called {serializer.name!r}")
+        self._serializers[serializer.name] = serializer
+
+    def serializer(self, name: str) -> Serializer:
+        found = self._serializers.get(name)
+        if found is None:
+            known = ", ".join(sorted(self._serializers))
+            raise PayloadError(f"serializer {shown(name)} is not known here (known: {known})")
+        return found
+
+    def chosen(self, serializer: Serializer | str) -> Serializer:
+        """What a program sets up: a serializer, or the name of one that is known."""
+        if not isinstance(serializer, str):
+            return serializer
+        try:
+            return self.serializer(serializer)
+        except PayloadError as error:
+            raise ConfigError(str(error)) from None
+
+    @property
+    def default_serializer(self) -> Serializer:
+        return self._default
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        self._listeners.append(listener)
+
+    def off_change(self, listener: Callable[[], None]) -> None:
+        self._listeners = [other for other in self._listeners if other != listener]
+
+    def _changed(self) -> None:
+        for listener in self._listeners:
+            listener()

@@ -1,0 +1,207 @@
+"""The transitions as pure changes of a `Record`: what the table in `model.py` says, in code.
+
+Memory and SQLite both move their records through these functions; they differ only in where a status has its home.
+Each function returns the fact to append to the log. None of them looks at a clock or an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import (
+    Aborted,
+    Failed,
+    Outcome,
+    Place,
+    Policy,
+    Record,
+    Released,
+    Snoozed,
+    Spec,
+    Status,
+    Stopped,
+    Succeeded,
+)
+
+
+def submit(spec: Spec, seq: int, now: int, waiting: list[str]) -> Record:
+    due_at = spec.at if spec.at is not None else now + spec.delay
+    record = Record(spec=spec, seq=seq, submitted_at=now, due_at=due_at, waiting=waiting)
+    record.status = Status.BLOCKED if waiting else _pending_or_ready(record, now)
+    return record
+
+
+def _pending_or_ready(record: Record, now: int) -> Status:
+    return Status.PENDING if record.due_at > now else Status.READY
+
+
+def resolve(record: Record, upstream: str, ok: bool, now: int) -> Fact:
+    """A dependency has ended. The caller has checked that the record waits for it."""
+    record.waiting = [other for other in record.waiting if other != upstream]
+    if not ok and record.spec.run_after == "success":
+        return cancel(record, now, because_of(upstream))
+    if not record.waiting:
+        record.status = _pending_or_ready(record, now)
+        record.place = Place.MAIN
+    return Fact.TASK_RESOLVED
+
+
+def met(upstream: Record, spec: Spec) -> bool:
+    """Whether a task on which another depends has ended as that one needs it."""
+    return upstream.status is Status.SUCCESS or (spec.run_after == "end" and upstream.status.ended)
+
+
+def waits_again(record: Record, look: Callable[[str], Record | None]) -> tuple[list[str], str]:
+    """The tasks that a retried one has to wait for, and one that will never let it run, if there is such a one.
+    That one has ended badly, or is gone; but what is gone was met if the task has run since."""
+    spec = record.spec
+    waiting: list[str] = []
+    for upstream_id in dict.fromkeys(spec.depends_on):
+        upstream = look(upstream_id)
+        if upstream is None:
+            if record.started_at is None and spec.run_after == "success":
+                return [], upstream_id
+        elif not met(upstream, spec):
+            if upstream.status.ended:
+                return [], upstream_id
+            waiting.append(upstream_id)
+    return waiting, ""
+
+
+def because_of(upstream: str) -> str:
+    """Why a task was cancelled with another one: its message, by which it is found again."""
+    return f"task {upstream}, on which it depends, did not succeed"
+
+
+def promote(record: Record) -> Fact:
+    record.status = Status.READY
+    record.place = Place.MAIN
+    return Fact.TASK_DUE
+
+
+def run_now(record: Record) -> Fact:
+    promote(record)
+    return Fact.TASK_HASTENED
+
+
+def start(record: Record, worker_id: str, nonce: str, lease_ttl: int, now: int) -> Fact:
+    record.status = Status.RUNNING
+    record.attempt += 1
+    record.fence = max(record.fence + 1, now * 1000)
+    record.nonce = nonce
+    record.worker_id = worker_id
+    record.lease_until = now + lease_ttl
+    record.started_at = now
+    record.finished_at = None
+    return Fact.TASK_CLAIMED
+
+
+def finish(record: Record, outcome: Outcome, now: int, policy: Policy) -> Fact:
+    """End a run. The caller has checked the lease."""
+    record.lease_until = 0
+    if isinstance(outcome, Succeeded):
+        record.execution_time = outcome.duration
+        record.code, record.message, record.result = outcome.code, outcome.message, outcome.result
+        return _end(record, Status.SUCCESS, now, Fact.TASK_SUCCEEDED)
+    if isinstance(outcome, Failed | Aborted | Stopped):
+        record.execution_time = outcome.duration
+    if isinstance(outcome, Failed | Aborted):
+        record.last_error = outcome.error
+    if record.cancel or isinstance(outcome, Stopped):
+        return cancel(record, now, record.message)
+    if not isinstance(outcome, Aborted):
+        record.progress, record.progress_note = None, ""
+    match outcome:
+        case Failed():
+            record.status = Status.RETRYING
+            record.due_at = now + outcome.retry_in
+            return Fact.TASK_RETRYING
+        case Aborted():
+            return _die(record, now, policy)
+        case Snoozed():
+            record.attempt -= 1
+            record.status = Status.PENDING
+            record.due_at = outcome.at if outcome.at is not None else now + outcome.delay
+            return Fact.TASK_SNOOZED
+        case Released():
+            record.attempt -= 1
+            return _to_front(record, Fact.TASK_RELEASED)
+
+
+def expire(record: Record, now: int, policy: Policy, why: str, alive: bool = False) -> Fact:
+    """Its worker is gone. The attempt is given back; the fence moves on, so that a late finish is refused. A worker
+    that is alive and has let go of the task was cut off: no loss, since nothing has died of it."""
+    record.attempt -= 1
+    record.losses += 0 if alive else 1
+    record.lease_until = 0
+    record.fence += 1
+    record.nonce = ""
+    if record.cancel:
+        return cancel(record, now, record.message)
+    fate = "was cut off" if alive else "was lost"
+    record.last_error = f"worker {record.worker_id} {fate} ({why})"
+    if not alive and record.losses >= policy.max_losses:
+        record.last_error += f"; set aside after {record.losses} lost workers"
+        return _die(record, now, policy)
+    record.progress, record.progress_note = None, ""
+    return _to_front(record, Fact.TASK_LOST)
+
+
+def cancel(record: Record, now: int, reason: str) -> Fact:
+    record.message = reason
+    record.waiting = []
+    return _end(record, Status.CANCELLED, now, Fact.TASK_CANCELLED)
+
+
+def ask_cancel(record: Record, reason: str) -> Fact:
+    record.cancel = True
+    record.message = reason
+    return Fact.TASK_CANCEL_ASKED
+
+
+def retry(record: Record, waiting: list[str], now: int) -> Fact:
+    """From an end, by hand: all counters start again, but the fence only grows. `waiting` names the tasks on which it
+    depends and that have not ended. One that depends on others and never ran keeps its time."""
+    before_its_time = bool(record.spec.depends_on) and record.started_at is None and record.due_at > now
+    record.attempt = record.losses = 0
+    record.fence += 1
+    record.nonce = ""
+    record.cancel = False
+    record.code, record.message, record.result = 0, "", None
+    record.started_at = record.finished_at = record.execution_time = None
+    record.progress, record.progress_note = None, ""
+    if waiting:
+        record.waiting, record.status = waiting, Status.BLOCKED
+        return Fact.TASK_RETRIED
+    if before_its_time:
+        record.status = Status.PENDING
+        return Fact.TASK_RETRIED
+    return _to_front(record, Fact.TASK_RETRIED)
+
+
+def note(record: Record, progress: float | None, text: str, lines: list[str], policy: Policy) -> None:
+    if progress is not None:
+        record.progress, record.progress_note = progress, text
+    if lines:
+        kept = [*record.log, *lines]
+        record.log = kept[max(len(kept) - policy.log_lines_max, 0) :]
+
+
+def _to_front(record: Record, fact: Fact) -> Fact:
+    record.status = Status.READY
+    record.place = Place.FRONT
+    return fact
+
+
+def _die(record: Record, now: int, policy: Policy) -> Fact:
+    if policy.dlq:
+        return _end(record, Status.DEAD, now, Fact.TASK_DIED)
+    return _end(record, Status.FAILED, now, Fact.TASK_FAILED)
+
+
+def _end(record: Record, status: Status, now: int, fact: Fact) -> Fact:
+    record.status = status
+    record.finished_at = now
+    record.cancel = False
+    return fact

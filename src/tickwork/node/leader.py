@@ -1,0 +1,87 @@
+"""Leadership. It saves work and keeps nothing correct: two leaders, or none for a while, lose or double nothing.
+
+A term is trusted for as long as this node's own monotonic clock says, counted from before the store was asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.model.tasks import Leader
+from tickwork.observe.loggers import Log
+from tickwork.store.base import Store
+
+
+class Candidate:
+    """Campaigns for as long as it runs, and does the leader's work while it leads."""
+
+    def __init__(
+        self,
+        store: Store,
+        node: str,
+        lease_ttl: float,
+        renew_interval: float,
+        lead: Callable[[], Awaitable[None]],
+        log: Log | None = None,
+    ) -> None:
+        self._log = log or Log.of(None, "leader")
+        self._store = store
+        self._node = node
+        self._lease_ttl = lease_ttl
+        self._renew_interval = renew_interval
+        self._lead = lead
+        self._work: asyncio.Task[None] | None = None
+        self._trusted_until = 0.0
+        self.term: int | None = None
+
+    @property
+    def leads(self) -> bool:
+        return self.term is not None and time.monotonic() < self._trusted_until
+
+    async def run(self) -> None:
+        while True:
+            asked_at = time.monotonic()
+            try:
+                answer = await self._store.campaign(self._node, round(self._lease_ttl * 1000))
+            except StoreError as error:
+                if isinstance(error, StoreUnavailable):
+                    self._store.contact.lost("leader", error)
+                else:
+                    self._log.warning("cannot campaign for leadership now: %s", error)
+                if not self.leads:
+                    await self._step_down()
+            else:
+                self._store.contact.made("leader")
+                await self._hear(answer, asked_at)
+            await asyncio.sleep(self._renew_interval)
+
+    async def _hear(self, answer: Leader, asked_at: float) -> None:
+        if answer.id != self._node:
+            await self._step_down()
+            return
+        margin = self._lease_ttl / 10
+        self._trusted_until = asked_at + self._lease_ttl - margin
+        if self.term != answer.term:
+            await self._step_down()
+            self.term = answer.term
+            self._log.info("this node leads, term %d", answer.term)
+            self._work = asyncio.ensure_future(self._lead())
+
+    async def _step_down(self) -> None:
+        work, self._work, self.term = self._work, None, None
+        if work is not None and not work.get_loop().is_closed():
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            self._log.info("this node leads no longer")
+
+    async def resign(self) -> None:
+        term = self.term
+        await self._step_down()
+        if term is not None:
+            try:
+                await self._store.resign(self._node, term)
+            except StoreError as error:  # the lease will run out by itself
+                self._log.warning("could not resign: %s", error)

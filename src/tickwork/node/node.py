@@ -1,0 +1,247 @@
+"""A node: the workers, the heart, the candidate leader and the duties of one process."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable
+
+from tickwork.config import Config
+from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.handlers.registry import Registry
+from tickwork.host import host_id, process_started
+from tickwork.ids import new_tail
+from tickwork.model.facts import Bus
+from tickwork.model.tasks import Worker as Member
+from tickwork.node import duties
+from tickwork.node.leader import Candidate
+from tickwork.node.unled import StandIn
+from tickwork.observe.loggers import Log
+from tickwork.store.base import Store
+from tickwork.store.hints import OUTBOX, RESET, SCHEDULES, Hint
+from tickwork.store.joining import taken
+from tickwork.worker.heart import Heart
+from tickwork.worker.worker import Worker
+
+TAKE_BACK_MAX = 60.0
+STEP = 0.25
+LAST_WORDS = 2.0  # seconds, at a shutdown, for a store that may not answer
+GOODBYE = 0.4  # of them, to say that the node leaves
+
+
+def new_node_id() -> str:
+    """Unique for every start of a process, and readable: host, pid and a random part."""
+    host = "".join(char if char.isalnum() or char in ".-" else "-" for char in socket.gethostname())[:64]
+    return f"{host}-{os.getpid()}-{new_tail()}"
+
+
+class Node:
+    """`name` is what people call it; `identity` is of this process alone, whoever else has that name."""
+
+    def __init__(
+        self,
+        name: str,
+        identity: str,
+        store: Store,
+        registry: Registry,
+        config: Config,
+        bus: Bus,
+        *,
+        work: bool = True,
+        lead: bool = True,
+        on_exhausted: Callable[[], None] = lambda: None,
+        on_reset: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.id = identity
+        self._store = store
+        self._config = config
+        self._log = Log.of(config.logger, "node")
+        self._duty_log = Log.of(config.logger, "duties")
+        self._bus = bus
+        self._lead_wanted = lead
+        self._on_exhausted = on_exhausted
+        self._on_reset = on_reset
+        self._rewriting: Hint | None = None
+        count = config.worker_count if work else 0
+        names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
+        self.workers = [Worker(name, identity, store, registry, config, bus, on_exhausted) for name in names]
+        self.heart: Heart | None = None
+        self.candidate = Candidate(store, identity, config.leader_lease_ttl, config.leader_renew_interval, self._lead,
+                                   Log.of(config.logger, "leader"))  # fmt: skip
+        self._tasks: list[asyncio.Task[None]] = []
+        self._hurry_until = math.inf
+        self._pid_started = process_started(os.getpid())
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def start(self) -> None:
+        config = self._config
+        self._loop = asyncio.get_running_loop()
+        if self.workers:
+            # First, as one that is gone may have our name.
+            await duties.take_back(self._store, config.batch_size, log=self._duty_log)
+            self.heart = Heart(self._store, self.workers, self._member, config.lease_ttl, config.renew_interval,
+                               Log.of(config.logger, "heart"), self._give_way)  # fmt: skip
+            await self.heart.start()
+            for worker in self.workers:
+                self._spawn(worker.run(), f"worker {worker.id}")
+                self._spawn(worker.warm(), f"warm {worker.id}")
+        take_back = self._duty(duties.take_back, config.scan_interval, self._duty_log)
+        self._spawn(self._repeat("take back", take_back, TAKE_BACK_MAX), "take back")
+        # Every node: else the work of a lost leader would wait for an election. Often enough that a lease is taken back
+        # within a second of its end, and that its own pulse never looks like a silence (see `rules.pulse`).
+        sweep = min(config.scan_interval, 1.0, (config.lease_ttl - config.renew_interval)) / 2
+        self._spawn(self._repeat("reclaim", self._duty(duties.reclaim, self._duty_log), sweep), "reclaim")
+        if self._on_reset is not None:
+            self._spawn(self._rewrite_after_reset(self._on_reset), "rewrite")
+        if self._lead_wanted:
+            self._spawn(self.candidate.run(), "candidate")
+        elif self.heart is not None:
+            self._stand_in(self.heart)
+
+    def _stand_in(self, heart: Heart) -> None:
+        config, log = self._config, self._duty_log
+        stand_in = StandIn(self._store, config.batch_size, self._bus, lambda: heart.leader, log)
+        self._spawn(
+            duties.repeat("stand in", stand_in.work, config.renew_interval, self._store, OUTBOX, log), "stand in"
+        )
+
+    async def _rewrite_after_reset(self, rewrite: Callable[[], Awaitable[None]]) -> None:
+        """A store that came back empty has lost the schedules of this program too."""
+        with self._store.hint(RESET) as hint:
+            self._rewriting = hint
+            while True:
+                if not await hint.wait(3600):
+                    continue
+                try:
+                    await rewrite()
+                    self._store.contact.made("rewrite")
+                except StoreUnavailable as error:
+                    self._store.contact.lost("rewrite", error)
+                    hint.set()
+                    await asyncio.sleep(1)
+                except StoreError as error:
+                    self._log.warning("the schedules could not be written again, trying once more: %s", error)
+                    hint.set()
+                    await asyncio.sleep(1)
+
+    def rewrite_soon(self) -> None:
+        """The program has a schedule more; safe from any thread."""
+        if self._rewriting is not None:
+            self._rewriting.set()
+
+    async def stop(self, grace: float) -> None:
+        if self._loop is not None and self._loop.is_closed():
+            self._log.warning("the event loop of this node was closed without a shutdown()")
+            await self._leave(GOODBYE)
+        else:
+            await self._wind_up(grace)
+
+    async def _wind_up(self, grace: float) -> None:
+        """Stop claiming, wait for what runs, give back the rest, leave, resign: within the grace and a second, whether
+        the store answers or not."""
+        end = time.monotonic() + grace + 1.0
+        working = [task for task in self._tasks if task.get_name().startswith("worker ")]
+        for task in self._tasks:
+            if task not in working:
+                task.cancel()
+        # A second is kept back to hand in what is left, so that the whole stays within the grace.
+        await asyncio.gather(*(worker.stop(max(grace - 1.0, grace / 2)) for worker in self.workers))
+        deadline = end - GOODBYE
+        if working:  # one that only waits for the store has nothing to hand in
+            await asyncio.wait(working, timeout=min(LAST_WORDS, max(deadline - time.monotonic(), 0.0)))
+        while any(worker.has_outcomes for worker in self.workers) and time.monotonic() < min(
+            deadline, self._hurry_until
+        ):
+            await asyncio.wait(working, timeout=STEP)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for worker in self.workers:
+            await worker.close()
+        await self._leave(min(max(end - time.monotonic(), GOODBYE), LAST_WORDS))
+
+    async def _leave(self, patience: float) -> None:
+        if self.heart is not None:
+            await self.heart.stop()
+        for worker in self.workers:
+            worker.leave_registry()
+        try:
+            async with asyncio.timeout(patience):  # a store that cannot be reached must not hold up the end
+                await self._say_goodbye()
+        except (StoreError, TimeoutError) as error:  # the leases will run out by themselves
+            self._log.warning("this node could not say that it leaves: %s", str(error) or "the store does not answer")
+
+    async def _say_goodbye(self) -> None:
+        await self.candidate.resign()
+        for worker in self.workers:
+            await self._store.leave(worker.id, self.id)
+
+    def after_fork(self) -> None:
+        """It runs in the parent alone."""
+        for worker in self.workers:
+            worker.leave_registry()
+
+    def _give_way(self, rival: Member) -> None:
+        """Our lease was over, and another process has taken the name meanwhile."""
+        self._log.error("this node ends: %s", taken(rival, self._store.now()))
+        for worker in self.workers:
+            worker.release_all()
+        self._on_exhausted()
+
+    def hurry(self) -> None:
+        """Do not wait for what runs: give it back now, if the store takes it at once."""
+        self._hurry_until = min(self._hurry_until, time.monotonic() + LAST_WORDS)
+        for worker in self.workers:
+            worker.release_all()
+
+    def _spawn(self, work: Awaitable[None], name: str) -> None:
+        task = asyncio.ensure_future(work)
+        task.set_name(name)
+        task.add_done_callback(self._report_crash)
+        self._tasks.append(task)
+
+    def _duty(self, duty: Callable[..., Awaitable[float | None]], *extra: object) -> duties.Duty:
+        return functools.partial(duty, self._store, self._config.batch_size, *extra)
+
+    async def _repeat(self, name: str, duty: duties.Duty, interval: float, topic: str | None = None) -> None:
+        await duties.repeat(name, duty, interval, self._store, topic, self._duty_log)
+
+    async def _lead(self) -> None:
+        config = self._config
+        scan = config.scan_interval
+        async with asyncio.TaskGroup() as group:
+            for name, duty, interval, topic in (
+                ("promote", self._duty(duties.promote), scan, None),
+                ("fire schedules", self._duty(duties.fire_schedules, self._bus, self._duty_log), scan, SCHEDULES),
+                ("propagate", self._duty(duties.propagate, self._bus), scan, OUTBOX),
+                ("prune", self._duty(duties.prune), min(config.cleanup_interval, duties.PRUNE_LOOK), None),
+            ):
+                group.create_task(self._repeat(name, duty, interval, topic), name=name)
+
+    def _member(self, worker: Worker) -> Member:
+        config = self._config
+        return Member(
+            id=worker.id,
+            node=self.id,
+            host=host_id(),
+            pid=os.getpid(),
+            pid_started=self._pid_started,
+            queues=tuple(config.queues),
+            task_types=tuple(sorted(worker.types)),
+            labels=config.labels,
+            weight=config.weight,
+            capacity=config.concurrency,
+            running=len(worker.running),
+            leaked=worker.leaked,
+        )
+
+    def _report_crash(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        self._log.error("%s ended unexpectedly", task.get_name(), exc_info=error)
+        if task.get_name().startswith("worker "):  # alive but not consuming would be worse than gone
+            self._on_exhausted()

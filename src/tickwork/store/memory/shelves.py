@@ -1,0 +1,114 @@
+"""The homes of the memory store: lanes for ready tasks, time-ordered indexes for everything that waits for a moment."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterator
+from itertools import islice
+
+from tickwork.model.tasks import Place, Record
+
+
+class TimeIndex:
+    """Ids ordered by (time, tie). Removal is lazy: the dict is the truth, the heap only finds the first one fast."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, tuple[int, int]] = {}
+        self._heap: list[tuple[int, int, str]] = []
+        self._sorted = True
+
+    def put(self, item: str, at: int, tie: int = 0) -> None:
+        self._keys[item] = (at, tie)
+        heapq.heappush(self._heap, (at, tie, item))
+        self._sorted = False
+        if len(self._heap) > 2 * len(self._keys) + 64:
+            self._heap = [(at, tie, item) for item, (at, tie) in self._keys.items()]
+            heapq.heapify(self._heap)
+
+    def remove(self, item: str) -> None:
+        self._keys.pop(item, None)
+
+    def at(self, item: str) -> int:
+        """The item's time, 0 when it is not here."""
+        return self._keys.get(item, (0, 0))[0]
+
+    def first(self) -> tuple[int, str] | None:
+        while self._heap:
+            at, tie, item = self._heap[0]
+            if self._keys.get(item) == (at, tie):
+                return at, item
+            heapq.heappop(self._heap)
+            self._sorted = False
+        return None
+
+    def until(self, now: int, limit: int) -> list[str]:
+        """Take out at most `limit` items whose time is not after `now`, in order."""
+        taken: list[str] = []
+        while len(taken) < limit and (first := self.first()) is not None and first[0] <= now:
+            heapq.heappop(self._heap)
+            self._sorted = False
+            del self._keys[first[1]]
+            taken.append(first[1])
+        return taken
+
+    def after(self, at: int, tie: int) -> Iterator[str]:
+        """Those that come after this key, in order. For that the heap is sorted, which leaves it a heap; it stays so
+        while nothing changes, so that walking over many in pages costs one sorting."""
+        if not self._sorted:
+            self._heap.sort()
+            self._sorted = True
+        before: tuple[int, int, str] | None = None
+        for entry in islice(self._heap, bisect_left(self._heap, (at, tie + 1, "")), None):
+            if entry != before and self._keys.get(entry[2]) == entry[:2]:
+                yield entry[2]
+            before = entry
+
+    def __contains__(self, item: str) -> bool:
+        return item in self._keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+
+Shelf = OrderedDict[str, Record]
+
+
+class Lane:
+    """The ready tasks of one queue in one band."""
+
+    def __init__(self) -> None:
+        self.front: Shelf = OrderedDict()
+        self.main: Shelf = OrderedDict()
+        self.sides: dict[str, Shelf] = {}
+
+    def shelf(self, record: Record) -> Shelf:
+        if record.place == Place.MAIN:
+            return self.main
+        if record.place == Place.FRONT:
+            return self.front
+        return self.sides.setdefault(record.spec.type, OrderedDict())
+
+    def remove(self, record: Record) -> None:
+        shelf = self.shelf(record)
+        del shelf[record.id]
+        if not shelf and record.place == Place.SIDE:
+            del self.sides[record.spec.type]
+
+    def first_aside(self, startable: frozenset[str]) -> Record | None:
+        """The first parked task, of all the types that may start."""
+        heads = [next(iter(side.values())) for kind, side in self.sides.items() if kind in startable]
+        return min(heads, key=lambda record: record.position) if heads else None
+
+    def __iter__(self) -> Iterator[Record]:
+        yield from self.front.values()
+        for side in self.sides.values():
+            yield from side.values()
+        yield from self.main.values()
+
+    def __len__(self) -> int:
+        return len(self.front) + len(self.main) + sum(map(len, self.sides.values()))

@@ -1,0 +1,44 @@
+"""One timer for all runs: most end long before theirs, and then have cost a tuple in a heap."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable
+
+from tickwork.worker.run import Run
+
+
+class Deadlines:
+    def __init__(self, on_overdue: Callable[[Run], None]) -> None:
+        self._on_overdue = on_overdue
+        self._heap: list[tuple[float, int, Run]] = []
+        self._count = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, run: Run, deadline: float, running: int) -> None:
+        self._count += 1
+        heapq.heappush(self._heap, (deadline, self._count, run))
+        if len(self._heap) > 2 * running + 100:
+            self._heap = [entry for entry in self._heap if not entry[2].ended]
+            heapq.heapify(self._heap)
+        if self._heap and self._heap[0][2] is run:
+            self._arm()
+
+    def _arm(self) -> None:
+        self.close()
+        if self._heap:
+            wait = self._heap[0][0] - time.monotonic()
+            self._timer = asyncio.get_running_loop().call_later(max(wait, 0.0), self._end_overdue)
+
+    def _end_overdue(self) -> None:
+        now = time.monotonic()
+        while self._heap and (self._heap[0][2].ended or self._heap[0][0] <= now):
+            self._on_overdue(heapq.heappop(self._heap)[2])
+        self._arm()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

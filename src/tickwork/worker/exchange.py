@@ -1,0 +1,244 @@
+"""The exchange with the store: outcomes go back and new work comes in the same step, many at a time.
+
+    free slot? -> claim -> start handlers -> wait(min(scan_interval, next due));  outcomes -> finish + claim in one step
+
+A claim is never ahead of a free slot, so there is no buffer to lose, drain, or starve others with. Two exchanges may be
+under way at a time with a store that works elsewhere, each for half of the slots: while the store works on one, the
+handlers of the other run. With one, worker and store would take turns, and each wait for the other half of the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from tickwork.config import Config
+from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.ids import new_claim_nonce
+from tickwork.model.tasks import Aborted, Outcome
+from tickwork.observe.loggers import Log
+from tickwork.store.base import Claim, Claimed, Grant, Store, Verdict
+from tickwork.store.hints import WORK, Hint
+from tickwork.texts import storable
+from tickwork.worker.notes import Notes
+
+OUTCOMES_MAX = 100
+SHARE_MIN = 4  # slots; with fewer, a second exchange costs more than it hides
+STOP_STEP = 0.1  # between two looks at something that ends without telling
+BACKOFF_MAX = 0.5  # work must go on within a second of the store's return
+
+
+class Slots(Protocol):
+    """Where grants go to run."""
+
+    id: str
+    node: str  # the process that it is part of
+
+    @property
+    def free(self) -> int: ...
+    @property
+    def stuck(self) -> bool: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def types(self) -> frozenset[str]: ...
+    def start(self, grants: list[Grant]) -> None: ...
+
+
+# Told what the store made of outcomes.
+OnEnded = Callable[[list[Outcome], list[Verdict]], None]
+
+
+class Turn:
+    """One of the exchanges that may be under way."""
+
+    __slots__ = ("busy", "number", "sending", "wish")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.busy = False
+        self.sending: list[Outcome] = []
+        self.wish: Claim | None = None  # not answered yet
+
+
+class Exchange:
+    def __init__(self, slots: Slots, store: Store, config: Config, notes: Notes, on_ended: OnEnded) -> None:
+        self._slots = slots
+        self._store = store
+        self._config = config
+        self._log = Log.of(config.logger, "worker")
+        self._notes = notes
+        self._on_ended = on_ended
+        self._queues = tuple(config.queues)
+        self._outcomes: list[Outcome] = []
+        self._first, self._second = Turn(0), Turn(1)
+        # A store in this process works no faster for two, and likes large batches.
+        self._share = config.concurrency // 2 if store.overlaps else config.concurrency + 1
+        self._singly = 0  # so many are to be sent one by one, as one of them was refused
+        self._look_at = 0.0
+        self._failures = 0
+        self._hint: Hint | None = None  # while it runs
+        self._relief: asyncio.Future[None] | None = None  # while the second turn has nothing to do
+
+    # --- what comes back
+
+    def add(self, outcome: Outcome) -> None:
+        self._outcomes.append(outcome)
+        if not self._first.busy:
+            self.wake()
+        elif self._crowded:
+            self._call_relief()
+
+    def pending(self) -> list[Outcome]:
+        """What the store does not know yet; called from the heart's thread."""
+        return [*self._first.sending, *self._second.sending, *self._outcomes]
+
+    def wake(self) -> None:
+        """Something has changed: look again. While an exchange is under way that is not forgotten."""
+        if self._hint is not None:
+            self._hint.set()
+
+    def _call_relief(self) -> None:
+        if self._relief is not None and not self._relief.done():
+            self._relief.set_result(None)
+
+    @property
+    def _crowded(self) -> bool:
+        """There is enough for an exchange beside the one that is under way."""
+        return len(self._outcomes) >= self._share >= SHARE_MIN and not self._singly
+
+    # --- the two turns
+
+    async def run(self) -> None:
+        """Until the slots are done and all is handed in."""
+        relief = asyncio.ensure_future(self._relieve())
+        relief.add_done_callback(lambda _: self.wake())
+        try:
+            with self._store.hint(WORK) as hint:
+                self._hint = hint
+                while not (self._slots.done and not self._outcomes and not self._second.busy):
+                    if relief.done():
+                        relief.result()
+                    await self._turn(hint)
+        finally:
+            self._hint = None
+            self._store.contact.forget(f"worker {self._slots.id}")
+            relief.cancel()
+            await asyncio.gather(relief, return_exceptions=True)
+
+    async def _turn(self, hint: Hint) -> None:
+        now = time.monotonic()
+        free = self._free
+        if self._outcomes or self._first.wish is not None or (free > 0 and now >= self._look_at):
+            await self._trade(self._first)
+            return
+        # A thread that was told to stop is mostly gone in a moment, and nobody tells.
+        full = STOP_STEP if self._slots.stuck else self._config.scan_interval
+        if await hint.wait(max(self._look_at - now, 0.0) if free > 0 else full, idle=free > 0):
+            self._look_at = 0.0
+
+    async def _relieve(self) -> None:
+        while True:
+            if self._second.wish is not None or (self._first.busy and self._crowded):
+                await self._trade(self._second)
+                if not self._first.busy and (self._outcomes or self._free > 0 or self._slots.done):
+                    self.wake()  # what came back, or was not granted after all, is the first one's
+            else:
+                self._relief = asyncio.get_running_loop().create_future()
+                await self._relief
+
+    @property
+    def _free(self) -> int:
+        promised = sum(turn.wish.limit for turn in (self._first, self._second) if turn.wish is not None)
+        return self._slots.free - promised
+
+    async def _trade(self, turn: Turn) -> None:
+        turn.busy = True
+        try:
+            await self._send(turn)
+        finally:
+            turn.busy = False
+            turn.sending = []
+
+    async def _send(self, turn: Turn) -> None:
+        halved = len(self._outcomes) >= 2 * self._share and self._crowded
+        size = 1 if self._singly else min(self._share, OUTCOMES_MAX) if halved else OUTCOMES_MAX
+        batch = turn.sending = self._outcomes[:size]
+        self._outcomes = self._outcomes[size:]
+        # One that was not answered is sent again as it was: what the store may have granted it gives once more.
+        unanswered = turn.wish
+        if unanswered is None and (free := self._free) > 0:
+            turn.wish = self._wish(turn, min(free, self._config.batch_size, self._share if halved else free))
+        wish = turn.wish
+        if self._crowded:
+            self._call_relief()
+        try:
+            if batch:
+                await self._notes.last_words(batch)
+                finished = await self._store.finish(batch, wish)
+                self._on_ended(batch, finished.verdicts)
+                claimed = finished.claimed
+            elif wish is not None:
+                claimed = await self._store.claim(wish)
+            else:
+                return
+        except StoreUnavailable as error:
+            self._outcomes = batch + self._outcomes
+            await self._back_off(error)
+            return
+        except StoreError as error:
+            if not batch:
+                raise
+            turn.wish = unanswered
+            self._set_aside(batch, error)
+            return
+        turn.wish = None
+        if self._failures:
+            self._failures = 0
+            self._store.contact.made(f"worker {self._slots.id}")
+        self._singly = max(self._singly - len(batch), 0)
+        if claimed is not None and wish is not None:
+            self._take(claimed, wish)
+
+    def _wish(self, turn: Turn, limit: int) -> Claim:
+        if len(self._queues) > 1:
+            self._queues = (*self._queues[1:], self._queues[0])
+        lease_ttl = round(self._config.lease_ttl * 1000)
+        slots = self._slots
+        return Claim(slots.id, self._queues, slots.types, limit, lease_ttl, new_claim_nonce(), turn.number, slots.node)
+
+    def _take(self, claimed: Claimed, wish: Claim) -> None:
+        if len(claimed.grants) + len(claimed.unreadable) < wish.limit:
+            # Drained: look again when told, when something is due, or by and by.
+            pause = self._config.scan_interval
+            if claimed.next_due_in is not None:
+                pause = min(pause, claimed.next_due_in / 1000)
+            self._look_at = time.monotonic() + pause
+        else:
+            self._look_at = 0.0
+        self._slots.start(claimed.grants)
+        for lost in claimed.unreadable:
+            self._log.error("task %s goes to the dead letters: %s", lost.lease.id, lost.why)
+            self.add(Aborted(lost.lease, lost.why))
+
+    # --- what goes wrong
+
+    async def _back_off(self, error: StoreUnavailable) -> None:
+        self._store.contact.lost(f"worker {self._slots.id}", error)
+        self._failures += 1
+        await asyncio.sleep(min(0.05 * 2 ** min(self._failures, 10), BACKOFF_MAX))
+
+    def _set_aside(self, batch: list[Outcome], error: StoreError) -> None:
+        """An outcome that the store will never take must neither stop the worker nor spoil those that go with it."""
+        if len(batch) > 1:
+            self._singly = len(batch)
+            self._outcomes = batch + self._outcomes
+            return
+        (refused,) = batch
+        self._singly = max(self._singly - 1, 0)
+        self._log.error("task %s: the store refused its outcome: %s", refused.lease.id, error)
+        if not isinstance(refused, Aborted):
+            text = f"the handler ended, but its outcome could not be stored: {error}"
+            self._outcomes.insert(0, Aborted(refused.lease, storable(text)[:1000]))

@@ -1,0 +1,89 @@
+"""Sees, from another thread, when the event loop of the handlers does not answer, and says which handler keeps it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from types import FrameType
+from typing import Protocol
+
+from tickwork.model.tasks import Lease
+from tickwork.observe.loggers import Log
+from tickwork.observe.tracebacks import is_own
+from tickwork.worker.run import Run
+
+PATIENCE = 1.0  # seconds for the loop to answer
+LATE = 0.5  # who looks so late was stopped itself, and cannot tell
+SELDOM = 60.0  # between two warnings about a loop that no handler keeps
+
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+_LIBRARIES = f"{os.sep}site-packages{os.sep}"
+
+
+class Runs(Protocol):
+    running: dict[str, Run]
+
+
+class LoopWatch:
+    """Made on the loop that is watched, run on another one."""
+
+    def __init__(self, workers: Sequence[Runs], log: Log) -> None:
+        self._home = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._workers = workers
+        self._log = log
+        self._answered = True
+        self._told: set[Lease] = set()
+        self._told_at = -SELDOM
+
+    async def run(self) -> None:
+        while True:
+            if not any(worker.running for worker in self._workers):
+                await asyncio.sleep(PATIENCE)
+                continue
+            self._answered, asked_at = False, time.monotonic()
+            try:
+                self._home.call_soon_threadsafe(self._answer)
+            except RuntimeError:  # it is closed
+                return
+            await asyncio.sleep(PATIENCE)
+            if not self._answered and time.monotonic() - asked_at < PATIENCE + LATE:
+                self._tell()
+
+    def _answer(self) -> None:
+        self._answered = True
+
+    def _tell(self) -> None:
+        """Once a run."""
+        runs = [run for worker in self._workers for run in list(worker.running.values())]
+        self._told &= {run.grant.lease for run in runs}
+        current = asyncio.current_task(self._home)
+        place = _place(sys._current_frames().get(self._thread))
+        for run in runs:
+            if run.task is current and run.grant.lease not in self._told:
+                self._told.add(run.grant.lease)
+                self._log.warning(
+                    "task %s (%s) keeps the event loop busy for more than %g s%s; all others wait for it. Let it "
+                    'await, or run it with run_in="thread" or "process"',
+                    run.grant.spec.id, run.grant.spec.type, PATIENCE, place,
+                )  # fmt: skip
+        if all(run.task is not current for run in runs) and time.monotonic() - self._told_at >= SELDOM:
+            self._told_at = time.monotonic()
+            self._log.warning("the event loop has not answered for more than %g s%s", PATIENCE, place)
+
+
+def _place(frame: FrameType | None) -> str:
+    """The innermost line of the user's own code, else the innermost of all."""
+    found = frame
+    while found is not None and _is_foreign(found.f_code.co_filename):
+        found = found.f_back
+    found = found or frame
+    return "" if found is None else f", in {found.f_code.co_filename}:{found.f_lineno}, {found.f_code.co_name}()"
+
+
+def _is_foreign(filename: str) -> bool:
+    return is_own(filename) or filename.startswith(_STDLIB) or _LIBRARIES in filename

@@ -1,0 +1,83 @@
+"""Progress and log lines of running handlers, gathered and written a few times a second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from tickwork.errors import StoreError, StoreFull, StoreUnavailable
+from tickwork.model.tasks import Outcome
+from tickwork.observe.loggers import Log
+from tickwork.store.base import Store
+from tickwork.worker.run import Run
+
+INTERVAL = 0.25
+
+
+class Notes:
+    def __init__(self, store: Store, on_lost: Callable[[Run], None], log: Log) -> None:
+        self._store = store
+        self._on_lost = on_lost
+        self._log = log
+        self._noted: set[Run] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def later(self, run: Run) -> None:
+        """Called by handlers, from any thread."""
+        if run not in self._noted and not run.ended:
+            self._noted.add(run)
+            self._loop.call_soon_threadsafe(self._arm)
+
+    def _arm(self) -> None:
+        if self._timer is None:
+            self._timer = self._loop.call_later(INTERVAL, self._send)
+
+    def _send(self) -> None:
+        self._timer = None
+        self._task = self._loop.create_task(self._flush(list(self._noted)))
+
+    async def _flush(self, runs: list[Run]) -> None:
+        for run in runs:
+            if run.ended and run.reason != "lost":
+                continue  # its last words go with its outcome
+            self._noted.discard(run)
+            if run.context is None or run.ended:
+                continue
+            words = run.context._notes.take()
+            try:
+                if not await self._store.note(run.grant.lease, *words):
+                    self._on_lost(run)
+            except StoreUnavailable:  # others tell of the outage
+                run.context._notes.put_back(*words)
+                self.later(run)
+            except StoreError as error:
+                self._log.warning("task %s: progress could not be written: %s", run.grant.spec.id, error)
+
+    async def last_words(self, batch: list[Outcome]) -> None:
+        """Of runs that are about to be finished: afterwards their lease is gone."""
+        if not self._noted:
+            return
+        ending = {outcome.lease.id for outcome in batch}
+        for run in [run for run in list(self._noted) if run.grant.spec.id in ending]:
+            self._noted.discard(run)
+            if run.context is None:
+                continue
+            words = run.context._notes.take()
+            try:
+                await self._store.note(run.grant.lease, *words)
+            except StoreError as error:
+                if isinstance(error, StoreUnavailable) and not isinstance(error, StoreFull):
+                    run.context._notes.put_back(*words)
+                    self._noted.add(run)
+                    raise  # the outcome cannot be handed in either; both are sent again
+                # The outcome matters more.
+                self._log.warning("task %s: its last words could not be written: %s", run.grant.spec.id, error)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,65 @@
+"""How a run ends, as data: from a return value or an exception to an `Outcome`. Pure."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime
+
+from tickwork.backoff import Backoff, delay
+from tickwork.errors import Abort, Retry, Snooze
+from tickwork.executors.calling import UnfitPayload
+from tickwork.executors.process import ChildDied, ChildError
+from tickwork.model.tasks import Aborted, Failed, Outcome, Snoozed, to_millis
+from tickwork.observe.tracebacks import ERROR_MAX, describe, explained
+from tickwork.store.base import Grant
+from tickwork.texts import storable
+
+
+def of_error(error: BaseException, grant: Grant, default: Backoff, duration: float) -> Outcome:
+    """What the store is told when the handler raised. Never raises itself, whatever strange exception came."""
+    try:
+        return _of_error(error, grant, default, duration)
+    except Exception:  # an exception of the user's own may fail when it is looked at
+        return failed(grant, f"{type(error).__name__}: (cannot be shown)", default, duration)
+
+
+def _of_error(error: BaseException, grant: Grant, default: Backoff, duration: float) -> Outcome:
+    lease = grant.lease
+    match error:
+        case Snooze(until=until):
+            if isinstance(until, datetime):
+                return Snoozed(lease, at=to_millis(until))
+            return Snoozed(lease, delay=round(until * 1000))
+        case Abort(reason=reason):
+            return Aborted(lease, storable(explained(error, str(reason)))[:ERROR_MAX], duration)
+        case UnfitPayload():
+            text = storable(f"the payload does not fit the handler: {error}")
+            return Aborted(lease, text[:ERROR_MAX], duration)
+        case Retry(after=after):
+            return failed(grant, explained(error, str(error)), default, duration, after)
+        case ChildError():
+            return failed(grant, error.traceback, default, duration)
+        case ChildDied():
+            return failed(grant, str(error), default, duration)
+        case _:
+            return failed(grant, describe(error), default, duration)
+
+
+def never_started(error: Exception, grant: Grant) -> Outcome:
+    """What is stored of the task, or said of its handler, cannot be used: another try would find the same."""
+    text = storable(f"the task could not be started: {type(error).__name__}: {error}")
+    return Aborted(grant.lease, text[:ERROR_MAX])
+
+
+def failed(grant: Grant, text: str, default: Backoff, duration: float, after: float | None = None) -> Outcome:
+    """A retry if there is one left, else the end. Never raises: without an outcome it would run for ever."""
+    text = storable(text)[:ERROR_MAX]
+    try:
+        if grant.attempt > (grant.spec.max_retry or 0):
+            return Aborted(grant.lease, text, duration)
+        if after is None:
+            after = delay(grant.spec.retry or default, grant.attempt - 1, random)
+        return Failed(grant.lease, text, round(after * 1000), duration)
+    except Exception as error:  # a record may hold a number of retries or a strategy that cannot be used
+        why = f"no retry could be planned: {type(error).__name__}: {error}"
+        return Aborted(grant.lease, f"{text[: ERROR_MAX // 2]}\n\n{storable(why)[: ERROR_MAX // 4]}", duration)

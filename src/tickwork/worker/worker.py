@@ -1,0 +1,314 @@
+"""One worker: slots in which handlers run. The exchange with the store fills them and hands their outcomes back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec.structs import replace
+
+from tickwork.client.specs import completed
+from tickwork.config import Config
+from tickwork.executors.calling import Returned
+from tickwork.executors.local import LocalExecutor
+from tickwork.handlers.context import TaskContext
+from tickwork.handlers.registry import Entry, Registry
+from tickwork.model.facts import Bus
+from tickwork.model.tasks import Aborted, Lease, Outcome, Released, Stopped, Succeeded
+from tickwork.observe.loggers import Log
+from tickwork.store.base import Grant, Store
+from tickwork.worker import outcomes
+from tickwork.worker.deadlines import Deadlines
+from tickwork.worker.exchange import STOP_STEP, Exchange
+from tickwork.worker.notes import Notes
+from tickwork.worker.run import Reason, Run
+from tickwork.worker.run_facts import RunFacts
+
+CANCEL_GRACE = 2.0  # for a handler that was told to stop; after that its slot is free and it counts as leaked
+RELEASE_GRACE = 0.5  # the same at shutdown, where nobody likes to wait
+
+
+class Worker:
+    def __init__(
+        self,
+        worker_id: str,
+        node: str,
+        store: Store,
+        registry: Registry,
+        config: Config,
+        bus: Bus,
+        on_exhausted: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.id = worker_id
+        self.node = node
+        self.running: dict[str, Run] = {}
+        self.abandoned: set[Run] = set()
+        self.started_total = 0
+        self._store = store
+        self._registry = registry
+        self._config = config
+        self._log = Log.of(config.logger, "worker")
+        self._facts = RunFacts(bus, store, worker_id, self._log)
+        self._on_exhausted = on_exhausted
+        self._executor = LocalExecutor(registry, config.concurrency, worker_id)
+        self._types: frozenset[str] | None = None
+        self._deadlines = Deadlines(lambda run: self._stop_run(run, "timeout"))
+        self._notes = Notes(store, lambda run: self._stop_run(run, "lost"), self._log)
+        self._exchange = Exchange(self, store, config, self._notes, self._facts.ended)
+        self._stopping = False
+        self._loop: asyncio.AbstractEventLoop
+        registry.on_change(self._forget_types)
+
+    # --- life
+
+    async def run(self) -> None:
+        """Work until `stop` was called and all is handed back."""
+        self._loop = asyncio.get_running_loop()
+        self._notes.begin(self._loop)
+        await self._exchange.run()
+
+    async def stop(self, grace: float) -> None:
+        """Claim no more, wait for what runs, then give back the rest without blame."""
+        self._stopping = True
+        self._exchange.wake()
+        deadline = time.monotonic() + grace
+        while self.running and (left := deadline - time.monotonic()) > 0:
+            # In short steps: one that was given up meanwhile (`hurry`) leaves `running`, but its task may never end.
+            await asyncio.wait([run.task for run in self.running.values() if run.task], timeout=min(left, STOP_STEP))
+            await asyncio.sleep(0)
+        self.release_all()
+
+    def release_all(self) -> None:
+        self._stopping = True  # or it would claim them again
+        for run in list(self.running.values()):
+            self._stop_run(run, "release", grace=RELEASE_GRACE)
+
+    async def close(self) -> None:
+        self._notes.close()
+        self._deadlines.close()
+        for run in self.running.values():
+            if run.timer is not None:
+                run.timer.cancel()
+        self.leave_registry()
+        await self._executor.close()
+
+    def leave_registry(self) -> None:
+        self._registry.off_change(self._forget_types)
+
+    async def warm(self) -> None:
+        entries = [entry for kind in self.types if (entry := self._registry.find(kind)) is not None]
+        await self._executor.warm(entries)
+
+    @property
+    def types(self) -> frozenset[str]:
+        if self._types is None:
+            known = frozenset(self._registry.list())
+            wanted = self._config.task_types
+            self._types = known if wanted is None else known & frozenset(wanted)
+        return self._types
+
+    def _forget_types(self) -> None:
+        self._types = None
+        self._exchange.wake()
+
+    @property
+    def leaked(self) -> int:
+        return len(self.abandoned) + self._executor.leaked
+
+    @property
+    def stuck(self) -> bool:
+        return self.leaked >= self._config.concurrency
+
+    @property
+    def free(self) -> int:
+        return 0 if self._stopping or self.stuck else self._config.concurrency - len(self.running)
+
+    @property
+    def done(self) -> bool:
+        return self._stopping and not self.running
+
+    @property
+    def has_outcomes(self) -> bool:
+        return bool(self._exchange.pending())
+
+    def leases(self) -> list[Lease]:
+        """What the heart must renew; called from its thread."""
+        ended = [outcome.lease for outcome in self._exchange.pending()]
+        return [run.grant.lease for run in list(self.running.values())] + ended
+
+    # --- runs
+
+    def start(self, grants: list[Grant]) -> None:
+        if self._stopping:  # it was told to stop while this claim was on its way
+            for grant in grants:
+                self._exchange.add(Released(grant.lease))
+            return
+        for grant in grants:
+            try:
+                self._start(grant)
+            except Exception as error:  # whatever is wrong with one task must not end the worker
+                self._cannot_start(grant, error)
+        self._facts.started(grants)
+
+    def _start(self, grant: Grant) -> None:
+        entry = self._registry.find(grant.spec.type)
+        if entry is None:  # unregistered since the claim
+            self._exchange.add(Released(grant.lease))
+            return
+        spec = completed(grant.spec, entry, self._config)
+        run = Run(grant if spec is grant.spec else replace(grant, spec=spec), entry.run_in != "thread")
+        timeout = spec.timeout or 0.0
+        if entry.context_name is not None:
+            run.context = TaskContext(
+                task_id=spec.id,
+                type=spec.type,
+                attempt=grant.attempt,
+                fence=grant.lease.fence,
+                nonce=grant.lease.nonce,
+                timeout=timeout,
+                tags=spec.tags,
+                context=spec.context,
+                queue=spec.queue,
+                max_retry=spec.max_retry or 0,
+                due_at=grant.due_at,
+                depends_on=spec.depends_on,
+                wake=lambda: self._notes.later(run),
+            )
+        if (first := self.running.get(spec.id)) is not None:  # it was taken back from here, and we have not heard of it
+            self._stop_run(first, "lost")
+        self.running[spec.id] = run
+        self.started_total += 1
+        run.task = self._loop.create_task(self._execute(run, entry))
+        if timeout:
+            self._deadlines.add(run, run.started + timeout, len(self.running))
+
+    def _cannot_start(self, grant: Grant, error: Exception) -> None:
+        self._log.error("task %s (%s) could not be started", grant.spec.id, grant.spec.type, exc_info=error)
+        outcome = outcomes.never_started(error, grant)
+        self._facts.ending(grant, outcome, error)
+        self._exchange.add(outcome)
+
+    async def _execute(self, run: Run, entry: Entry) -> None:
+        try:
+            result = await self._executor.run(entry, run.grant, run.context)
+        except asyncio.CancelledError:
+            self._end(run, self._outcome_of_stop(run))
+        except BaseException as error:  # SystemExit and its like too: they end the attempt, not the node
+            if self._loop.is_closed():
+                raise
+            seconds = time.monotonic() - run.started
+            self._end(run, outcomes.of_error(error, run.grant, self._config.retry, seconds), error)
+        else:
+            self._end(run, self._success(run, result))
+
+    def _success(self, run: Run, result: bytes | Returned | None) -> Outcome:
+        seconds, limit = time.monotonic() - run.started, self._config.payload_limit
+        code, message = 0, ""
+        if isinstance(result, Returned):
+            result, code, message = result
+        if result is not None and len(result) > limit:
+            text = f"the result has {len(result):,} bytes, payload_limit is {limit:,}: return a reference to it instead"
+            return Aborted(run.grant.lease, text, seconds)
+        return Succeeded(run.grant.lease, result, code, message, seconds)
+
+    def _end(self, run: Run, outcome: Outcome | None, error: BaseException | None = None) -> None:
+        if run.ended:  # it was given up before; its outcome is known
+            self.abandoned.discard(run)
+            return
+        run.ended = True
+        if run.timer is not None:
+            run.timer.cancel()
+        if run.reason is not None and self._executor.leaked:  # a thread that obeys is gone by then
+            self._loop.call_later(CANCEL_GRACE, self.check_leaks)
+        task_id = run.grant.spec.id
+        if self.running.get(task_id) is run:
+            del self.running[task_id]
+        if outcome is None:
+            self._exchange.wake()  # its slot is free
+        else:
+            self._facts.ending(run.grant, outcome, error)
+            self._exchange.add(outcome)
+
+    def _stop_run(self, run: Run, reason: Reason, grace: float = CANCEL_GRACE) -> None:
+        """Tell a handler to end. If it does not, its slot is freed all the same and it counts as leaked."""
+        if run.ended or run.reason == "lost" or (run.reason is not None and reason not in ("lost", "fenced")):
+            return
+        run.reason = reason
+        if run.context is not None:
+            run.context._stopped = True
+        assert run.task is not None
+        run.task.cancel()
+        if run.timer is not None:
+            run.timer.cancel()
+        run.timer = self._loop.call_later(grace, self._abandon, run)
+
+    def _abandon(self, run: Run) -> None:
+        if run.ended:
+            return
+        self.abandoned.add(run)
+        self._log.warning(
+            "task %s (%s) ignores that it was told to stop (%s); it goes on without a slot, %d leaked",
+            run.grant.spec.id, run.grant.spec.type, run.reason, self.leaked,
+        )  # fmt: skip
+        # One that goes on is not given back: it would run twice.
+        self._end(run, None if run.reason == "fenced" else self._outcome_of_stop(run))
+        self.check_leaks()
+
+    def check_leaks(self) -> None:
+        """Asked once the grace of a handler that was told to stop is over, never before: until then it tidies up."""
+        count = self.leaked
+        if self.stuck:
+            stuck = "1 handler is" if count == 1 else f"{count} handlers are"
+            self._log.error("%s stuck, as many as there are slots: draining this node", stuck)
+            self._on_exhausted()
+        elif count:
+            one = "1 handler does not stop though it was told to; it goes on without a slot"
+            more = f"{count} handlers do not stop though they were told to; they go on without a slot"
+            self._log.warning("%s", one if count == 1 else more)
+
+    def _outcome_of_stop(self, run: Run) -> Outcome | None:
+        seconds = time.monotonic() - run.started
+        grant = run.grant
+        match run.reason:
+            case "timeout":
+                text = f"timed out after {grant.spec.timeout:g} s"
+                return outcomes.failed(grant, text, self._config.retry, seconds)
+            case "cancel":
+                return Stopped(grant.lease, seconds)
+            case "release":
+                return Released(grant.lease)
+            case "fenced" if run.stoppable:  # without blame, and refused if another has it by then
+                return Released(grant.lease)
+            case "lost" | "fenced":
+                return None
+            case None:
+                return outcomes.failed(grant, "the handler was cancelled from inside", self._config.retry, seconds)
+
+    # --- what the heart has to say
+
+    def renewed(self, leases: list[Lease], answers: list[Literal["held", "cancel", "lost"]]) -> None:
+        for lease, answer in zip(leases, answers, strict=True):
+            run = self.running.get(lease.id)
+            if answer == "held" or run is None or run.grant.lease != lease:
+                continue
+            if answer == "lost":
+                self._log.warning("task %s is not ours any more: its handler is told to stop", lease.id)
+            self._stop_run(run, "cancel" if answer == "cancel" else "lost")
+
+    def cut_off(self) -> None:
+        """The leases could not be renewed in time, so others may run these tasks now. Each type says what follows."""
+        runs = list(self.running.values())
+        stopping = [run for run in runs if not self._runs_on(run)]
+        if runs:
+            self._log.error(
+                "no contact with the store for a whole lease: %d handlers are told to stop, %d run on",
+                len(stopping), len(runs) - len(stopping),
+            )  # fmt: skip
+        for run in stopping:
+            self._stop_run(run, "fenced")
+
+    def _runs_on(self, run: Run) -> bool:
+        entry = self._registry.find(run.grant.spec.type)
+        return ((entry and entry.when_cut_off) or self._config.when_cut_off) == "run_on"
