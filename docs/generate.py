@@ -22,7 +22,8 @@ from tickwork.config import OPTIONS, Config
 from tickwork.config import names as config_names
 from tickwork.cron import Cron, Dst
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import TABLE, Op, Status
+from tickwork.model.table import TABLE, Op
+from tickwork.model.tasks import Status
 from tickwork.store.redis.keys import NAMESPACE_KEYS, TASK_KEYS
 
 FOLDER = Path(__file__).parent

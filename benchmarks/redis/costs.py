@@ -23,7 +23,8 @@ from tickwork.client.specs import SpecMaker
 from tickwork.config import Config
 from tickwork.handlers.registry import Registry
 from tickwork.ids import new_id, new_nonce
-from tickwork.model.tasks import Spec, Succeeded
+from tickwork.model.outcomes import Succeeded
+from tickwork.model.tasks import Spec
 from tickwork.store.base import Claim, Grant
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.link import pack

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tickwork.backoff import CustomRetry, ExponentialBackoff, FixedDelay, LinearBackoff, RetryPolicy
-    from tickwork.client.admin import QueueInfo, ScheduleInfo
     from tickwork.client.functions import TaskFunction
     from tickwork.client.handle import Handle, ScheduleHandle
     from tickwork.client.lock import Lock
+    from tickwork.client.queues import QueueInfo
+    from tickwork.client.schedules import ScheduleInfo
     from tickwork.config import AlertRule, Config
     from tickwork.cron import Cron
     from tickwork.errors import (
@@ -40,19 +41,10 @@ if TYPE_CHECKING:
     from tickwork.handlers.periodic import Job, PeriodicTask
     from tickwork.handlers.registry import Handler
     from tickwork.model.facts import Event, Fact
-    from tickwork.model.tasks import (
-        Misfire,
-        Overlap,
-        Page,
-        Priority,
-        QueueStats,
-        SchedulerStatus,
-        Status,
-        Task,
-        TaskInfo,
-        TaskResult,
-        Worker,
-    )
+    from tickwork.model.info import Page, QueueStats, SchedulerStatus, Task, TaskInfo, TaskResult
+    from tickwork.model.members import Worker
+    from tickwork.model.schedules import Misfire, Overlap
+    from tickwork.model.tasks import Priority, Status
     from tickwork.payload.codec import JSONSerializer, MsgPackSerializer, ProtobufSerializer, Serializer
     from tickwork.scheduler import Scheduler
 
@@ -121,9 +113,9 @@ __all__ = [
 ]
 
 _HOMES = (
-    "errors", "backoff", "config", "model.tasks", "model.facts", "cron", "payload.codec", "handlers.context",
-    "client.handle", "handlers.registry", "handlers.periodic", "client.admin", "client.functions", "client.lock",
-    "scheduler",
+    "errors", "backoff", "config", "model.tasks", "model.info", "model.schedules", "model.members", "model.facts",
+    "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry", "handlers.periodic",
+    "client.queues", "client.schedules", "client.functions", "client.lock", "scheduler",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

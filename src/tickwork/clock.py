@@ -1,11 +1,25 @@
-"""The store's clock. It alone decides what is due and which lease has run out; tests may set it."""
+"""The store's clock, in milliseconds since the epoch. It alone decides what is due and which lease has run out; tests
+may set it. Datetimes exist only at the edge."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+
+def to_millis(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+# A day within the calendar's ends, so that such a time can still be shown in any zone.
+_FIRST, _LAST = to_millis(datetime(1, 1, 2, tzinfo=UTC)), to_millis(datetime(9999, 12, 30, tzinfo=UTC))
+
+
+def to_datetime(at: int) -> datetime:
+    """Times before and after the calendar become the first and the last that can be shown."""
+    return datetime.fromtimestamp(min(max(at, _FIRST), _LAST) / 1000, UTC)
 
 
 class Clock(Protocol):
@@ -30,7 +44,7 @@ class ManualClock:
     """A clock that stands still until it is moved."""
 
     def __init__(self, start: datetime | int = 1_700_000_000_000) -> None:
-        self._now = start if isinstance(start, int) else round(start.timestamp() * 1000)
+        self._now = start if isinstance(start, int) else to_millis(start)
         self._callbacks: list[Callable[[], None]] = []
 
     def now(self) -> int:
@@ -40,7 +54,7 @@ class ManualClock:
         self._callbacks.append(callback)
 
     def set(self, moment: datetime | int) -> None:
-        self._now = moment if isinstance(moment, int) else round(moment.timestamp() * 1000)
+        self._now = moment if isinstance(moment, int) else to_millis(moment)
         for callback in self._callbacks:
             callback()
 

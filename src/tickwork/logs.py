@@ -10,7 +10,8 @@ from typing import Any, TextIO
 
 import msgspec
 
-from tickwork.model.facts import Bus, Fact, News
+from tickwork.model.facts import Fact
+from tickwork.observe.bus import Bus, News
 from tickwork.observe.loggers import Log, quoted
 from tickwork.observe.tracebacks import headline, story
 

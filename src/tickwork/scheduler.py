@@ -14,12 +14,15 @@ from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
 from tickwork import logs
-from tickwork.client.admin import DeadLetters, Events, Queues, Schedules
 from tickwork.client.client import Client
+from tickwork.client.dead_letters import DeadLetters
+from tickwork.client.events import Events
 from tickwork.client.functions import TaskFunction, TaskMaker, task_maker
 from tickwork.client.handle import Handle
 from tickwork.client.jobs import Jobs
 from tickwork.client.lock import Lock
+from tickwork.client.queues import Queues
+from tickwork.client.schedules import Schedules
 from tickwork.client.sync import Sync, running_loop
 from tickwork.client.views import queue_stats
 from tickwork.clock import Clock
@@ -32,9 +35,11 @@ from tickwork.handlers.options import Options, ScheduleOptions, wait_limit
 from tickwork.handlers.periodic import PeriodicTask, Runnable
 from tickwork.handlers.registry import MISSING, Registry, RunIn
 from tickwork.ids import identity_of, name_of
-from tickwork.model.facts import Bus
-from tickwork.model.tasks import Page, QueueStats, SchedulerStatus, Status, Task, TaskInfo, Worker
+from tickwork.model.info import Page, QueueStats, SchedulerStatus, Task, TaskInfo
+from tickwork.model.members import Worker
+from tickwork.model.tasks import Status
 from tickwork.node.node import Node, new_node_id
+from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Store
 from tickwork.store.bounded import bounded, within

@@ -39,7 +39,7 @@ from tickwork.store.opening import make_store
 
 if TYPE_CHECKING:
     from tickwork.clock import Clock
-    from tickwork.model.tasks import TaskInfo
+    from tickwork.model.info import TaskInfo
     from tickwork.scheduler import Scheduler
     from tickwork.store.base import Store
 

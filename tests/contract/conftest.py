@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.stores import KINDS, START, Bench, open_store
 from tickwork.clock import ManualClock
-from tickwork.model.tasks import Policy
+from tickwork.model.policy import Policy
 
 
 @pytest.fixture

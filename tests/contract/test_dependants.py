@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.stores import Bench
-from tickwork.model.tasks import Aborted, Lease, Policy, Status, Succeeded
+from tickwork.model.outcomes import Aborted, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Lease, Status
 
 
 async def end(bench: Bench, lease: Lease, ok: bool) -> None:

@@ -7,19 +7,9 @@ import logging
 import pytest
 
 from tests.support.stores import OUTCOMES, Bench
-from tickwork.model.tasks import (
-    ENDS,
-    Aborted,
-    Failed,
-    Lease,
-    Outcome,
-    Policy,
-    Released,
-    Snoozed,
-    Status,
-    Stopped,
-    Succeeded,
-)
+from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import ENDS, Lease, Status
 from tickwork.observe.loggers import Log
 from tickwork.store import rules
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.stores import Bench
-from tickwork.model.tasks import Aborted, Band, Failed, Lease, Released, Snoozed, Status, Succeeded
+from tickwork.model.outcomes import Aborted, Failed, Released, Snoozed, Succeeded
+from tickwork.model.tasks import Band, Lease, Status
 from tickwork.store.rules import PARK_MAX
 
 # --- bands, queues, first in first out

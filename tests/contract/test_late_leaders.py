@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.support.stores import Bench
-from tickwork.model.facts import Bus
-from tickwork.model.tasks import Aborted, Lease, Policy, Schedule, Spec, Status, Succeeded
-from tickwork.node import duties
+from tickwork.model.outcomes import Aborted, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Lease, Spec, Status
+from tickwork.node import duties, firing
+from tickwork.observe.bus import Bus
 from tickwork.store.base import Settled
 
 
@@ -41,14 +44,14 @@ async def test_a_tick_runs_once_though_its_task_is_gone_when_a_late_leader_goes_
     now, task = bench.clock.now(), Spec(id="", type="job", nonce="")
     await bench.store.put_schedule(Schedule(id="s", cron="* * * * *", next_at=now, task=task))
     ((seen,), _) = await bench.store.due_schedules(10)
-    await duties.fire_schedules(bench.store, 10, Bus())
+    await firing.fire_schedules(bench.store, 10, Bus())
     await bench.end(Succeeded(await take(bench)))
     await propagate(bench)
     if forget == "delete":
         await bench.store.delete(f"s@{now}")
     else:
         assert await bench.store.prune(10) == 1
-    await duties.fire(bench.store, seen, Bus())
+    await firing.fire(bench.store, seen, Bus())
     assert await bench.claimed_ids() == []
 
 
@@ -87,7 +90,7 @@ async def run_of_schedule(bench: Bench) -> str:
     now = bench.clock.now()
     task = Spec(id="", type="job", nonce="")
     await bench.store.put_schedule(Schedule(id="s", cron="* * * * *", next_at=now, on_exhausted="stop", task=task))
-    await duties.fire_schedules(bench.store, 10, Bus())
+    await firing.fire_schedules(bench.store, 10, Bus())
     return f"s@{now}"
 
 

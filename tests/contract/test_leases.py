@@ -5,20 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.support.stores import OUTCOMES, Bench
-from tickwork.model.tasks import (
-    Aborted,
-    Failed,
-    Lease,
-    Outcome,
-    Policy,
-    Record,
-    Released,
-    Snoozed,
-    Status,
-    Stopped,
-    Succeeded,
-    Worker,
-)
+from tickwork.model.members import Worker
+from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Lease, Record, Status
 from tickwork.store.base import Reclaimed
 
 LEASE, RENEW = Policy().lease_ttl, Policy().renew_interval

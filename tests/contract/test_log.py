@@ -8,20 +8,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.support.stores import Bench
-from tickwork.model.tasks import (
-    Aborted,
-    Failed,
-    Lease,
-    Policy,
-    Released,
-    Schedule,
-    Snoozed,
-    Spec,
-    Status,
-    Stopped,
-    Succeeded,
-    Worker,
-)
+from tickwork.model.members import Worker
+from tickwork.model.outcomes import Aborted, Failed, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Lease, Spec, Status
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK
 from tickwork.store.memory.tasks import MemoryStore
 from tickwork.store.rules import SPAN

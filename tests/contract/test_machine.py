@@ -28,25 +28,11 @@ from msgspec.structs import replace
 from tests.support.stores import KEEPS_ORDER, KINDS, START, open_store
 from tickwork.clock import ManualClock
 from tickwork.model.facts import Event, Fact
-from tickwork.model.tasks import (
-    DELAYED,
-    ENDS,
-    Aborted,
-    Failed,
-    Lease,
-    Outcome,
-    Place,
-    Policy,
-    Record,
-    Released,
-    Schedule,
-    Snoozed,
-    Spec,
-    Status,
-    Stopped,
-    Succeeded,
-    Worker,
-)
+from tickwork.model.members import Worker
+from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import DELAYED, ENDS, Lease, Place, Record, Spec, Status
 from tickwork.store.base import Advance, Claim, Claimed, Query, Settled, Store
 from tickwork.store.rules import SPAN
 

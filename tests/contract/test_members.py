@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from tests.support.stores import START, Bench
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import Leader, Policy, Worker
+from tickwork.model.members import Leader, Worker
+from tickwork.model.policy import Policy
 from tickwork.store.base import Heard
 
 FULL = Worker(

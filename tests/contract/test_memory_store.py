@@ -8,7 +8,9 @@ import pytest
 
 from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
-from tickwork.model.tasks import Policy, Status, Succeeded
+from tickwork.model.outcomes import Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Status
 from tickwork.store.base import Query
 from tickwork.store.memory.tasks import MemoryStore
 

@@ -8,7 +8,9 @@ import pytest
 
 from tests.support.stores import KEEPS_ORDER, Bench
 from tickwork.errors import StoreError
-from tickwork.model.tasks import Aborted, Band, Failed, Status, Succeeded, Worker
+from tickwork.model.members import Worker
+from tickwork.model.outcomes import Aborted, Failed, Succeeded
+from tickwork.model.tasks import Band, Status
 from tickwork.store.base import PAGE_MAX, Pause, Query
 
 # --- pages

@@ -10,7 +10,9 @@ import pytest
 from tests.support.redis_store import NAMESPACE, ClockedRedisStore, restricted_redis, shared_server
 from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
-from tickwork.model.tasks import Aborted, Policy, Status, Succeeded
+from tickwork.model.outcomes import Aborted, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Status
 
 ROOT = f"{{{NAMESPACE}}}:"
 

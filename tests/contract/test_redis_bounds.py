@@ -14,7 +14,9 @@ from tests.support.stores import START, Bench
 from tickwork import Scheduler
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model.tasks import Aborted, Policy, Status, Succeeded
+from tickwork.model.outcomes import Aborted, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Status
 from tickwork.store.base import Query
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.target import parse

@@ -11,7 +11,11 @@ from tests.support.stores import START, Bench
 from tickwork import Scheduler
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError
-from tickwork.model.tasks import Aborted, Failed, Policy, Schedule, Spec, Status, Succeeded, Worker
+from tickwork.model.members import Worker
+from tickwork.model.outcomes import Aborted, Failed, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Spec, Status
 from tickwork.store.redis.acl import acl_line
 from tickwork.store.redis.keys import KEYS
 

@@ -13,7 +13,10 @@ from tickwork import ConfigError, Scheduler
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import partition_of
-from tickwork.model.tasks import Aborted, Policy, Released, Status, Succeeded, Worker
+from tickwork.model.members import Worker
+from tickwork.model.outcomes import Aborted, Released, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Status
 from tickwork.node import duties
 from tickwork.store.base import Receipt
 

@@ -10,7 +10,11 @@ import pytest
 from tests.support.redis import RedisServer
 from tickwork import Scheduler, Status, TaskContext
 from tickwork.errors import StoreFull
-from tickwork.model.tasks import Failed, Lease, Policy, Schedule, Spec, Succeeded, Worker
+from tickwork.model.members import Worker
+from tickwork.model.outcomes import Failed, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Lease, Spec
 from tickwork.store.base import Claim, Heard
 from tickwork.store.hints import CONTROL
 from tickwork.store.redis import RedisStore

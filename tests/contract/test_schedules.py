@@ -8,7 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.stores import START, Bench
-from tickwork.model.tasks import Misfire, Overlap, Schedule, Spec, Status, Succeeded
+from tickwork.model.outcomes import Succeeded
+from tickwork.model.schedules import Misfire, Overlap, Schedule
+from tickwork.model.tasks import Spec, Status
 from tickwork.store.base import Advance
 
 FULL = Schedule(

@@ -11,7 +11,10 @@ import pytest
 
 from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
-from tickwork.model.tasks import Aborted, Policy, Status, Succeeded, Worker
+from tickwork.model.members import Worker
+from tickwork.model.outcomes import Aborted, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Status
 from tickwork.store.base import Query
 from tickwork.store.sqlite import SqliteStore, spec_cache
 

@@ -20,7 +20,10 @@ import pytest
 from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model.tasks import Aborted, Failed, Policy, Spec, Status, Succeeded, Worker
+from tickwork.model.members import Worker
+from tickwork.model.outcomes import Aborted, Failed, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Spec, Status
 from tickwork.store.hints import CONTROL, EVENTS, WORK
 from tickwork.store.sqlite import SqliteStore
 from tickwork.store.sqlite.schema import VERSION

@@ -8,7 +8,9 @@ import pytest
 
 from tests.support.stores import Bench
 from tickwork.backoff import CustomRetry, ExponentialBackoff
-from tickwork.model.tasks import Aborted, Policy, Spec, Status, Succeeded
+from tickwork.model.outcomes import Aborted, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Spec, Status
 from tickwork.store.base import SUBMIT_MAX, Receipt, Settled
 
 # --- ids and nonces

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.stores import OUTCOMES, Bench
-from tickwork.model.tasks import ENDS, TABLE, Lease, Op, Policy, Status
+from tickwork.model.policy import Policy
+from tickwork.model.table import TABLE, Op
+from tickwork.model.tasks import ENDS, Lease, Status
 from tickwork.store.base import Claim
 
 SOURCES: list[Status | None] = [None, *(status for status in Status if status is not Status.ASSIGNED)]

@@ -14,18 +14,11 @@ from tests.support.redis_store import NAMESPACE
 from tests.support.stores import START, Bench, open_store
 from tickwork.clock import ManualClock
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import (
-    CANNOT_READ,
-    UNKNOWN,
-    Aborted,
-    Failed,
-    Policy,
-    Schedule,
-    Spec,
-    Status,
-    Succeeded,
-    Worker,
-)
+from tickwork.model.members import Worker
+from tickwork.model.outcomes import Aborted, Failed, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import CANNOT_READ, UNKNOWN, Spec, Status
 from tickwork.store.base import Advance, Query
 
 every_damage = pytest.mark.parametrize(("bench", "kind"), EVERY_DAMAGE, indirect=["bench"], ids=str)

@@ -10,7 +10,8 @@ from docs import generate
 from tests.docs.pages import PAGES, ROOT
 from tickwork import errors
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import Op, Status
+from tickwork.model.table import Op
+from tickwork.model.tasks import Status
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

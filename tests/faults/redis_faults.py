@@ -23,7 +23,8 @@ from tests.support.redis import RedisServer
 from tests.support.redis.process import spawn
 from tickwork import Scheduler
 from tickwork.model.facts import Event, Fact
-from tickwork.model.tasks import Policy, Record, Status
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Record, Status
 from tickwork.store.base import Query
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.target import parse

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from tests.faults.history import History, Judgement, judge
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import Policy, Record, Status
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Record, Status
 from tickwork.store.base import Query
 from tickwork.store.sqlite import SqliteStore
 

@@ -14,7 +14,8 @@ from tests.support.redis import Proxy, RedisServer
 from tests.support.redis.binaries import required_binary
 from tests.support.waiting import wait_until
 from tickwork import Event, Scheduler
-from tickwork.model.tasks import Policy, Spec
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Spec
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis import link as links
 from tickwork.store.redis.target import parse

@@ -12,7 +12,9 @@ from tests.faults.server_faults import Figures, Scale, crew, lenient, open_store
 from tests.support.redis import Client, RedisServer
 from tickwork import Status
 from tickwork.ids import new_nonce
-from tickwork.model.tasks import Overlap, Schedule, Spec, Succeeded
+from tickwork.model.outcomes import Succeeded
+from tickwork.model.schedules import Overlap, Schedule
+from tickwork.model.tasks import Spec
 from tickwork.store.base import SUBMIT_MAX, Claim
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.target import parse

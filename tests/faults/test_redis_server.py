@@ -29,7 +29,10 @@ from tests.support.redis import Proxy, RedisServer, required_binary
 from tickwork import Status
 from tickwork.errors import StoreFull
 from tickwork.ids import new_nonce
-from tickwork.model.tasks import Schedule, Spec, Succeeded, WhenCutOff
+from tickwork.model.outcomes import Succeeded
+from tickwork.model.policy import WhenCutOff
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Spec
 from tickwork.store.base import Advance, Claim
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.scripts import compose

@@ -10,7 +10,10 @@ import pytest
 
 from tests.support.redis import Proxy, RedisServer
 from tickwork.ids import new_nonce
-from tickwork.model.tasks import Aborted, Lease, Policy, Schedule, Spec, Status, Succeeded
+from tickwork.model.outcomes import Aborted, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Lease, Spec, Status
 from tickwork.store.base import Advance, Claim
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.scripts import compose

@@ -22,7 +22,8 @@ from tests.faults import mutate
 from tests.faults.history import History
 from tickwork import Scheduler, TaskContext
 from tickwork.errors import StoreUnavailable
-from tickwork.model.tasks import Lease, Outcome
+from tickwork.model.outcomes import Outcome
+from tickwork.model.tasks import Lease
 from tickwork.store.base import Claim, Finished
 from tickwork.store.redis import RedisStore
 

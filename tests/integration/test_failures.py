@@ -36,8 +36,9 @@ from tickwork import (
     TickworkError,
 )
 from tickwork.ids import new_nonce
-from tickwork.model.tasks import Outcome, Spec, Succeeded
-from tickwork.model.tasks import Worker as Member
+from tickwork.model.members import Worker as Member
+from tickwork.model.outcomes import Outcome, Succeeded
+from tickwork.model.tasks import Spec
 from tickwork.store.base import Claim, Finished
 from tickwork.testing import ManualClock, drain, wait_for
 

@@ -37,7 +37,8 @@ from tickwork import (
     TaskFailed,
     TaskResult,
 )
-from tickwork.model.tasks import Spec, Succeeded
+from tickwork.model.outcomes import Succeeded
+from tickwork.model.tasks import Spec
 from tickwork.store.base import Claim
 from tickwork.testing import ManualClock, drain, wait_for
 

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.apps import FAST, Make, eventually, store_of
 from tests.support.redis import RedisServer
 from tickwork import ConfigError, Scheduler, StoreUnavailable, TaskContext
-from tickwork.model.tasks import Worker as Member
+from tickwork.model.members import Worker as Member
 from tickwork.testing import wait_for
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from tests.integration.apps import FAST, ROOT, Child, Make, eventually, store_of
 from tickwork import Scheduler, StoreUnavailable, TickworkError
-from tickwork.model.tasks import Worker as Member
+from tickwork.model.members import Worker as Member
 from tickwork.store.base import Store
 
 LONG = ("lease_ttl=30.0", "renew_interval=10.0")  # nothing here may depend on a lease that runs out
@@ -156,6 +156,7 @@ async def test_a_node_whose_name_was_taken_meanwhile_gives_way(make: Make, file_
 async def pause(child: Child, store: Store) -> None:
     """Stop a process, but not in the middle of a write: it would keep everybody from the file."""
     while True:
+        await store.beat(Member(id="witness"))  # so it has ended the write in which it was stopped the last time
         child.process.send_signal(signal.SIGSTOP)
         try:
             await store.beat(Member(id="witness"))

@@ -9,15 +9,7 @@ import pytest
 
 from tests.integration import child_handlers
 from tests.integration.apps import Make, store_of
-from tickwork import (
-    ConfigError,
-    ResultTimeout,
-    Scheduler,
-    TaskCancelled,
-    TaskContext,
-    TaskFailed,
-    TaskResult,
-)
+from tickwork import ConfigError, ResultTimeout, Scheduler, TaskCancelled, TaskContext, TaskFailed, TaskResult
 from tickwork.store.hints import Hint
 from tickwork.testing import wait_for
 

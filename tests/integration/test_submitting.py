@@ -9,7 +9,8 @@ import pytest
 
 from tests.integration.apps import Make, facts, status_of, store_of
 from tickwork import ConfigError, DuplicateTask, Scheduler, StoreUnavailable, Task, TaskExists, TaskNotFound
-from tickwork.model.tasks import Durability, Spec
+from tickwork.model.policy import Durability
+from tickwork.model.tasks import Spec
 from tickwork.store.base import SUBMIT_MAX, Receipt
 from tickwork.testing import ManualClock, drain
 

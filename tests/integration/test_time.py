@@ -29,9 +29,12 @@ from tickwork import (
     TaskNotFound,
 )
 from tickwork.cli import output
-from tickwork.model.facts import Bus
-from tickwork.model.tasks import Misfire, Schedule, Spec, to_millis
-from tickwork.node import duties
+from tickwork.clock import to_millis
+from tickwork.model import ticks
+from tickwork.model.schedules import Misfire, Schedule
+from tickwork.model.tasks import Spec
+from tickwork.node import firing
+from tickwork.observe.bus import Bus
 from tickwork.testing import ManualClock, drain, wait_for
 
 MIDNIGHT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -690,9 +693,9 @@ def test_all_that_was_missed_means_the_latest_of_it(cron: str, back: timedelta, 
         id="s", cron=cron, task=Spec(id="", type="t", nonce=""), misfire=Misfire.ALL, misfire_cap=cap,
         misfire_grace=10**12,
     )  # fmt: skip
-    line = duties.cron_of(schedule)
+    line = ticks.cron_of(schedule)
     started = time.perf_counter()
-    run, missed = duties.ticks_to_run(schedule, line, line.next_ms(first - 1) or 0, now_ms)
+    run, missed = ticks.ticks_to_run(schedule, line, line.next_ms(first - 1) or 0, now_ms)
     assert [(now_ms - tick) // 1000 for tick in run] == expected
     assert missed <= 1000
     assert time.perf_counter() - started < 5, "not by walking through all of them"
@@ -886,7 +889,7 @@ async def test_two_nodes_fire_each_tick_once(make: Make, file_url: str, clock: M
             clock.advance(10)
             ticks.append(f"tick@{clock.now()}")
             # Both at the same time, whoever leads: leadership saves work and keeps nothing correct.
-            await asyncio.gather(*(duties.fire_schedules(store, 10, Bus()) for store in stores * 3))
+            await asyncio.gather(*(firing.fire_schedules(store, 10, Bus()) for store in stores * 3))
         await drain(first)
         assert sorted(ran) == ticks
         assert (await first.status()).tasks == {"success": 30}

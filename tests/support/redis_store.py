@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.support.redis import RedisServer, default_binary, required_binary
 from tickwork.clock import ManualClock
-from tickwork.model.tasks import Policy
+from tickwork.model.policy import Policy
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.acl import FOR_AUDITS, acl_line
 from tickwork.store.redis.scripts import Script, compose

@@ -11,22 +11,11 @@ from typing import Any
 from tests.support.redis_store import ClockedRedisStore, restricted_redis
 from tickwork.clock import ManualClock
 from tickwork.model.facts import Event
-from tickwork.model.tasks import (
-    Aborted,
-    Failed,
-    Lease,
-    Outcome,
-    Policy,
-    Record,
-    Released,
-    Schedule,
-    Snoozed,
-    Spec,
-    Status,
-    Stopped,
-    Succeeded,
-    Worker,
-)
+from tickwork.model.members import Worker
+from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Lease, Record, Spec, Status
 from tickwork.store.base import SUBMIT_MAX, Claim, Grant, Query, Receipt, Store
 from tickwork.store.hints import Hint
 from tickwork.store.memory.tasks import MemoryStore

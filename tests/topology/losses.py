@@ -17,7 +17,8 @@ from typing import NamedTuple
 from tests.support.redis import RedisServer, SentinelGroup
 from tests.support.redis.sentinel import NAME
 from tickwork.errors import StoreUnavailable
-from tickwork.model.tasks import Durability, Policy, Spec
+from tickwork.model.policy import Durability, Policy
+from tickwork.model.tasks import Spec
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.switchover import switchover
 from tickwork.store.redis.target import parse

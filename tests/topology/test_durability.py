@@ -17,7 +17,8 @@ from tests.topology import losses
 from tests.topology.shop import running, shop
 from tickwork import ConfigError, TaskExists
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model.tasks import Durability, Policy, Spec
+from tickwork.model.policy import Durability, Policy
+from tickwork.model.tasks import Spec
 from tickwork.store.redis import RedisStore, durable
 from tickwork.store.redis.target import parse
 

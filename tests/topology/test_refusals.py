@@ -14,7 +14,7 @@ from tests.support.redis import RedisServer
 from tests.topology.shop import NAMESPACE, running, shop
 from tickwork import ConfigError
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model.tasks import Policy
+from tickwork.model.policy import Policy
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis import server as redis_server
 from tickwork.store.redis.keys import VERSION

@@ -28,7 +28,7 @@ from tests.support.redis import (
 from tests.topology.shop import NAMESPACE, running, shop, work_through
 from tickwork.cli import commands
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model.tasks import Policy
+from tickwork.model.policy import Policy
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.acl import acl_line
 from tickwork.store.redis.target import parse

@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from tickwork.model.facts import Bus, Event, Fact, News
+from tickwork.model.facts import Event, Fact
+from tickwork.observe.bus import Bus, News
 
 EVENT = Event(0, 1, Fact.TASK_DIED, "it")
 

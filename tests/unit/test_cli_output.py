@@ -25,7 +25,9 @@ from tickwork.cli.events import read_kinds
 from tickwork.cli.output import Column, age, clean, clean_lines, clip, duration, json_text, table, width
 from tickwork.cli.session import schema_versions, sqlite_path
 from tickwork.config import WITHOUT_EFFECT
-from tickwork.model.tasks import Band, Leader, Misfire, Overlap
+from tickwork.model.members import Leader
+from tickwork.model.schedules import Misfire, Overlap
+from tickwork.model.tasks import Band
 from tickwork.store.base import Pause, Stats
 
 NOW = 1_800_000_000_000

@@ -18,14 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tickwork import Scheduler
-from tickwork.backoff import (
-    LONGEST,
-    CustomRetry,
-    ExponentialBackoff,
-    FixedDelay,
-    LinearBackoff,
-    RetryPolicy,
-)
+from tickwork.backoff import LONGEST, CustomRetry, ExponentialBackoff, FixedDelay, LinearBackoff, RetryPolicy
 from tickwork.config import AlertRule, Config, Loaded, describe, in_words, load, validate
 from tickwork.config import yaml as written
 from tickwork.config.urls import mask_url

@@ -8,10 +8,13 @@ import pytest
 
 from tickwork.cron import Cron
 from tickwork.errors import StoreUnavailable
-from tickwork.model.facts import Bus
-from tickwork.model.tasks import Misfire, Policy, Schedule, Spec, Status, Worker
-from tickwork.node import duties
-from tickwork.node.duties import ticks_to_run
+from tickwork.model.members import Worker
+from tickwork.model.policy import Policy
+from tickwork.model.schedules import Misfire, Schedule
+from tickwork.model.tasks import Spec, Status
+from tickwork.model.ticks import ticks_to_run
+from tickwork.node import duties, firing
+from tickwork.observe.bus import Bus
 from tickwork.store.base import Claim, Store
 from tickwork.store.memory.tasks import MemoryStore
 
@@ -35,7 +38,7 @@ async def test_one_schedule_that_cannot_fire_holds_up_no_other() -> None:
     good = Schedule(id="good", cron="* * * * * *", task=SPEC, next_at=store.now() - 1000)
     await store.put_schedule(bad)
     await store.put_schedule(good)
-    await duties.fire_schedules(store, 10, Bus())
+    await firing.fire_schedules(store, 10, Bus())
     fired = await store.get_schedule("good")
     assert fired is not None
     assert fired.last_task_id is not None
@@ -53,9 +56,9 @@ async def test_after_an_error_no_schedule_is_fired_unwatched(monkeypatch: pytest
         await asyncio.sleep(0.01)
         ended.append(schedule.id)
 
-    monkeypatch.setattr(duties, "fire", fire)
+    monkeypatch.setattr(firing, "fire", fire)
     with pytest.raises(StoreUnavailable):
-        await duties.fire_schedules(store, 10, Bus())
+        await firing.fire_schedules(store, 10, Bus())
     assert ended == ["slow"], "it was still under way when the duty had given up"
 
 

@@ -12,7 +12,8 @@ import pytest
 from tests.support.waiting import wait_until
 from tickwork.config import Config
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model.tasks import Aborted, Lease, Outcome, Spec, Succeeded
+from tickwork.model.outcomes import Aborted, Outcome, Succeeded
+from tickwork.model.tasks import Lease, Spec
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Store, Verdict
 from tickwork.store.contact import Contact

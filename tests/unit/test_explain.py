@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tickwork.client.views import explain
-from tickwork.model.tasks import Record, Spec, Status, Worker
+from tickwork.model.members import Worker
+from tickwork.model.tasks import Record, Spec, Status
 from tickwork.store.base import Pause
 
 READY = Record(spec=Spec(id="t", type="a", nonce=""), seq=1)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tickwork import Abort, FixedDelay, Retry
-from tickwork.model.tasks import Aborted, Failed, Lease, Spec
+from tickwork.model.outcomes import Aborted, Failed
+from tickwork.model.tasks import Lease, Spec
 from tickwork.store.base import Grant
 from tickwork.worker import outcomes
 

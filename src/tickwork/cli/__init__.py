@@ -16,13 +16,7 @@ import click
 
 from tickwork import __version__
 from tickwork.cli.options import global_options
-from tickwork.errors import (
-    ConfigError,
-    HandlerNotFound,
-    PayloadError,
-    StoreError,
-    TickworkError,
-)
+from tickwork.errors import ConfigError, HandlerNotFound, PayloadError, StoreError, TickworkError
 
 WRONG, MISTAKE, UNREACHABLE = 1, 2, 3
 CANNOT_WRITE = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EBADF)

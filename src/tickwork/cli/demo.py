@@ -25,7 +25,8 @@ from tickwork.config import Config
 from tickwork.errors import TickworkError
 from tickwork.host import is_gone
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import Status, Worker
+from tickwork.model.members import Worker
+from tickwork.model.tasks import Status
 from tickwork.scheduler import run_loop
 from tickwork.store.base import Stats
 

@@ -14,9 +14,12 @@ from tickwork.cli import output
 from tickwork.cli.schedules import with_last_status
 from tickwork.cli.stats import counted
 from tickwork.cli.tasks import first_line
-from tickwork.client.admin import ScheduleInfo
+from tickwork.client.schedules import ScheduleInfo
+from tickwork.clock import to_millis
 from tickwork.model.facts import Event, Fact
-from tickwork.model.tasks import Band, Status, TaskInfo, Worker, band_of, to_millis
+from tickwork.model.info import TaskInfo
+from tickwork.model.members import Worker
+from tickwork.model.tasks import Band, Status, band_of
 from tickwork.scheduler import Scheduler
 from tickwork.store.base import Stats
 

@@ -14,8 +14,10 @@ from tickwork.cli.output import Column
 from tickwork.cli.pages import find
 from tickwork.cli.session import ask
 from tickwork.cli.tasks import first_line, task_command, wants_cascade
+from tickwork.clock import to_millis
 from tickwork.errors import NotRetryable, TaskNotFound
-from tickwork.model.tasks import Status, TaskInfo, to_millis
+from tickwork.model.info import TaskInfo
+from tickwork.model.tasks import Status
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client

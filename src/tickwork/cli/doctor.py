@@ -17,12 +17,14 @@ from tickwork.cli.options import global_options
 from tickwork.cli.session import ask, schema_versions, settings, sqlite_path
 from tickwork.config.urls import mask_url
 from tickwork.ids import name_of
-from tickwork.model.tasks import CANNOT_READ, Band, Leader, Status, Worker
+from tickwork.model.members import Leader, Worker
+from tickwork.model.tasks import CANNOT_READ, Band, Status
 from tickwork.store.base import NotPermitted
 
 if TYPE_CHECKING:
-    from tickwork.client.admin import QueueInfo, ScheduleInfo
     from tickwork.client.client import Client
+    from tickwork.client.queues import QueueInfo
+    from tickwork.client.schedules import ScheduleInfo
     from tickwork.store.base import Pause, Stats
 
 LATE = 10_000  # milliseconds that a tick may be overdue

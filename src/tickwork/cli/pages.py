@@ -12,7 +12,7 @@ from tickwork.store.base import PAGE_MAX
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
-    from tickwork.model.tasks import Page, TaskInfo
+    from tickwork.model.info import Page, TaskInfo
 
 ROUND = PAGES_MAX * PAGE_MAX
 ROUNDS = 25  # without any find, before whoever waits is asked

@@ -12,8 +12,8 @@ from tickwork.cli.output import Column
 from tickwork.cli.session import ask
 
 if TYPE_CHECKING:
-    from tickwork.client.admin import QueueInfo
     from tickwork.client.client import Client
+    from tickwork.client.queues import QueueInfo
     from tickwork.store.base import Pause
 
 COLUMNS = (

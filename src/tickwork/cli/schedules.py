@@ -18,14 +18,15 @@ from tickwork.cli.options import (
 )
 from tickwork.cli.output import Column
 from tickwork.cli.session import ask
-from tickwork.model.tasks import Misfire, Overlap, to_millis
+from tickwork.clock import to_millis
+from tickwork.model.schedules import Misfire, Overlap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from tickwork.client.admin import ScheduleInfo
     from tickwork.client.client import Client
+    from tickwork.client.schedules import ScheduleInfo
 
 COLUMNS = (
     Column("ID", least=12),

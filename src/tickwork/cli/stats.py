@@ -13,12 +13,14 @@ from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
 from tickwork.cli.queues import show_queues
 from tickwork.cli.session import ask
-from tickwork.model.tasks import Status, Worker, to_datetime
+from tickwork.clock import to_datetime
+from tickwork.model.members import Worker
+from tickwork.model.tasks import Status
 from tickwork.store.base import Query
 
 if TYPE_CHECKING:
-    from tickwork.client.admin import QueueInfo
     from tickwork.client.client import Client
+    from tickwork.client.queues import QueueInfo
     from tickwork.store.base import Stats
 
 COUNTED_MAX = 200  # running tasks that are looked at one by one

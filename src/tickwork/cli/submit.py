@@ -26,7 +26,7 @@ from tickwork.errors import ResultError, ResultTimeout
 if TYPE_CHECKING:
     from tickwork.client.client import Client
     from tickwork.client.handle import Handle
-    from tickwork.model.tasks import TaskInfo
+    from tickwork.model.info import TaskInfo
 
 QUIET = 2.0  # seconds until somebody who waits is told why
 

@@ -15,9 +15,11 @@ from tickwork.cli.output import Column
 from tickwork.cli.pages import find
 from tickwork.cli.session import ask
 from tickwork.client.dependants import cancelled_with
+from tickwork.clock import to_datetime, to_millis
 from tickwork.errors import StoreError, TickworkError
 from tickwork.model.facts import Event, Fact
-from tickwork.model.tasks import DELAYED, Status, TaskInfo, to_datetime, to_millis
+from tickwork.model.info import TaskInfo
+from tickwork.model.tasks import DELAYED, Status
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client

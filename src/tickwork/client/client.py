@@ -12,9 +12,12 @@ from msgspec.structs import replace
 
 from tickwork import host
 from tickwork.client import views
-from tickwork.client.admin import DeadLetters, Events, Queues, ScheduleInfo, Schedules
+from tickwork.client.dead_letters import DeadLetters
 from tickwork.client.dependants import cancelled_with
+from tickwork.client.events import Events
 from tickwork.client.handle import Handle, ScheduleHandle
+from tickwork.client.queues import Queues
+from tickwork.client.schedules import ScheduleInfo, Schedules
 from tickwork.client.specs import SpecMaker
 from tickwork.config import Config
 from tickwork.errors import (
@@ -49,23 +52,10 @@ from tickwork.handlers.options import (
 from tickwork.handlers.options import tags as read_tags
 from tickwork.handlers.registry import ANYTHING, MISSING, Entry, Registry
 from tickwork.ids import is_token_of, name_of, new_id
-from tickwork.model.tasks import (
-    UNKNOWN,
-    Aborted,
-    Lease,
-    Outcome,
-    Page,
-    QueueStats,
-    Record,
-    Spec,
-    Status,
-    Stopped,
-    Succeeded,
-    Task,
-    TaskInfo,
-    TaskResult,
-    Worker,
-)
+from tickwork.model.info import Page, QueueStats, Task, TaskInfo, TaskResult
+from tickwork.model.members import Worker
+from tickwork.model.outcomes import Aborted, Outcome, Stopped, Succeeded
+from tickwork.model.tasks import UNKNOWN, Lease, Record, Spec, Status
 from tickwork.model.transitions import waits_again
 from tickwork.payload.codec import JSON
 from tickwork.store.base import PAGE_MAX, SUBMIT_MAX, Query, Receipt, Store

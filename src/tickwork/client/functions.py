@@ -17,7 +17,7 @@ from tickwork.errors import ConfigError
 from tickwork.handlers.context import TaskContext
 from tickwork.handlers.options import Options, TaskOptions, of_handler
 from tickwork.handlers.registry import Entry, Registry, RunIn
-from tickwork.model.tasks import WhenCutOff
+from tickwork.model.policy import WhenCutOff
 from tickwork.texts import shown
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tickwork.model.tasks import TaskInfo
+from tickwork.model.info import TaskInfo
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client, ScheduleInfo

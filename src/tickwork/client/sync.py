@@ -10,14 +10,17 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from tickwork.client.admin import DeadLetters, Events, Queues, Schedules
+from tickwork.client.dead_letters import DeadLetters
+from tickwork.client.events import Events
 from tickwork.client.handle import Handle
 from tickwork.client.lock import Lock
+from tickwork.client.queues import Queues
+from tickwork.client.schedules import Schedules
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handlers.options import Options
 from tickwork.handlers.registry import MISSING
 from tickwork.model.facts import Event
-from tickwork.model.tasks import TaskInfo
+from tickwork.model.info import TaskInfo
 
 if TYPE_CHECKING:
     from tickwork.scheduler import Scheduler

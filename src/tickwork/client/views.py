@@ -8,10 +8,13 @@ from typing import Any
 
 import msgspec
 
+from tickwork.clock import to_datetime
 from tickwork.errors import ConfigError, PayloadError
 from tickwork.handlers.context import copied
 from tickwork.handlers.registry import Registry
-from tickwork.model.tasks import Band, QueueStats, Record, Spec, Status, TaskInfo, TaskResult, Worker, to_datetime
+from tickwork.model.info import QueueStats, TaskInfo, TaskResult
+from tickwork.model.members import Worker
+from tickwork.model.tasks import Band, Record, Spec, Status
 from tickwork.payload.codec import JSON
 from tickwork.store.base import Pause, Stats
 from tickwork.texts import shown

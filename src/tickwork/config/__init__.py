@@ -2,7 +2,7 @@
 
 A file is overruled by the environment, the environment by a `config` object, and that by arguments. A layer holds only
 what was set in it, so a default never overrules anything; only a `Config` is whole, and its defaults count as set.
-`config_names.py` and `config_values.py` know how options may be written.
+`names.py` and `values.py` know how options may be written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tickwork.config.urls import mask_url
 from tickwork.config.yaml import read_yaml
 from tickwork.errors import ConfigError
 from tickwork.ids import is_name
-from tickwork.model.tasks import WHEN_CUT_OFF
+from tickwork.model.policy import WHEN_CUT_OFF
 from tickwork.observe.loggers import METHODS, as_logger, is_logger
 from tickwork.texts import shown
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tickwork.errors import Abort, PayloadError
 from tickwork.handlers.registry import Entry, Registry
-from tickwork.model.tasks import TaskResult
+from tickwork.model.info import TaskResult
 from tickwork.texts import cut
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
+from tickwork.clock import to_datetime
 from tickwork.ids import run_token
-from tickwork.model.tasks import Policy, to_datetime
+from tickwork.model.policy import Policy
 from tickwork.texts import cut
 
 LINE_MAX = 2000

@@ -11,10 +11,11 @@ from typing import Any, Literal, TypedDict, TypeGuard, get_args
 import msgspec
 
 from tickwork.backoff import Backoff
+from tickwork.clock import to_millis
 from tickwork.config.values import nearest
 from tickwork.errors import LONGEST_WAIT, TOO_LATE, ConfigError, PayloadError, ScheduleNotFound, TaskNotFound
 from tickwork.ids import is_name
-from tickwork.model.tasks import DURABILITIES, Durability, to_millis
+from tickwork.model.policy import DURABILITIES, Durability
 from tickwork.payload.codec import JSON, Serializer, encode
 from tickwork.texts import cut, shown, storable
 

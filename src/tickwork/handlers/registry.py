@@ -20,7 +20,8 @@ from tickwork.handlers.context import TaskContext
 from tickwork.handlers.options import of_handler
 from tickwork.handlers.signature import read as read_signature
 from tickwork.ids import is_name
-from tickwork.model.tasks import WHEN_CUT_OFF, TaskResult, WhenCutOff
+from tickwork.model.info import TaskResult
+from tickwork.model.policy import WHEN_CUT_OFF, WhenCutOff
 from tickwork.payload import types as payload
 from tickwork.payload.codec import BUILTIN, JSON, Serializer
 from tickwork.payload.types import REQUIRED, Field, PayloadType

@@ -1,4 +1,4 @@
-"""The transitions as pure changes of a `Record`: what the table in `model.py` says, in code.
+"""The transitions as pure changes of a `Record`: what `table.py` says, in code.
 
 Memory and SQLite both move their records through these functions; they differ only in where a status has its home.
 Each function returns the fact to append to the log. None of them looks at a clock or an index.
@@ -9,20 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import (
-    Aborted,
-    Failed,
-    Outcome,
-    Place,
-    Policy,
-    Record,
-    Released,
-    Snoozed,
-    Spec,
-    Status,
-    Stopped,
-    Succeeded,
-)
+from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Place, Record, Spec, Status
 
 
 def submit(spec: Spec, seq: int, now: int, waiting: list[str]) -> Record:

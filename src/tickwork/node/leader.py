@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model.tasks import Leader
+from tickwork.model.members import Leader
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Store
 

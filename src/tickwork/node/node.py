@@ -15,11 +15,11 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.handlers.registry import Registry
 from tickwork.host import host_id, process_started
 from tickwork.ids import new_tail
-from tickwork.model.facts import Bus
-from tickwork.model.tasks import Worker as Member
-from tickwork.node import duties
+from tickwork.model.members import Worker as Member
+from tickwork.node import duties, firing
 from tickwork.node.leader import Candidate
 from tickwork.node.unled import StandIn
+from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Store
 from tickwork.store.hints import OUTBOX, RESET, SCHEDULES, Hint
@@ -216,7 +216,7 @@ class Node:
         async with asyncio.TaskGroup() as group:
             for name, duty, interval, topic in (
                 ("promote", self._duty(duties.promote), scan, None),
-                ("fire schedules", self._duty(duties.fire_schedules, self._bus, self._duty_log), scan, SCHEDULES),
+                ("fire schedules", self._duty(firing.fire_schedules, self._bus, self._duty_log), scan, SCHEDULES),
                 ("propagate", self._duty(duties.propagate, self._bus), scan, OUTBOX),
                 ("prune", self._duty(duties.prune), min(config.cleanup_interval, duties.PRUNE_LOOK), None),
             ):

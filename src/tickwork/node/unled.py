@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 
 from tickwork.ids import name_of
-from tickwork.model.facts import Bus
-from tickwork.model.tasks import Leader
+from tickwork.model.members import Leader
 from tickwork.node import duties
+from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Store
 

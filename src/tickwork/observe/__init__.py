@@ -1,0 +1,1 @@
+"""Loggers, tracebacks, and the facts of this process for whoever listens."""

@@ -11,7 +11,7 @@ from tickwork.texts import storable
 ERROR_MAX = 8000  # characters of one stored error
 HEAD_MAX = 1000  # and of its first line
 
-_OWN = os.path.dirname(__file__) + os.sep
+_OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _ASYNCIO = os.path.join(os.path.dirname(traceback.__file__), "asyncio") + os.sep
 
 

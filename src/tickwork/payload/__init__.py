@@ -1,0 +1,1 @@
+"""What tasks carry: serializers, and the declared types of payloads and results."""

@@ -1,4 +1,4 @@
-"""The Store contract. The docstrings here are the specification; `memory.py` is its plainest form.
+"""The Store contract. The docstrings here are the specification; `memory/` is its plainest form.
 
 Every method is one atomic step, bounded by a limit and safe to send twice. Guards refuse by return value. The only
 exceptions are `StoreUnavailable` (try again) and `StoreError` (do not). The store's clock decides; no caller's time is
@@ -19,7 +19,11 @@ from msgspec import Struct
 
 from tickwork.errors import StoreError
 from tickwork.model.facts import Event
-from tickwork.model.tasks import Durability, Leader, Lease, Outcome, Record, Schedule, Spec, Status, Worker
+from tickwork.model.members import Leader, Worker
+from tickwork.model.outcomes import Outcome
+from tickwork.model.policy import Durability
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Lease, Record, Spec, Status
 from tickwork.store.contact import Contact
 from tickwork.store.hints import Hint
 

@@ -7,7 +7,7 @@ import os
 
 from tickwork.errors import TickworkError
 from tickwork.host import host_id, lives
-from tickwork.model.tasks import Leader, Worker
+from tickwork.model.members import Leader, Worker
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Store
 

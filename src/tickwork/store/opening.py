@@ -9,7 +9,7 @@ from tickwork.clock import Clock
 from tickwork.config import Config
 from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError
-from tickwork.model.tasks import Durability, Policy
+from tickwork.model.policy import Durability, Policy
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Store
 

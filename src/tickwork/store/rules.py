@@ -9,7 +9,10 @@ from msgspec.structs import replace
 
 from tickwork.errors import StoreError
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import DELAYED, ENDS, Leader, Policy, Record, Schedule, Spec, Status, Worker
+from tickwork.model.members import Leader, Worker
+from tickwork.model.policy import Policy
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import DELAYED, ENDS, Record, Spec, Status
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Advance, Claimed, Grant, Query, Receipt, Unreadable
 from tickwork.texts import shown

@@ -8,7 +8,8 @@ import msgspec
 
 from tickwork.errors import StoreError
 from tickwork.model.facts import Event, Fact
-from tickwork.model.tasks import CANNOT_READ, UNKNOWN, Band, Priority, Record, Schedule, Spec
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import CANNOT_READ, UNKNOWN, Band, Priority, Record, Spec
 from tickwork.payload.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.texts import storable
 

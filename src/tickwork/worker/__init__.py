@@ -1,0 +1,1 @@
+"""Claims tasks, runs them, hands their outcomes in and keeps their leases."""

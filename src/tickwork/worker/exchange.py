@@ -17,7 +17,7 @@ from typing import Protocol
 from tickwork.config import Config
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import new_claim_nonce
-from tickwork.model.tasks import Aborted, Outcome
+from tickwork.model.outcomes import Aborted, Outcome
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Claim, Claimed, Grant, Store, Verdict
 from tickwork.store.hints import WORK, Hint

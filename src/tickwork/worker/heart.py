@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model.tasks import Leader
-from tickwork.model.tasks import Worker as Member
+from tickwork.model.members import Leader
+from tickwork.model.members import Worker as Member
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Store
 from tickwork.store.hints import CONTROL

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from tickwork.errors import StoreError, StoreFull, StoreUnavailable
-from tickwork.model.tasks import Outcome
+from tickwork.model.outcomes import Outcome
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Store
 from tickwork.worker.run import Run

@@ -6,10 +6,11 @@ import random
 from datetime import datetime
 
 from tickwork.backoff import Backoff, delay
+from tickwork.clock import to_millis
 from tickwork.errors import Abort, Retry, Snooze
 from tickwork.executors.calling import UnfitPayload
 from tickwork.executors.process import ChildDied, ChildError
-from tickwork.model.tasks import Aborted, Failed, Outcome, Snoozed, to_millis
+from tickwork.model.outcomes import Aborted, Failed, Outcome, Snoozed
 from tickwork.observe.tracebacks import ERROR_MAX, describe, explained
 from tickwork.store.base import Grant
 from tickwork.texts import storable

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tickwork.executors.calling import UnfitPayload
 from tickwork.executors.process import ChildError
-from tickwork.model.facts import Bus, Event, Fact
-from tickwork.model.tasks import Aborted, Failed, Lease, Outcome, Released, Snoozed, Status, Stopped, Succeeded
+from tickwork.model.facts import Event, Fact
+from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.tasks import Lease, Status
+from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Grant, Store, Verdict
 

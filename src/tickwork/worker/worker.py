@@ -15,8 +15,9 @@ from tickwork.executors.calling import Returned
 from tickwork.executors.local import LocalExecutor
 from tickwork.handlers.context import TaskContext
 from tickwork.handlers.registry import Entry, Registry
-from tickwork.model.facts import Bus
-from tickwork.model.tasks import Aborted, Lease, Outcome, Released, Stopped, Succeeded
+from tickwork.model.outcomes import Aborted, Outcome, Released, Stopped, Succeeded
+from tickwork.model.tasks import Lease
+from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Grant, Store
 from tickwork.worker import outcomes

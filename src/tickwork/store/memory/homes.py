@@ -10,7 +10,8 @@ from collections import OrderedDict
 
 from tickwork.clock import Clock
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import DELAYED, ENDS, Policy, Record, Spec, Status
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import DELAYED, ENDS, Record, Spec, Status
 from tickwork.store.base import Pause
 from tickwork.store.hints import OUTBOX
 from tickwork.store.memory.locks import Locks

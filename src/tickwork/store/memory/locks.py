@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tickwork.clock import Clock
-from tickwork.model.tasks import Policy
+from tickwork.model.policy import Policy
 from tickwork.store.memory.members import Core, atomic
 from tickwork.store.rules import ENDED_KEPT, UNLOCK_KEPT, next_fence
 

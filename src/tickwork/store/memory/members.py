@@ -13,7 +13,10 @@ from msgspec.structs import replace
 from tickwork.clock import Clock, SystemClock
 from tickwork.forks import hold_during_forks, tell_of_forks
 from tickwork.model.facts import Event, Fact
-from tickwork.model.tasks import Leader, Lease, Policy, Record, Schedule, Worker
+from tickwork.model.members import Leader, Worker
+from tickwork.model.policy import Policy
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Lease, Record
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Heard
 from tickwork.store.contact import Contact

@@ -7,7 +7,8 @@ from itertools import islice
 from msgspec.structs import replace
 
 from tickwork.model import transitions
-from tickwork.model.tasks import Schedule, Status
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Status
 from tickwork.store.base import Settled
 from tickwork.store.hints import WORK
 from tickwork.store.memory.members import atomic

@@ -1,7 +1,7 @@
 """The memory store: the contract in its plainest form, held to the same tests as every other.
 
-Here is the way of a task, from submit to its end; `memory_homes.py` has the places where it waits,
-`memory_operators.py` what others may do with it.
+Here is the way of a task, from submit to its end; `homes.py` has the places where it waits,
+`operators.py` what others may do with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import Literal
 from tickwork.errors import StoreError
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import ENDS, Band, Durability, Lease, Outcome, Place, Record, Spec, Status
+from tickwork.model.outcomes import Outcome
+from tickwork.model.policy import Durability
+from tickwork.model.tasks import ENDS, Band, Lease, Place, Record, Spec, Status
 from tickwork.store.base import Advance, Claim, Claimed, Finished, Receipt, Reclaimed, Verdict
 from tickwork.store.hints import WORK
 from tickwork.store.memory.members import atomic

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from tickwork.model.tasks import Durability, Spec
+from tickwork.model.policy import Durability
+from tickwork.model.tasks import Spec
 from tickwork.store.base import Receipt
 
 BATCH = 100  # tasks in one call

@@ -15,7 +15,7 @@ from tickwork.clock import SystemClock
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.forks import keep, tell_of_forks
 from tickwork.ids import new_nonce
-from tickwork.model.tasks import Durability, Policy
+from tickwork.model.policy import Durability, Policy
 from tickwork.observe.loggers import Log
 from tickwork.store.contact import Contact
 from tickwork.store.hints import RESET, Hint, Hints

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple
 
-from tickwork.model.tasks import Durability
+from tickwork.model.policy import Durability
 from tickwork.store.redis.server import WITH_WAITAOF, Server, check_durability, read_info
 from tickwork.store.redis.wire import Wire
 

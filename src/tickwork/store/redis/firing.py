@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from tickwork.errors import StoreUnavailable
-from tickwork.model.tasks import Schedule, Spec
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Spec
 from tickwork.store.base import Advance, Receipt
 from tickwork.store.redis.coalesce import BATCH, WEIGHT
 from tickwork.store.redis.members import TRIES, Members

@@ -15,7 +15,9 @@ from msgspec.structs import replace
 
 from tickwork.errors import StoreUnavailable
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import ENDS, Leader, Schedule, Status, Worker
+from tickwork.model.members import Leader, Worker
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import ENDS, Status
 from tickwork.store.base import Advance, Heard
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import CODES

@@ -16,20 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork.backoff import Backoff
-from tickwork.model.tasks import (
-    Aborted,
-    Failed,
-    Lease,
-    Outcome,
-    Place,
-    Record,
-    Released,
-    Snoozed,
-    Spec,
-    Status,
-    Stopped,
-    Succeeded,
-)
+from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.tasks import Lease, Place, Record, Spec, Status
 from tickwork.payload.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.store.base import Grant
 from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec

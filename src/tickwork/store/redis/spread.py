@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import partition_of
-from tickwork.model.tasks import Durability, Outcome, Record, Spec, Status
+from tickwork.model.outcomes import Outcome
+from tickwork.model.policy import Durability
+from tickwork.model.tasks import Record, Spec, Status
 from tickwork.model.transitions import waits_again
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Unreadable, Verdict
 from tickwork.store.redis.link import LinkLost, pack

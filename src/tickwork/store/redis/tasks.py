@@ -14,7 +14,9 @@ from typing import Any, Literal, TypeVar
 
 from tickwork.errors import StoreError
 from tickwork.forks import keep
-from tickwork.model.tasks import DELAYED, ENDS, Durability, Lease, Outcome, Record, Spec, Status
+from tickwork.model.outcomes import Outcome
+from tickwork.model.policy import Durability
+from tickwork.model.tasks import DELAYED, ENDS, Lease, Record, Spec, Status
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Unreadable, Verdict
 from tickwork.store.redis.coalesce import Args, Coalescer
 from tickwork.store.redis.core import Core

@@ -14,7 +14,11 @@ from tickwork.clock import Clock, SystemClock
 from tickwork.errors import StoreError
 from tickwork.forks import tell_of_forks
 from tickwork.model.facts import Event
-from tickwork.model.tasks import Durability, Leader, Lease, Outcome, Policy, Record, Schedule, Spec, Status, Worker
+from tickwork.model.members import Leader, Worker
+from tickwork.model.outcomes import Outcome
+from tickwork.model.policy import Durability, Policy
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Lease, Record, Spec, Status
 from tickwork.observe.loggers import Log
 from tickwork.store.base import (
     Advance,

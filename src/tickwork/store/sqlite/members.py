@@ -9,7 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import Leader, Schedule, Spec, Status, Worker
+from tickwork.model.members import Leader, Worker
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Spec, Status
 from tickwork.store.base import Advance, Heard, Receipt
 from tickwork.store.hints import SCHEDULES, WORK
 from tickwork.store.rules import (

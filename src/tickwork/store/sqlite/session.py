@@ -12,7 +12,8 @@ import msgspec
 from tickwork.clock import Clock
 from tickwork.errors import StoreError
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import Policy, Record
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Record
 from tickwork.store.contact import Contact
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
 from tickwork.store.rules import before_newest, first_number

@@ -1,0 +1,96 @@
+"""`app.events`: read the log of facts, and follow it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Collection
+from typing import TYPE_CHECKING
+
+from tickwork.errors import ConfigError, StoreUnavailable
+from tickwork.handlers.options import count, known_id
+from tickwork.model.facts import Event, Fact
+from tickwork.store.hints import EVENTS
+from tickwork.texts import shown
+
+if TYPE_CHECKING:
+    from tickwork.client.client import Client
+
+EVENT_BATCH = 500
+NUMBER_MAX = 2**62  # of facts
+
+
+class Events:
+    """The log of facts: read it, or follow it live."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def read(self, after: int = 0, limit: int = 100, *, task_id: str | None = None) -> list[Event]:
+        """Facts after number `after`, in order. Give the last one's `seq` to go on."""
+        count("after", after, 0, NUMBER_MAX)
+        count("limit", limit, 0, NUMBER_MAX)
+        if task_id is not None:
+            known_id(task_id)
+        found, _ = await (await self._client.open_store()).events(after, limit, task_id)
+        return found
+
+    def subscribe(
+        self,
+        *,
+        kinds: Collection[str] | None = None,
+        types: Collection[str] | None = None,
+        queues: Collection[str] | None = None,
+        task_id: str | None = None,
+        after: int | None = None,
+    ) -> AsyncGenerator[Event, None]:
+        """Follow the log from now (or from number `after`).
+
+        Nothing is buffered for a slow consumer beyond the log itself; what the log has dropped meanwhile is told as one
+        `log.missed` event that says how many.
+        """
+        if kinds is not None:
+            check_kinds(kinds)
+
+        def wanted(event: Event) -> bool:
+            return (
+                (kinds is None or event.kind in kinds)
+                and (types is None or event.type in types)
+                and (queues is None or event.queue in queues)
+                and (task_id is None or event.id == task_id)
+            )
+
+        return self._follow(wanted, after)
+
+    async def _follow(self, wanted: Callable[[Event], bool], after: int | None) -> AsyncGenerator[Event, None]:
+        store = await self._client.open_store()
+        seen = await store.last_event() if after is None else after
+        with store.hint(EVENTS) as hint:
+            while True:
+                try:
+                    found, missed = await store.events(seen, EVENT_BATCH)
+                    if missed:
+                        seen = found[0].seq - 1 if found else await store.last_event()
+                except StoreUnavailable as error:  # it goes on where it was when the store is back
+                    store.contact.lost("events", error)
+                    await asyncio.sleep(1.0)
+                    continue
+                store.contact.made("events")
+                if missed:
+                    yield Event(seen, store.now(), Fact.LOG_MISSED, "", detail=f"{missed} events")
+                for event in found:
+                    seen = event.seq
+                    if wanted(event):
+                        yield event
+                if len(found) < EVENT_BATCH:
+                    await hint.wait(1.0)
+
+
+def check_kinds(kinds: Collection[str]) -> None:
+    """A misspelt kind would never come."""
+    if isinstance(kinds, str):
+        raise ConfigError(f"kinds must be a list of kinds, such as [{shown(kinds)}], not {shown(kinds)}")
+    for kind in kinds:
+        if kind not in {*Fact}:
+            family = f"{kind}".partition(".")[0]
+            known = [str(fact) for fact in Fact if fact.partition(".")[0] == family] or map(str, Fact)
+            raise ConfigError(f"unknown kind of event {shown(kind)}; known are {', '.join(known)}")

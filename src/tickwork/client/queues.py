@@ -1,0 +1,66 @@
+"""`app.queues` and `app.types`: what waits where, pause and resume."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from tickwork.handlers.options import name
+from tickwork.handlers.options import note as read_note
+from tickwork.model.tasks import Band
+
+if TYPE_CHECKING:
+    from tickwork.client.client import Client
+
+
+class QueueInfo(Struct, frozen=True, kw_only=True):
+    name: str
+    high: int = 0
+    normal: int = 0
+    low: int = 0
+    parked: dict[str, int] = {}
+    workers: int = 0
+    paused: bool = False
+    note: str = ""
+
+
+class Queues:
+    """The queues that have work, workers or a pause."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def list(self) -> list[QueueInfo]:
+        store = await self._client.open_store()
+        stats, pauses, workers = await store.stats(), await store.paused(), await store.workers()
+        paused = {pause.name: pause for pause in pauses if pause.kind == "queue"}
+        serving = [queue for worker in workers if worker.lost_at is None for queue in worker.queues]
+        names = sorted({queue for queue, _ in stats.ready} | set(paused) | set(serving))
+        return [
+            QueueInfo(
+                name=queue,
+                high=stats.ready.get((queue, Band.HIGH), 0),
+                normal=stats.ready.get((queue, Band.NORMAL), 0),
+                low=stats.ready.get((queue, Band.LOW), 0),
+                parked={kind: count for (where, kind), count in stats.parked.items() if where == queue},
+                workers=serving.count(queue),
+                paused=queue in paused,
+                note=paused[queue].note if queue in paused else "",
+            )
+            for queue in names
+        ]
+
+    async def pause(self, queue: str, note: str = "") -> None:
+        """Nothing of this queue is started until it is resumed; what runs goes on."""
+        await (await self._client.open_store()).pause("queue", name("queue", queue), read_note("note", note))
+
+    async def resume(self, queue: str) -> bool:
+        return await (await self._client.open_store()).resume("queue", name("queue", queue))
+
+    async def pause_type(self, type: str, note: str = "") -> None:
+        """Nothing of this task type is started, whatever its queue."""
+        await (await self._client.open_store()).pause("type", name("type", type), read_note("note", note))
+
+    async def resume_type(self, type: str) -> bool:
+        return await (await self._client.open_store()).resume("type", name("type", type))

@@ -1,0 +1,229 @@
+"""`app.schedules`: create, read, change and run schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tickwork.backoff import Backoff
+from tickwork.client.views import payload_of
+from tickwork.clock import to_datetime
+from tickwork.cron.zones import find_zone
+from tickwork.errors import ConfigError, DuplicateTask, ScheduleNotFound, StoreError, TaskExists
+from tickwork.handlers.context import copied
+from tickwork.handlers.options import ScheduleOptions, TaskOptions, known_only, known_schedule, name, seconds, text
+from tickwork.handlers.registry import MISSING, Registry
+from tickwork.ids import new_tail
+from tickwork.model import ticks
+from tickwork.model.schedules import Misfire, Overlap, Schedule
+from tickwork.model.tasks import Priority
+from tickwork.texts import shown
+
+if TYPE_CHECKING:
+    from tickwork.client.client import Client
+
+
+class ScheduleInfo(Struct, frozen=True, kw_only=True):
+    """A schedule as users see it."""
+
+    id: str
+    name: str
+    type: str
+    cron: str | None
+    timezone: str
+    description: str
+    enabled: bool
+    overlap: Overlap
+    misfire: Misfire
+    on_exhausted: str
+    executor: str
+    next_at: datetime | None
+    last_fire_at: datetime | None
+    last_task_id: str | None
+    last_status: str
+    stopped: str
+    created_at: datetime
+    updated_at: datetime
+    # What its runs are submitted with; None is what the handler says where they run.
+    payload: Any = None
+    queue: str = "default"
+    priority: int = Priority.NORMAL
+    max_retry: int | None = None
+    timeout: float | None = None
+    retry: Backoff | None = None
+    key: str | None = None
+    tags: dict[str, str] = {}
+    context: dict[str, Any] = {}
+    serializer: str = "json"
+    dedup_key: str | None = None
+    dedup_ttl: float | None = None
+    dst: str = "once"
+    misfire_grace: float = 3600.0
+    misfire_cap: int = 100
+
+
+class Schedules:
+    """Durable recurring definitions. Each tick becomes a task, exactly once, whoever fires it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def put(
+        self,
+        id: str,
+        type: str,
+        payload: Any = MISSING,
+        *,
+        cron: str | None = None,
+        create: bool = False,
+        if_changed: bool = False,
+        **options: Unpack[ScheduleOptions],
+    ) -> ScheduleInfo:
+        """Create or replace a schedule; without a cron line it runs only when triggered.
+
+        `create` refuses to replace one; `if_changed` leaves an equal one as it is.
+        """
+        schedule = self.build(id, type, payload, cron, options)
+        self._client.check_that_tasks_can_run()
+        store = await self._client.open_store()
+        if schedule.cron is not None:
+            schedule = replace(schedule, next_at=ticks.cron_of(schedule).next_ms(store.now()))
+        put = await store.put_schedule(schedule, if_changed, create)
+        if put is None:
+            raise TaskExists(id, "schedule")
+        return _info(put, self._client.registry)
+
+    def build(self, id: str, type: str, payload: Any, cron: str | None, options: ScheduleOptions) -> Schedule:
+        """Check everything that can be checked without the store."""
+        known_only(options, ScheduleOptions)
+        of_task = (*TaskOptions.__annotations__, "dedup_key", "dedup_ttl")
+        given = {key: options[key] for key in of_task if key in options}  # type: ignore[literal-required]
+        task = self._client.spec(type, payload, cast("TaskOptions", given))
+        if task.dedup_key is not None and self._client.config.partitions > 1:
+            raise ConfigError("a schedule's runs have ids of their own, so a dedup_key is not for several partitions")
+        if len(name("a schedule's id", id)) > 100:
+            raise ConfigError(
+                f"a schedule's id must be at most 100 characters, as its runs add a time to it: {shown(id)}"
+            )
+        schedule = Schedule(
+            id=id,
+            name=text("name", options["name"], 256) if options.get("name") else "",
+            cron=cron,
+            timezone=find_zone(options.get("timezone") or self._client.config.timezone).name,
+            dst=_choice("dst", options.get("dst", "once"), ("once", "instant")),
+            task=replace(task, id="", nonce=""),
+            enabled=_flag("enabled", options.get("enabled", True)),
+            overlap=Overlap(_choice("overlap", options.get("overlap", Overlap.SKIP), tuple(Overlap))),
+            misfire=Misfire(_choice("misfire", options.get("misfire", Misfire.LATEST), tuple(Misfire))),
+            misfire_grace=round(seconds("misfire_grace", options.get("misfire_grace", 3600)) * 1000),
+            misfire_cap=_count("misfire_cap", options.get("misfire_cap", 100)),
+            on_exhausted=_choice("on_exhausted", options.get("on_exhausted", "continue"), ("stop", "continue")),  # type: ignore[arg-type]
+        )
+        if cron is not None:
+            ticks.cron_of(schedule)
+        return schedule
+
+    async def list(self) -> list[ScheduleInfo]:
+        found = await (await self._client.open_store()).schedules()
+        return [_info(schedule, self._client.registry) for schedule in found]
+
+    async def get(self, schedule_id: str) -> ScheduleInfo:
+        return _info(await self._find(schedule_id), self._client.registry)
+
+    async def _find(self, schedule_id: str) -> Schedule:
+        schedule = await (await self._client.open_store()).get_schedule(known_schedule(schedule_id))
+        if schedule is None:
+            raise ScheduleNotFound(schedule_id)
+        return schedule
+
+    async def pause(self, schedule_id: str) -> None:
+        if not await (await self._client.open_store()).set_schedule(known_schedule(schedule_id), paused=True):
+            raise ScheduleNotFound(schedule_id)
+
+    async def resume(self, schedule_id: str) -> None:
+        """Go on with the next tick from now; ticks of the pause are not made up for."""
+        store, schedule = await self._client.open_store(), await self._find(schedule_id)
+        next_at = None if schedule.cron is None else ticks.cron_of(schedule).next_ms(store.now())
+        await store.set_schedule(schedule_id, paused=False, next_at=next_at, stopped="")
+
+    async def trigger(self, schedule_id: str) -> str:
+        """Run it once now, beside its ticks; answers the task's id."""
+        store, schedule = await self._client.open_store(), await self._find(schedule_id)
+        if schedule.unreadable:
+            raise StoreError(f"schedule {schedule_id}: {schedule.stopped}; delete it, or put it anew")
+        (receipt,) = await store.submit([ticks.run_of(schedule, store.now(), by_hand=f".{new_tail()}")])
+        if receipt.verdict == "duplicate":
+            raise DuplicateTask(schedule.task.dedup_key or "", receipt.other)
+        return receipt.id
+
+    async def next_runs(self, schedule_id: str, n: int = 5) -> Sequence[datetime]:
+        schedule = await self._find(schedule_id)
+        if schedule.cron is None or not schedule.active:
+            return []
+        return ticks.cron_of(schedule).upcoming(n, to_datetime((await self._client.open_store()).now()))
+
+    async def delete(self, schedule_id: str) -> None:
+        if not await (await self._client.open_store()).drop_schedule(known_schedule(schedule_id)):
+            raise ScheduleNotFound(schedule_id)
+
+
+def _choice(what: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ConfigError(f"{what} must be one of {', '.join(allowed)}, not {shown(value)}")
+    return value
+
+
+def _flag(what: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{what} must be true or false, not {shown(value)}")
+    return value
+
+
+def _count(what: str, value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ConfigError(f"{what} must be a whole number from 1 on, not {shown(value)}")
+    return value
+
+
+def _info(schedule: Schedule, registry: Registry) -> ScheduleInfo:
+    task = schedule.task
+    cron = None if schedule.cron is None else ticks.cron_of(schedule)
+    return ScheduleInfo(
+        id=schedule.id,
+        name=schedule.name or schedule.id,
+        type=schedule.task.type,
+        cron=schedule.cron,
+        timezone=schedule.timezone if cron is None else cron.timezone,  # the line may name its own
+        description="only when triggered" if cron is None else cron.describe(),
+        enabled=schedule.active,
+        overlap=schedule.overlap,
+        misfire=schedule.misfire,
+        on_exhausted=schedule.on_exhausted,
+        executor=task.executor or "local",
+        next_at=None if schedule.next_at is None or not schedule.active else to_datetime(schedule.next_at),
+        last_fire_at=None if schedule.last_fire_at is None else to_datetime(schedule.last_fire_at),
+        last_task_id=schedule.last_task_id,
+        last_status=schedule.last_status,
+        stopped=schedule.stopped,
+        created_at=to_datetime(schedule.created_at),
+        updated_at=to_datetime(schedule.updated_at),
+        payload=payload_of(task, registry),
+        queue=task.queue,
+        priority=task.priority,
+        max_retry=task.max_retry,
+        timeout=task.timeout,
+        retry=task.retry,
+        key=task.key,
+        tags=dict(task.tags),
+        context=copied(task.context),
+        serializer=task.serializer,
+        dedup_key=task.dedup_key,
+        dedup_ttl=task.dedup_ttl / 1000 if task.dedup_key is not None else None,
+        dst=schedule.dst,
+        misfire_grace=schedule.misfire_grace / 1000,
+        misfire_cap=schedule.misfire_cap,
+    )

@@ -1,0 +1,1 @@
+"""Where a handler runs: on the event loop, in a thread, or in a child process."""

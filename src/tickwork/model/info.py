@@ -1,0 +1,132 @@
+"""What users hand in and are shown: aware datetimes, decoded payloads and results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from msgspec import Struct
+
+from tickwork.backoff import Backoff
+from tickwork.model.policy import Durability
+from tickwork.model.tasks import Status
+
+T = TypeVar("T")
+
+
+class TaskResult(Struct, frozen=True):
+    """How a task ended. `code` is 0 for success, 1 for failed, 2 for cancelled; `data` is what the handler returned.
+
+    A handler may return one itself, to say a code and a message of its own: that is a success all the same.
+    """
+
+    FAILED: ClassVar[int] = 1
+    CANCELLED: ClassVar[int] = 2
+
+    code: int = 0
+    message: str = ""
+    data: Any = None
+
+
+class TaskInfo(Struct, frozen=True, kw_only=True):
+    """A task as users see it."""
+
+    id: str
+    type: str
+    queue: str
+    priority: int
+    payload: Any
+    status: Status
+    attempt: int
+    retry_count: int
+    max_retry: int | None
+    losses: int
+    worker_id: str | None
+    schedule_id: str | None
+    submitted_at: datetime
+    scheduled_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    last_error: str | None
+    execution_time: float | None
+    result: TaskResult | None
+    tags: dict[str, str]
+    context: dict[str, Any]
+    progress: float | None = None
+    progress_note: str = ""
+    log: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    waiting_for: tuple[str, ...] = ()
+    key: str | None = None
+    cancelling: bool = False
+    timeout: float | None = None  # seconds; None, as for the next: what the handler says where it runs
+    retry: Backoff | None = None
+    dedup_key: str | None = None
+    dedup_ttl: float | None = None  # seconds
+    serializer: str = "json"
+    executor: str = "local"
+
+
+class QueueStats(Struct, frozen=True, kw_only=True):
+    delayed_count: int = 0
+    high_count: int = 0
+    normal_count: int = 0
+    low_count: int = 0
+    running_count: int = 0
+    worker_count: int = 0
+    dlq_count: int = 0
+
+
+class SchedulerStatus(Struct, frozen=True, kw_only=True):
+    scheduler_id: str
+    namespace: str
+    store: str
+    running: bool
+    is_leader: bool
+    leader_id: str | None
+    worker_count: int
+    tasks: dict[str, int]
+    queues: QueueStats
+    dropped_dead_letters: int = 0
+
+
+class Page(Struct, Generic[T], frozen=True):
+    """A bounded piece of a list; `cursor` asks for the next one and is None at the end."""
+
+    items: list[T]
+    cursor: str | None = None
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """A submission as a record, for `Scheduler.submit_task`."""
+
+    id: str | None = None
+    type: str
+    payload: Any = None
+    queue: str | None = None
+    priority: int | None = None
+    schedule_at: datetime | None = None
+    delay: float | None = None
+    cron: str | None = None
+    timezone: str | None = None
+    max_retry: int | None = None
+    timeout: float | None = None
+    retry: Backoff | None = None
+    dedup_key: str | None = None
+    dedup_ttl: float | None = None
+    key: str | None = None
+    tags: dict[str, str] | None = None
+    context: dict[str, Any] | None = None
+    serializer: str | None = None
+    executor: str | None = None
+    target: str | None = None
+    depends_on: tuple[str, ...] = ()
+    durability: Durability | None = None
+    if_exists: Literal["raise", "return"] | None = None

@@ -1,0 +1,58 @@
+"""How a run may end, as the worker hands it to the store."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tickwork.model.tasks import Lease
+
+
+class Succeeded(Struct, frozen=True, gc=False, tag=True):
+    """The handler returned; `result` is its encoded value."""
+
+    lease: Lease
+    result: bytes | None = None
+    code: int = 0
+    message: str = ""
+    duration: float = 0.0
+
+
+class Failed(Struct, frozen=True, gc=False, tag=True):
+    """The attempt failed and another follows in `retry_in` milliseconds."""
+
+    lease: Lease
+    error: str
+    retry_in: int
+    duration: float = 0.0
+
+
+class Aborted(Struct, frozen=True, gc=False, tag=True):
+    """The attempt failed for good: retries are spent, or it makes no sense to try again."""
+
+    lease: Lease
+    error: str
+    duration: float = 0.0
+
+
+class Snoozed(Struct, frozen=True, gc=False, tag=True):
+    """The handler wants to run later; the attempt is given back. `at` is absolute, else `delay` ms from now."""
+
+    lease: Lease
+    at: int | None = None
+    delay: int = 0
+
+
+class Released(Struct, frozen=True, gc=False, tag=True):
+    """Given back unfinished, without blame: it starts next, wherever there is a free slot."""
+
+    lease: Lease
+
+
+class Stopped(Struct, frozen=True, gc=False, tag=True):
+    """The handler ended because the task was cancelled."""
+
+    lease: Lease
+    duration: float = 0.0
+
+
+Outcome = Succeeded | Failed | Aborted | Snoozed | Released | Stopped
