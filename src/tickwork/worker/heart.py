@@ -108,8 +108,10 @@ class Heart:
         try:
             async with asyncio.timeout(max(trusted_until - sent_at, margin)):
                 for worker in self._workers:
-                    await self._renew(worker)
+                    # In this order: a worker that is killed must not be a member for longer than its leases last. The
+                    # lease of a member that ran out is taken for a pause of its connection, and counts no loss.
                     await self._show(worker)
+                    await self._renew(worker)
             self._renewed_at = sent_at
             self._store.contact.made("heart")
             return True
@@ -124,23 +126,27 @@ class Heart:
             self._renewed_at = time.monotonic()
         return False
 
-    async def _show(self, worker: Worker) -> None:
+    async def _show(self, worker: Worker, ttl: int | None = None) -> None:
         member = self._describe(worker)
-        heard = await self._store.beat(member)
+        heard = await self._store.beat(member, ttl)
         self._shown[worker.id] = member.running
         self.leader = heard.leader
         if heard.rival is not None:
             self._tell_home(functools.partial(self._on_rival, heard.rival))
 
     async def _show_changes(self) -> None:
-        """How busy a worker is should be known before the next beat, if it has changed much."""
+        """How busy a worker is should be known before the next beat, if it has changed much. That makes it a member for
+        no longer, since its leases are not renewed with it."""
         while True:
             await asyncio.sleep(SHOW_INTERVAL)
             for worker in self._workers:
-                if _much(self._shown.get(worker.id, 0), len(worker.running), self._describe(worker).capacity):
+                left = round((self._renewed_at + self._lease_ttl - time.monotonic()) * 1000)
+                if left > 0 and _much(
+                    self._shown.get(worker.id, 0), len(worker.running), self._describe(worker).capacity
+                ):
                     with contextlib.suppress(StoreError, TimeoutError):  # the next beat tells of it
                         async with asyncio.timeout(self._renew_interval):
-                            await self._show(worker)
+                            await self._show(worker, left)
 
     def _tell(self, error: StoreError) -> None:
         """It is tried again several times a second; saying so now and then will do."""
