@@ -27,9 +27,9 @@ from tickwork.model.outcomes import Succeeded
 from tickwork.model.tasks import Spec
 from tickwork.store.base import Claim, Grant
 from tickwork.store.redis import RedisStore
-from tickwork.store.redis.link import pack
+from tickwork.store.redis.net.link import pack
+from tickwork.store.redis.net.target import parse
 from tickwork.store.redis.records import pack_outcome, unpack_grant
-from tickwork.store.redis.target import parse
 from tickwork.store.redis.tasks import submit_args
 
 BATCHES = (1, 5, 50)

@@ -144,10 +144,10 @@ async def _look(store: Store) -> tuple[list[str], object]:
     """What is left to do, and a mark that differs when anything has happened since the last look."""
     statuses = (await store.stats()).statuses
     left = [f"{statuses[status]} {status}" for status in STARTED if statuses.get(status)]
-    if (await store.promote(100)).next_due_in == 0:
+    if await store.promote(100) == 0:
         left.append("delayed tasks that are due")
-    if settled := await store.settled(100):
-        left.append(f"{len(settled)} ends not told to dependants and schedules yet")
+    if untold := await store.outbox(100):
+        left.append(f"{len(untold)} ends not told to dependants and schedules yet")
     schedules, _ = await store.due_schedules(100)
     left += [f"schedule {schedule.id} is due" for schedule in schedules[:NAMED_MAX]]
     return left, (await store.last_event(), statuses)

@@ -52,7 +52,7 @@ async def test_a_dependant_of_a_dead_task_is_left_as_it_is(bench: Bench) -> None
     before = await bench.record("it")
     assert await bench.store.retry("it") is Status.CANCELLED
     assert await bench.record("it") == before
-    assert await bench.store.settled(10) == []
+    assert await bench.store.outbox(10) == []
 
 
 async def test_a_dependant_that_never_ran_is_left_as_it_is_when_its_upstream_is_gone(bench: Bench) -> None:

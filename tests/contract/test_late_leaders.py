@@ -11,7 +11,7 @@ from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Spec, Status
 from tickwork.node import duties, firing
 from tickwork.observe.bus import Bus
-from tickwork.store.base import Settled
+from tickwork.store.base import OutboxEntry
 
 
 async def take(bench: Bench) -> Lease:
@@ -19,13 +19,13 @@ async def take(bench: Bench) -> Lease:
     return grant.lease
 
 
-async def tell(bench: Bench, entry: Settled) -> None:
+async def tell(bench: Bench, entry: OutboxEntry) -> None:
     """What the leader does with an entry of the outbox."""
     for dependant in entry.dependants:
         await bench.store.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
     if entry.schedule_id is not None:
         await bench.store.report_run(entry.schedule_id, entry.id, entry.status, entry.fence)
-    await bench.store.unsettle([entry])
+    await bench.store.clear_outbox([entry])
 
 
 async def propagate(bench: Bench) -> None:
@@ -62,7 +62,7 @@ async def test_a_late_leader_cancels_nobody_whose_upstream_was_retried(bench: Be
     await bench.submit("up")
     await bench.submit("it", depends_on=("up",))
     await bench.end(Aborted(await take(bench), "boom"))
-    (late,) = await bench.store.settled(10)
+    (late,) = await bench.store.outbox(10)
     await bench.store.retry("up")
     lease = await take(bench)
     await tell(bench, late)
@@ -76,14 +76,14 @@ async def test_a_late_leader_strikes_out_no_later_end(bench: Bench) -> None:
     await bench.submit("up")
     await bench.submit("it", depends_on=("up",))
     await bench.end(Aborted(await take(bench), "boom"))
-    (late,) = await bench.store.settled(10)
+    (late,) = await bench.store.outbox(10)
     await bench.store.retry("up")
     await bench.end(Succeeded(await take(bench)))
     await tell(bench, late)
-    assert [(entry.id, entry.status) for entry in await bench.store.settled(10)] == [("up", Status.SUCCESS)]
+    assert [(entry.id, entry.status) for entry in await bench.store.outbox(10)] == [("up", Status.SUCCESS)]
     await propagate(bench)
     assert await bench.status("it") is Status.READY
-    assert await bench.store.settled(10) == []
+    assert await bench.store.outbox(10) == []
 
 
 async def run_of_schedule(bench: Bench) -> str:
@@ -97,7 +97,7 @@ async def run_of_schedule(bench: Bench) -> str:
 async def test_a_late_report_overwrites_no_later_one(bench: Bench) -> None:
     run = await run_of_schedule(bench)
     await bench.end(Aborted(await take(bench), "boom"))
-    (late,) = await bench.store.settled(10)
+    (late,) = await bench.store.outbox(10)
     await bench.store.retry(run)
     await bench.end(Succeeded(await take(bench)))
     await propagate(bench)
@@ -110,7 +110,7 @@ async def test_a_late_report_overwrites_no_later_one(bench: Bench) -> None:
 async def test_a_late_report_stops_no_schedule_whose_run_was_retried(bench: Bench) -> None:
     run = await run_of_schedule(bench)
     await bench.end(Aborted(await take(bench), "boom"))
-    (late,) = await bench.store.settled(10)
+    (late,) = await bench.store.outbox(10)
     await bench.store.retry(run)
     await duties._tell_outcome(bench.store, late, Bus())
     schedule = await bench.store.get_schedule("s")
@@ -122,10 +122,10 @@ async def test_the_end_of_a_task_that_is_gone_is_told_all_the_same(bench: Bench)
     await bench.submit("up")
     await bench.submit("it", depends_on=("up",))
     await bench.end(Succeeded(await take(bench)))
-    (before,) = await bench.store.settled(10)
+    (before,) = await bench.store.outbox(10)
     await bench.store.delete("up")
-    (after,) = await bench.store.settled(10)
+    (after,) = await bench.store.outbox(10)
     assert (before.fence, after.fence) == (before.fence or -1, None)
     await tell(bench, before)
     assert await bench.claimed_ids() == ["it"]
-    assert await bench.store.settled(10) == []
+    assert await bench.store.outbox(10) == []

@@ -33,7 +33,7 @@ from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed,
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import DELAYED, ENDS, Lease, Place, Record, Spec, Status
-from tickwork.store.base import Advance, Claim, Claimed, Query, Settled, Store
+from tickwork.store.base import Advance, Claim, Claimed, OutboxEntry, Query, Store
 from tickwork.store.rules import SPAN
 
 QUEUES = ("qa", "qb")
@@ -149,7 +149,7 @@ class Twins(RuleBasedStateMachine):
         self.leases = [Lease("t0", 1, "never given")]
         self.running: list[Lease] = []
         self.last_wishes: dict[str, Claim] = {}
-        self.settled: list[Settled] = []
+        self.told_ends: list[OutboxEntry] = []
         self.seen = 0
         self.dedup = True
         self.salt = 0.0
@@ -283,20 +283,20 @@ class Twins(RuleBasedStateMachine):
     # --- outbox
 
     def propagate(self, any_: Random) -> None:
-        for entry in self.send("settled", any_.choice(LIMITS)):
+        for entry in self.send("outbox", any_.choice(LIMITS)):
             for dependant in entry.dependants:
                 if any_.random() < 0.8:
                     self.send("resolve", dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
             if entry.schedule_id is not None:
                 self.send("report_run", entry.schedule_id, entry.id, entry.status, entry.fence)
-            self.send("unsettle", [entry])
-            self.settled.append(entry)
-        if self.settled and any_.random() < 0.3:  # one who comes late
-            late = any_.choice(self.settled[-5:])
+            self.send("clear_outbox", [entry])
+            self.told_ends.append(entry)
+        if self.told_ends and any_.random() < 0.3:  # one who comes late
+            late = any_.choice(self.told_ends[-5:])
             for dependant in late.dependants:
                 self.send("resolve", dependant, late.id, late.status is Status.SUCCESS, late.fence)
             self.send("report_run", "s1", late.id, late.status, late.fence)
-            self.send("unsettle", [late])
+            self.send("clear_outbox", [late])
         self.send("resolve", self.an_id(any_), self.an_id(any_), any_.random() < 0.5)
 
     # --- operators
@@ -513,7 +513,7 @@ async def snapshot(store: Store, after: int) -> tuple[dict[str, Any], list[str]]
             walk(store, Query(limit=1000)), store.stats(), store.events(after, 1000), store.last_event(), store.audit()
         ),
         await asyncio.gather(
-            store.settled(1000), store.paused(), store.workers(), store.schedules(), store.due_schedules(10)
+            store.outbox(1000), store.paused(), store.workers(), store.schedules(), store.due_schedules(10)
         ),
     )
     assert [event.seq for event in events] == list(range(last - len(events) + 1, last + 1))

@@ -19,7 +19,7 @@ from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
 from tickwork.store.base import Query
 from tickwork.store.redis import RedisStore
-from tickwork.store.redis.target import parse
+from tickwork.store.redis.net.target import parse
 
 ROOT = f"{{{NAMESPACE}}}:"
 

@@ -16,8 +16,8 @@ from tickwork.model.outcomes import Aborted, Failed, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec, Status
-from tickwork.store.redis.acl import acl_line
 from tickwork.store.redis.keys import KEYS
+from tickwork.store.redis.ops.acl import acl_line
 
 TYPES = {"String": b"string", "Hash": b"hash", "ZSet": b"zset", "Set": b"set", "Stream": b"stream", "List": b"list"}
 PATTERNS = [(re.compile(re.sub(r"<\w+>", ".+", re.escape(key.name))), TYPES[key.kind]) for key in KEYS]

@@ -101,7 +101,7 @@ async def test_a_cancelled_dependant_is_not_told_for_ever(bench: Bench) -> None:
     (grant,) = await bench.claim(10)
     await bench.end(Succeeded(grant.lease))
     await bench.propagate()
-    assert await bench.store.settled(10) == []
+    assert await bench.store.outbox(10) == []
 
 
 async def test_lost_work_comes_back_in_every_partition(bench: Bench) -> None:
@@ -232,13 +232,13 @@ async def test_a_dependant_that_is_about_to_exist_is_told_later(bench: Bench) ->
     await store._await(bench.spec(down, depends_on=(up,)), [up])
     (grant,) = await bench.claim(10)
     await bench.end(Succeeded(grant.lease))
-    for entry in await store.settled(10):
+    for entry in await store.outbox(10):
         await store.resolve(down, entry.id, True)
-        await store.unsettle([entry])
-    assert [entry.id for entry in await store.settled(10)] == [up], "its note is kept for a while"
+        await store.clear_outbox([entry])
+    assert [entry.id for entry in await store.outbox(10)] == [up], "its note is kept for a while"
     bench.clock.advance(61)
     await bench.propagate()
-    assert await store.settled(10) == []
+    assert await store.outbox(10) == []
 
 
 async def test_pruning_goes_on_while_there_is_more(bench: Bench) -> None:

@@ -18,7 +18,7 @@ from tickwork.model.tasks import Lease, Spec
 from tickwork.store.base import Claim, Heard
 from tickwork.store.hints import CONTROL
 from tickwork.store.redis import RedisStore
-from tickwork.store.redis.target import parse
+from tickwork.store.redis.net.target import parse
 
 ROOM = 2_000_000
 WISH = Claim("w1", ("default",), frozenset({"job"}), 10, 30_000, "claim-1")
@@ -110,7 +110,7 @@ async def open_another(store: RedisStore) -> None:
 EASING: dict[str, Callable[[RedisStore], Awaitable[object]]] = {
     "open": open_another,
     "wait for a result": lambda store: store.get("run-0"),
-    "tell of ends": lambda store: store.settled(10),
+    "tell of ends": lambda store: store.outbox(10),
     "pause a queue": lambda store: store.pause("queue", "default"),
     "resume a queue": lambda store: store.resume("queue", "other"),
     "renew a lock": lambda store: store.extend_lock("own", "me", 1000),

@@ -118,7 +118,7 @@ async def operators(bench: Counted) -> None:
 async def duties(bench: Counted) -> None:
     await bench.store.promote(10)
     await bench.store.reclaim(10)
-    await bench.store.settled(10)
+    await bench.store.outbox(10)
     await bench.store.prune(10)
     await bench.store.beat(Worker(id="w1"))
     await bench.store.campaign("n1", 10_000)

@@ -11,7 +11,7 @@ from tickwork.backoff import CustomRetry, ExponentialBackoff
 from tickwork.model.outcomes import Aborted, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Spec, Status
-from tickwork.store.base import SUBMIT_MAX, Receipt, Settled
+from tickwork.store.base import SUBMIT_MAX, OutboxEntry, Receipt
 
 # --- ids and nonces
 
@@ -383,7 +383,7 @@ async def test_an_orphan_is_refused_and_leaves_nothing(bench: Bench) -> None:
     assert await bench.status("it") is None
     assert (await bench.submit("other", dedup_key="k")).verdict == "created"
     await finish(bench, "up")
-    assert await bench.store.settled(10) == []
+    assert await bench.store.outbox(10) == []
 
 
 async def test_a_task_cannot_wait_for_itself(bench: Bench) -> None:
@@ -407,7 +407,7 @@ async def test_a_dependant_starts_after_its_upstream(bench: Bench) -> None:
     assert (await bench.record("it")).waiting == ["up"]
     await finish(bench, "up")
     fence = (await bench.record("up")).fence
-    assert await bench.store.settled(10) == [Settled("up", Status.SUCCESS, ("it",), None, fence)]
+    assert await bench.store.outbox(10) == [OutboxEntry("up", Status.SUCCESS, ("it",), None, fence)]
     await bench.propagate()
     assert await bench.claimed_ids() == ["it"]
 
@@ -452,7 +452,7 @@ async def test_an_upstream_that_has_succeeded_is_met_at_once(bench: Bench) -> No
     await bench.bring(Status.SUCCESS, "up")
     await bench.submit("it", depends_on=("up",))
     assert await bench.status("it") is Status.READY
-    assert await bench.store.settled(10) == []
+    assert await bench.store.outbox(10) == []
 
 
 async def test_a_dependant_of_both_met_and_unmet_upstreams_waits_for_the_unmet(bench: Bench) -> None:
@@ -511,7 +511,7 @@ async def test_a_failed_upstream_cancels_though_others_are_still_open(bench: Ben
     assert await bench.status("it") is Status.CANCELLED
     assert (await bench.record("it")).waiting == []
     await finish(bench, "open")
-    assert await bench.store.settled(10) == [], "nobody waits for it any more"
+    assert await bench.store.outbox(10) == [], "nobody waits for it any more"
 
 
 async def test_a_cancelled_dependant_is_not_told(bench: Bench) -> None:
@@ -519,7 +519,7 @@ async def test_a_cancelled_dependant_is_not_told(bench: Bench) -> None:
     await bench.submit("it", depends_on=("up",))
     await bench.store.cancel("it", False)
     await finish(bench, "up")
-    assert await bench.store.settled(10) == []
+    assert await bench.store.outbox(10) == []
 
 
 async def test_a_freed_dependant_whose_time_is_ahead_waits_for_it(bench: Bench) -> None:
@@ -568,31 +568,31 @@ async def test_resolve_of_a_stranger_changes_nothing(bench: Bench) -> None:
 
 async def test_an_end_nobody_waits_for_is_not_in_the_outbox(bench: Bench) -> None:
     await bench.bring(Status.SUCCESS)
-    assert await bench.store.settled(10) == []
+    assert await bench.store.outbox(10) == []
 
 
 async def test_the_end_of_a_schedules_run_is_in_the_outbox(bench: Bench) -> None:
     lease = await bench.bring(Status.DEAD, schedule_id="nightly")
-    assert await bench.store.settled(10) == [Settled("it", Status.DEAD, (), "nightly", lease.fence)]
+    assert await bench.store.outbox(10) == [OutboxEntry("it", Status.DEAD, (), "nightly", lease.fence)]
 
 
 async def test_the_outbox_keeps_the_schedule_of_a_deleted_run(bench: Bench) -> None:
     await bench.bring(Status.DEAD, schedule_id="nightly")
     await bench.store.delete("it")
-    assert await bench.store.settled(10) == [Settled("it", Status.DEAD, (), "nightly")]
+    assert await bench.store.outbox(10) == [OutboxEntry("it", Status.DEAD, (), "nightly")]
 
 
 async def test_the_outbox_tells_until_it_is_told(bench: Bench) -> None:
     await bench.submit("up")
     await bench.submit("it", depends_on=("up",))
     await finish(bench, "up")
-    first = await bench.store.settled(10)
-    assert await bench.store.settled(10) == first, "reading does not take out"
+    first = await bench.store.outbox(10)
+    assert await bench.store.outbox(10) == first, "reading does not take out"
     await bench.store.resolve("it", "up", True)
-    assert [entry.id for entry in await bench.store.settled(10)] == ["up"], "telling alone does not either"
-    await bench.store.unsettle(first)
-    assert await bench.store.settled(10) == []
-    await bench.store.unsettle([*first, Settled("nobody", Status.SUCCESS, ())])
+    assert [entry.id for entry in await bench.store.outbox(10)] == ["up"], "telling alone does not either"
+    await bench.store.clear_outbox(first)
+    assert await bench.store.outbox(10) == []
+    await bench.store.clear_outbox([*first, OutboxEntry("nobody", Status.SUCCESS, ())])
 
 
 async def test_the_outbox_is_read_oldest_first_up_to_the_limit(bench: Bench) -> None:
@@ -601,8 +601,8 @@ async def test_the_outbox_is_read_oldest_first_up_to_the_limit(bench: Bench) -> 
         await bench.submit(f"after {name}", depends_on=(name,), delay=1)
     for name in ("c", "a", "b"):
         await finish(bench, name)
-    assert [entry.id for entry in await bench.store.settled(2)] == ["c", "a"]
-    assert [entry.id for entry in await bench.store.settled(9)] == ["c", "a", "b"]
+    assert [entry.id for entry in await bench.store.outbox(2)] == ["c", "a"]
+    assert [entry.id for entry in await bench.store.outbox(9)] == ["c", "a", "b"]
 
 
 async def test_a_new_dependant_does_not_move_an_entry_back(bench: Bench) -> None:
@@ -611,7 +611,7 @@ async def test_a_new_dependant_does_not_move_an_entry_back(bench: Bench) -> None
         await bench.submit(f"after {name}", depends_on=(name,))
         await finish(bench, name, ok=False)
     await bench.submit("late", depends_on=("a",))
-    assert [(entry.id, entry.dependants) for entry in await bench.store.settled(9)] == [
+    assert [(entry.id, entry.dependants) for entry in await bench.store.outbox(9)] == [
         ("a", ("after a", "late")),
         ("b", ("after b",)),
     ]
@@ -621,11 +621,11 @@ async def test_a_dependant_that_came_between_reading_and_unsettling_is_told_too(
     await bench.submit("up")
     await bench.submit("early", depends_on=("up",))
     await finish(bench, "up", ok=False)
-    (entry,) = await bench.store.settled(10)
+    (entry,) = await bench.store.outbox(10)
     await bench.submit("late", depends_on=("up",))
     for dependant in entry.dependants:
         await bench.store.resolve(dependant, "up", False)
-    await bench.store.unsettle([entry])
+    await bench.store.clear_outbox([entry])
     await bench.propagate()
     assert await bench.status("late") is Status.CANCELLED
 
@@ -643,7 +643,7 @@ async def test_dependants_wait_for_the_second_life_of_a_retried_upstream(bench: 
     await bench.submit("it", depends_on=("up",))
     await finish(bench, "up", ok=False)
     await bench.store.retry("up")
-    assert await bench.store.settled(10) == []
+    assert await bench.store.outbox(10) == []
     await finish(bench, "up")
     await bench.propagate()
     assert await bench.status("it") is Status.READY
@@ -678,4 +678,4 @@ async def test_a_dependants_id_used_again_is_told_once(bench: Bench) -> None:
         await bench.store.delete("it")
     await bench.submit("it", depends_on=("up",))
     await finish(bench, "up")
-    assert [entry.dependants for entry in await bench.store.settled(10)] == [("it",)]
+    assert [entry.dependants for entry in await bench.store.outbox(10)] == [("it",)]

@@ -46,14 +46,14 @@ MUTANTS = {
     "no grace": Mutant("reclaim", GRACE, "", f"{LEASES} -k one_lease_of_grace", "== []"),
     "no room to end": Mutant("finish", "-- flags: allow-oom\n", "", f"{FULL} -k can_still_end", "StoreFull"),
     "no dedup": Mutant(
-        "creating",
+        "parts/creating",
         "  if other then\n",
         "  if false then\n",
         f"{SUBMIT} -k refuses_a_second_task_and_names",
         "duplicate",
     ),
     "no submit nonce": Mutant(
-        "creating",
+        "parts/creating",
         "label_of(task.head).nonce == label_of(spec).nonce and '' or 'e'",
         "''",
         f"{SUBMIT} -k another_submit_of_the_same_id",

@@ -22,7 +22,7 @@ from tickwork.model.facts import Fact
 from tickwork.model.tasks import Record
 from tickwork.store.base import Query, Store
 from tickwork.store.redis import RedisStore
-from tickwork.store.redis.target import parse
+from tickwork.store.redis.net.target import parse
 
 Scale = Literal["short", "long"]
 Figures = dict[str, float]

@@ -17,7 +17,7 @@ from tickwork.model.schedules import Overlap, Schedule
 from tickwork.model.tasks import Spec
 from tickwork.store.base import SUBMIT_MAX, Claim
 from tickwork.store.redis import RedisStore
-from tickwork.store.redis.target import parse
+from tickwork.store.redis.net.target import parse
 
 pytestmark = pytest.mark.timeout(300)
 SEED = 1

@@ -384,7 +384,7 @@ async def cancelled_callers(seed: int, scale: Scale) -> Figures:
             given_up = 0
             for number in range(rounds):
                 given_up += await _some_give_up(store, chance, ids, f"s{number}", size)
-            links = [link for group in store._here().wire._links.values() for link in group]
+            links = [link for group in store._connections().wire._links.values() for link in group]
             assert all(link.lost is None for link in links), "a link did not outlive its callers"
             await _until(lambda: all(link.under_way == 0 for link in links), 2)
             assert len(links) <= 4

@@ -16,8 +16,8 @@ from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Spec, Status
 from tickwork.store.base import Advance, Claim
 from tickwork.store.redis import RedisStore
+from tickwork.store.redis.net.target import parse
 from tickwork.store.redis.scripts import compose
-from tickwork.store.redis.target import parse
 
 
 class Line(NamedTuple):

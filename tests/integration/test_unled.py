@@ -72,18 +72,18 @@ async def test_a_node_that_stands_in_asks_nothing_while_another_leads(make: Make
     leading, working = make(file_url), make(file_url)
     calls: list[int] = []
     store = await store_of(working)
-    settled = store.settled
+    outbox = store.outbox
 
     async def counted(limit: int) -> Any:
         calls.append(limit)
-        return await settled(limit)
+        return await outbox(limit)
 
     @leading.task
     async def step() -> None: ...
 
     async with leading:
         await eventually(lambda: leading._node and leading._node.candidate.leads)
-        store.settled = counted  # type: ignore[method-assign]
+        store.outbox = counted  # type: ignore[method-assign]
         await working.start(lead=False)
         for _ in range(5):
             first = await leading.submit("step")

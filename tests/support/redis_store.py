@@ -11,9 +11,9 @@ from tests.support.redis import RedisServer, default_binary, required_binary
 from tickwork.clock import ManualClock
 from tickwork.model.policy import Policy
 from tickwork.store.redis import RedisStore
-from tickwork.store.redis.acl import FOR_AUDITS, acl_line
+from tickwork.store.redis.net.target import Target, parse
+from tickwork.store.redis.ops.acl import FOR_AUDITS, acl_line
 from tickwork.store.redis.scripts import Script, compose
-from tickwork.store.redis.target import Target, parse
 
 CLOCK = """
 local function clock()

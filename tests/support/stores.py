@@ -156,13 +156,13 @@ class Bench:
     async def propagate(self) -> None:
         """Tell dependants how their upstream ended, until nobody is left to tell: what the leader's duty does."""
         for _ in range(1000):
-            entries = await self.store.settled(10)
+            entries = await self.store.outbox(10)
             if not entries:
                 return
             for entry in entries:
                 for dependant in entry.dependants:
                     await self.store.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
-            await self.store.unsettle(entries)
+            await self.store.clear_outbox(entries)
         raise AssertionError("the outbox never empties")
 
     async def pass_time(self, seconds: float, beats: bool = True) -> None:

@@ -20,8 +20,8 @@ from tickwork.errors import StoreUnavailable
 from tickwork.model.policy import Durability, Policy
 from tickwork.model.tasks import Spec
 from tickwork.store.redis import RedisStore
-from tickwork.store.redis.switchover import switchover
-from tickwork.store.redis.target import parse
+from tickwork.store.redis.net.target import parse
+from tickwork.store.redis.ops.switchover import switchover
 
 NAMESPACE = "losses"
 SUBMITTERS = 8

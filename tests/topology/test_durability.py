@@ -19,8 +19,9 @@ from tickwork import ConfigError, TaskExists
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.policy import Durability, Policy
 from tickwork.model.tasks import Spec
-from tickwork.store.redis import RedisStore, durable
-from tickwork.store.redis.target import parse
+from tickwork.store.redis import RedisStore
+from tickwork.store.redis import confirm as durable
+from tickwork.store.redis.net.target import parse
 
 NAMESPACE = "shop"
 SAFE = {"appendonly": "yes", "appendfsync": "always"}

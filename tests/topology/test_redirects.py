@@ -13,10 +13,10 @@ import hiredis
 import pytest
 
 from tickwork.errors import ConfigError, StoreError, StoreUnavailable
-from tickwork.store.redis.link import pack
+from tickwork.store.redis.net.link import pack
+from tickwork.store.redis.net.target import parse
+from tickwork.store.redis.net.wire import REDIRECTS_MAX, Wire
 from tickwork.store.redis.scripts import Script
-from tickwork.store.redis.target import parse
-from tickwork.store.redis.wire import REDIRECTS_MAX, Wire
 
 PASSWORD = "pa55-w0rd"
 

@@ -16,9 +16,9 @@ from tickwork import ConfigError
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.policy import Policy
 from tickwork.store.redis import RedisStore
-from tickwork.store.redis import server as redis_server
 from tickwork.store.redis.keys import VERSION
-from tickwork.store.redis.target import parse
+from tickwork.store.redis.net.target import parse
+from tickwork.store.redis.ops import server as redis_server
 
 PASSWORD, WRONG = "pa55-w0rd", "wr0ng-0ne"
 

@@ -15,9 +15,9 @@ from tests.support.redis import RedisServer, SentinelGroup
 from tests.topology import losses
 from tickwork.cli import commands
 from tickwork.errors import ConfigError, StoreError
-from tickwork.store.redis import switchover as module
-from tickwork.store.redis.switchover import switchover
-from tickwork.store.redis.target import parse
+from tickwork.store.redis.net.target import parse
+from tickwork.store.redis.ops import switchover as module
+from tickwork.store.redis.ops.switchover import switchover
 
 PASSWORD = "pa55-w0rd"
 

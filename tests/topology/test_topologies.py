@@ -30,8 +30,8 @@ from tickwork.cli import commands
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.policy import Policy
 from tickwork.store.redis import RedisStore
-from tickwork.store.redis.acl import acl_line
-from tickwork.store.redis.target import parse
+from tickwork.store.redis.net.target import parse
+from tickwork.store.redis.ops.acl import acl_line
 
 PASSWORD = "pa55-w0rd"
 

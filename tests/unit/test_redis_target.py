@@ -12,8 +12,8 @@ from tests.support.redis import tls_files
 from tickwork import ConfigError, Scheduler
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.keys import slot_of
-from tickwork.store.redis.link import Access, Address
-from tickwork.store.redis.target import Target, of_client, parse
+from tickwork.store.redis.net.link import Access, Address
+from tickwork.store.redis.net.target import Target, of_client, parse
 
 SECRET = "pa55-w0rd"
 

@@ -15,12 +15,12 @@ from tickwork.cli.session import settings
 from tickwork.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tickwork.store.redis.acl import Purpose
-    from tickwork.store.redis.target import Target
+    from tickwork.store.redis.net.target import Target
+    from tickwork.store.redis.ops.acl import Purpose
 
 
 def _target() -> Target:
-    from tickwork.store.redis.target import SCHEMES, parse
+    from tickwork.store.redis.net.target import SCHEMES, parse
 
     url = settings().config.store or ""
     if url.partition(":")[0] not in SCHEMES:
@@ -45,7 +45,7 @@ def acl_command(user: str | None, purpose: Purpose, password_file: str | None, v
     shown once on standard error.
     """
     from tickwork.ids import is_name
-    from tickwork.store.redis.acl import acl_line
+    from tickwork.store.redis.ops.acl import acl_line
 
     target, namespace = _target(), settings().config.namespace
     if user is not None and not is_name(user):
@@ -81,8 +81,8 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 async def _ask_version(target: Target) -> tuple[int, ...]:
-    from tickwork.store.redis.server import read_info
-    from tickwork.store.redis.wire import Wire
+    from tickwork.store.redis.net.wire import Wire
+    from tickwork.store.redis.ops.server import read_info
 
     wire = Wire(target, 1, patience=2.0)
     try:
@@ -99,7 +99,7 @@ def switchover_command() -> None:
     Writes are held, the replicas catch up, the sentinels elect, and the old master follows the new one before anybody
     writes again. Callers see a pause of some seconds.
     """
-    from tickwork.store.redis.switchover import switchover
+    from tickwork.store.redis.ops.switchover import switchover
 
     def say(text: str) -> None:
         if not output.as_json():

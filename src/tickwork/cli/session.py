@@ -76,8 +76,8 @@ async def _meet(url: str, config: Config, create: bool) -> Config:
     """A namespace of a Redis says itself how many partitions it has; one that is not there is not made by looking."""
     from msgspec.structs import replace
 
-    from tickwork.store.redis.server import stored_partitions
-    from tickwork.store.redis.target import parse
+    from tickwork.store.redis.net.target import parse
+    from tickwork.store.redis.ops.server import stored_partitions
 
     target = parse(url)
     partitions = await stored_partitions(target, config.namespace, PATIENCE)

@@ -16,7 +16,7 @@ from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Status
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Settled, Store
+from tickwork.store.base import OutboxEntry, Store
 
 BACKOFF_MAX = 30.0
 PRUNE_AGAIN = 1.0
@@ -66,7 +66,7 @@ async def _repeat(name: str, duty: Duty, interval: float, store: Store, topic: s
 
 
 async def promote(store: Store, limit: int) -> float | None:
-    next_due_in = (await store.promote(limit)).next_due_in
+    next_due_in = await store.promote(limit)
     return None if next_due_in is None else next_due_in / 1000
 
 
@@ -98,14 +98,14 @@ async def take_back(store: Store, limit: int, every: float = 0.0, log: Log = LOG
 
 async def propagate(store: Store, limit: int, bus: Bus) -> float | None:
     """Tell dependants and schedules what became of the tasks they wait for."""
-    settled = await store.settled(limit)
-    for entry in settled:
+    untold = await store.outbox(limit)
+    for entry in untold:
         await _tell_outcome(store, entry, bus)
-        await store.unsettle([entry])
-    return 0 if len(settled) == limit else None
+        await store.clear_outbox([entry])
+    return 0 if len(untold) == limit else None
 
 
-async def _tell_outcome(store: Store, entry: Settled, bus: Bus) -> None:
+async def _tell_outcome(store: Store, entry: OutboxEntry, bus: Bus) -> None:
     for dependant in entry.dependants:
         await store.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
     if entry.schedule_id is None:

@@ -107,8 +107,8 @@ class Finished(Struct, frozen=True):
     claimed: Claimed | None = None
 
 
-class Settled(Struct, frozen=True):
-    """An outbox entry: a task that ended and that others wait for, or that a schedule fired. `fence` tells this end
+class OutboxEntry(Struct, frozen=True):
+    """A task that has ended and that others wait for, or that a schedule fired. `fence` tells this end
     from the next one, if the task is retried before all were told; None when the task is gone."""
 
     id: str
@@ -207,8 +207,9 @@ class Store(Protocol):
         since the end of that fence."""
 
     # --- time
-    async def promote(self, limit: int) -> Claimed:
-        """Move what is due to the tail of its lane, in order of due time. `grants` is empty."""
+    async def promote(self, limit: int) -> int | None:
+        """Move what is due to the tail of its lane, in order of due time. Answers in how many milliseconds the next
+        task is due: 0 when more is due than the limit, None when nothing is delayed."""
 
     # --- dispatch
     async def claim(self, want: Claim) -> Claimed:
@@ -244,11 +245,12 @@ class Store(Protocol):
         lease goes first, ties by id; `lost_workers` is sorted."""
 
     # --- outbox
-    async def settled(self, limit: int) -> list[Settled]:
-        """Ended tasks whose dependants or schedule have not been told, oldest first."""
+    async def outbox(self, limit: int) -> list[OutboxEntry]:
+        """Ended tasks whose dependants or schedule have not been told of the end yet, oldest first."""
 
-    async def unsettle(self, told: list[Settled]) -> None:
-        """All were told of these. An entry for which somebody still waits stays, and so does one of a later end."""
+    async def clear_outbox(self, told: list[OutboxEntry]) -> None:
+        """Strike out ends of which all were told. An entry for which somebody still waits stays, and so does one of a
+        later end."""
 
     async def dependants(self, task_id: str, limit: int) -> list[str]:
         """The tasks that wait for this one now, sorted."""
@@ -274,7 +276,7 @@ class Store(Protocol):
     async def prune(self, limit: int) -> int:
         """Remove ended tasks past their retention or their number, expired dedup keys, old locks, the log's excess.
         Tasks go in the order in which they ended, whatever their status, up to the first that ended after the retention
-        limit, or further while there are too many. Those whose end is yet to be told (`settled`) are passed over."""
+        limit, or further while there are too many. Those whose end is yet to be told (`outbox`) are passed over."""
 
     async def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None: ...
 

@@ -76,7 +76,7 @@ def _redis_store(
     url: str, config: Config, clock: Clock | None, client: Any, policy: Policy, patience: float | None
 ) -> Store:
     from tickwork.store.redis import PATIENCE, RedisStore
-    from tickwork.store.redis.target import of_client, parse
+    from tickwork.store.redis.net.target import of_client, parse
 
     if clock is not None:
         raise ConfigError("a clock of one's own is for memory:// and sqlite://; on Redis the server's time decides")

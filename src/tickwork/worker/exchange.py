@@ -1,10 +1,14 @@
-"""The exchange with the store: outcomes go back and new work comes in the same step, many at a time.
+"""The exchange with the store: outcomes are handed in and new tasks claimed in the same call, many at a time.
 
-    free slot? -> claim -> start handlers -> wait(min(scan_interval, next due));  outcomes -> finish + claim in one step
+A claim never asks for more than there are free slots, so there is no buffer of tasks to lose, to drain, or to keep from
+other workers. Two calls may be under way with a store outside of this process, each for about half of the slots:
 
-A claim is never ahead of a free slot, so there is no buffer to lose, drain, or starve others with. Two exchanges may be
-under way at a time with a store that works elsewhere, each for half of the slots: while the store works on one, the
-handlers of the other run. With one, worker and store would take turns, and each wait for the other half of the time.
+    first turn    finish A, claim |---- store ----| A's handlers run    finish A, claim |---- store ----|
+    second turn   B's handlers run      finish B, claim |---- store ----| B's handlers run
+
+While the store works on one half, the handlers of the other run. With one turn, worker and store would wait for each
+other half of the time. The first turn does everything while there is little to do; the second joins when enough
+outcomes wait for a call of their own (`_worth_a_second`), and only claims when it hands outcomes in.
 """
 
 from __future__ import annotations
@@ -54,13 +58,13 @@ OnEnded = Callable[[list[Outcome], list[Verdict]], None]
 class Turn:
     """One of the exchanges that may be under way."""
 
-    __slots__ = ("busy", "number", "sending", "wish")
+    __slots__ = ("busy", "claim", "number", "sending")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.busy = False
         self.sending: list[Outcome] = []
-        self.wish: Claim | None = None  # not answered yet
+        self.claim: Claim | None = None  # not answered yet
 
 
 class Exchange:
@@ -76,11 +80,11 @@ class Exchange:
         self._first, self._second = Turn(0), Turn(1)
         # A store in this process works no faster for two, and likes large batches.
         self._share = config.concurrency // 2 if store.overlaps else config.concurrency + 1
-        self._singly = 0  # so many are to be sent one by one, as one of them was refused
+        self._one_by_one = 0  # so many are to be sent one by one, as one of them was refused
         self._look_at = 0.0
         self._failures = 0
         self._hint: Hint | None = None  # while it runs
-        self._relief: asyncio.Future[None] | None = None  # while the second turn has nothing to do
+        self._second_waits: asyncio.Future[None] | None = None  # while it has nothing to do
 
     # --- what comes back
 
@@ -88,8 +92,8 @@ class Exchange:
         self._outcomes.append(outcome)
         if not self._first.busy:
             self.wake()
-        elif self._crowded:
-            self._call_relief()
+        elif self._worth_a_second:
+            self._wake_second()
 
     def pending(self) -> list[Outcome]:
         """What the store does not know yet; called from the heart's thread."""
@@ -100,61 +104,61 @@ class Exchange:
         if self._hint is not None:
             self._hint.set()
 
-    def _call_relief(self) -> None:
-        if self._relief is not None and not self._relief.done():
-            self._relief.set_result(None)
+    def _wake_second(self) -> None:
+        if self._second_waits is not None and not self._second_waits.done():
+            self._second_waits.set_result(None)
 
     @property
-    def _crowded(self) -> bool:
+    def _worth_a_second(self) -> bool:
         """There is enough for an exchange beside the one that is under way."""
-        return len(self._outcomes) >= self._share >= SHARE_MIN and not self._singly
+        return len(self._outcomes) >= self._share >= SHARE_MIN and not self._one_by_one
 
-    # --- the two turns
+    # --- the two turns: see the picture above
 
     async def run(self) -> None:
         """Until the slots are done and all is handed in."""
-        relief = asyncio.ensure_future(self._relieve())
-        relief.add_done_callback(lambda _: self.wake())
+        second = asyncio.ensure_future(self._run_second())
+        second.add_done_callback(lambda _: self.wake())
         try:
             with self._store.hint(WORK) as hint:
                 self._hint = hint
                 while not (self._slots.done and not self._outcomes and not self._second.busy):
-                    if relief.done():
-                        relief.result()
-                    await self._turn(hint)
+                    if second.done():
+                        second.result()
+                    await self._run_first(hint)
         finally:
             self._hint = None
             self._store.contact.forget(f"worker {self._slots.id}")
-            relief.cancel()
-            await asyncio.gather(relief, return_exceptions=True)
+            second.cancel()
+            await asyncio.gather(second, return_exceptions=True)
 
-    async def _turn(self, hint: Hint) -> None:
+    async def _run_first(self, hint: Hint) -> None:
         now = time.monotonic()
         free = self._free
-        if self._outcomes or self._first.wish is not None or (free > 0 and now >= self._look_at):
-            await self._trade(self._first)
+        if self._outcomes or self._first.claim is not None or (free > 0 and now >= self._look_at):
+            await self._call_store(self._first)
             return
         # A thread that was told to stop is mostly gone in a moment, and nobody tells.
         full = STOP_STEP if self._slots.stuck else self._config.scan_interval
         if await hint.wait(max(self._look_at - now, 0.0) if free > 0 else full, idle=free > 0):
             self._look_at = 0.0
 
-    async def _relieve(self) -> None:
+    async def _run_second(self) -> None:
         while True:
-            if self._second.wish is not None or (self._first.busy and self._crowded):
-                await self._trade(self._second)
+            if self._second.claim is not None or (self._first.busy and self._worth_a_second):
+                await self._call_store(self._second)
                 if not self._first.busy and (self._outcomes or self._free > 0 or self._slots.done):
                     self.wake()  # what came back, or was not granted after all, is the first one's
             else:
-                self._relief = asyncio.get_running_loop().create_future()
-                await self._relief
+                self._second_waits = asyncio.get_running_loop().create_future()
+                await self._second_waits
 
     @property
     def _free(self) -> int:
-        promised = sum(turn.wish.limit for turn in (self._first, self._second) if turn.wish is not None)
-        return self._slots.free - promised
+        asked_for = sum(turn.claim.limit for turn in (self._first, self._second) if turn.claim is not None)
+        return self._slots.free - asked_for
 
-    async def _trade(self, turn: Turn) -> None:
+    async def _call_store(self, turn: Turn) -> None:
         turn.busy = True
         try:
             await self._send(turn)
@@ -163,25 +167,25 @@ class Exchange:
             turn.sending = []
 
     async def _send(self, turn: Turn) -> None:
-        halved = len(self._outcomes) >= 2 * self._share and self._crowded
-        size = 1 if self._singly else min(self._share, OUTCOMES_MAX) if halved else OUTCOMES_MAX
+        halved = len(self._outcomes) >= 2 * self._share and self._worth_a_second
+        size = 1 if self._one_by_one else min(self._share, OUTCOMES_MAX) if halved else OUTCOMES_MAX
         batch = turn.sending = self._outcomes[:size]
         self._outcomes = self._outcomes[size:]
         # One that was not answered is sent again as it was: what the store may have granted it gives once more.
-        unanswered = turn.wish
+        unanswered = turn.claim
         if unanswered is None and (free := self._free) > 0:
-            turn.wish = self._wish(turn, min(free, self._config.batch_size, self._share if halved else free))
-        wish = turn.wish
-        if self._crowded:
-            self._call_relief()
+            turn.claim = self._next_claim(turn, min(free, self._config.batch_size, self._share if halved else free))
+        claim = turn.claim
+        if self._worth_a_second:
+            self._wake_second()
         try:
             if batch:
                 await self._notes.last_words(batch)
-                finished = await self._store.finish(batch, wish)
+                finished = await self._store.finish(batch, claim)
                 self._on_ended(batch, finished.verdicts)
                 claimed = finished.claimed
-            elif wish is not None:
-                claimed = await self._store.claim(wish)
+            elif claim is not None:
+                claimed = await self._store.claim(claim)
             else:
                 return
         except StoreUnavailable as error:
@@ -191,26 +195,26 @@ class Exchange:
         except StoreError as error:
             if not batch:
                 raise
-            turn.wish = unanswered
-            self._set_aside(batch, error)
+            turn.claim = unanswered
+            self._refused(batch, error)
             return
-        turn.wish = None
+        turn.claim = None
         if self._failures:
             self._failures = 0
             self._store.contact.made(f"worker {self._slots.id}")
-        self._singly = max(self._singly - len(batch), 0)
-        if claimed is not None and wish is not None:
-            self._take(claimed, wish)
+        self._one_by_one = max(self._one_by_one - len(batch), 0)
+        if claimed is not None and claim is not None:
+            self._take(claimed, claim)
 
-    def _wish(self, turn: Turn, limit: int) -> Claim:
+    def _next_claim(self, turn: Turn, limit: int) -> Claim:
         if len(self._queues) > 1:
             self._queues = (*self._queues[1:], self._queues[0])
         lease_ttl = round(self._config.lease_ttl * 1000)
         slots = self._slots
         return Claim(slots.id, self._queues, slots.types, limit, lease_ttl, new_claim_nonce(), turn.number, slots.node)
 
-    def _take(self, claimed: Claimed, wish: Claim) -> None:
-        if len(claimed.grants) + len(claimed.unreadable) < wish.limit:
+    def _take(self, claimed: Claimed, claim: Claim) -> None:
+        if len(claimed.grants) + len(claimed.unreadable) < claim.limit:
             # Drained: look again when told, when something is due, or by and by.
             pause = self._config.scan_interval
             if claimed.next_due_in is not None:
@@ -230,15 +234,15 @@ class Exchange:
         self._failures += 1
         await asyncio.sleep(min(0.05 * 2 ** min(self._failures, 10), BACKOFF_MAX))
 
-    def _set_aside(self, batch: list[Outcome], error: StoreError) -> None:
+    def _refused(self, batch: list[Outcome], error: StoreError) -> None:
         """An outcome that the store will never take must neither stop the worker nor spoil those that go with it."""
         if len(batch) > 1:
-            self._singly = len(batch)
+            self._one_by_one = len(batch)
             self._outcomes = batch + self._outcomes
             return
-        (refused,) = batch
-        self._singly = max(self._singly - 1, 0)
-        self._log.error("task %s: the store refused its outcome: %s", refused.lease.id, error)
-        if not isinstance(refused, Aborted):
+        (outcome,) = batch
+        self._one_by_one = max(self._one_by_one - 1, 0)
+        self._log.error("task %s: the store refused its outcome: %s", outcome.lease.id, error)
+        if not isinstance(outcome, Aborted):
             text = f"the handler ended, but its outcome could not be stored: {error}"
-            self._outcomes.insert(0, Aborted(refused.lease, storable(text)[:1000]))
+            self._outcomes.insert(0, Aborted(outcome.lease, storable(text)[:1000]))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tickwork.model import transitions
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Status
-from tickwork.store.base import Settled
+from tickwork.store.base import OutboxEntry
 from tickwork.store.hints import WORK
 from tickwork.store.memory.members import atomic
 from tickwork.store.memory.operators import Operators
@@ -18,9 +18,11 @@ from tickwork.store.rules import fence_of_end, moved_on
 
 class Outbox(Operators):
     @atomic
-    def settled(self, limit: int) -> list[Settled]:
+    def outbox(self, limit: int) -> list[OutboxEntry]:
         return [
-            Settled(task_id, status, self._waiting_for(task_id), schedule_id, fence_of_end(self._tasks.get(task_id)))
+            OutboxEntry(
+                task_id, status, self._waiting_for(task_id), schedule_id, fence_of_end(self._tasks.get(task_id))
+            )
             for task_id, (status, schedule_id) in islice(self._outbox.items(), limit)
         ]
 
@@ -29,7 +31,7 @@ class Outbox(Operators):
         return list(self._waiting_for(task_id)[:limit])
 
     @atomic
-    def unsettle(self, told: list[Settled]) -> None:
+    def clear_outbox(self, told: list[OutboxEntry]) -> None:
         for entry in told:
             if not self._waiting_for(entry.id) and not moved_on(self._tasks.get(entry.id), entry.fence):
                 self._outbox.pop(entry.id, None)

@@ -107,11 +107,11 @@ class MemoryStore(Outbox):
         return step
 
     @atomic
-    def promote(self, limit: int) -> Claimed:
+    def promote(self, limit: int) -> int | None:
         now = self.now()
         if self._promote(now, limit):
             self.hints.notify(WORK)
-        return Claimed([], self._next_due_in(now))
+        return self._next_due_in(now)
 
     def _promote(self, now: int, limit: int) -> int:
         due = self._delayed.until(now, limit)

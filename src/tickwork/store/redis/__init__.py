@@ -1,15 +1,15 @@
 """The Redis store: many machines, one namespace.
 
-Reading order: `keys.py` (what is where), `lua/prelude.lua` and the scripts, `records.py` (a task as a string),
-`tasks.py`, `members.py` and `queries.py` (the contract), `wire.py` and below (connections).
+Reading order: `keys.py` (what is where), `lua/parts/prelude.lua` and the scripts, `records.py` (a task as a string),
+`tasks.py`, `partitions.py`, `members.py` and `queries.py` (the contract), `net/` (connections), `ops/` (for operators).
 """
 
 from __future__ import annotations
 
-from tickwork.store.redis.audit import Audit
 from tickwork.store.redis.core import PATIENCE
-from tickwork.store.redis.doctor import Doctor
 from tickwork.store.redis.firing import Firing
+from tickwork.store.redis.ops.audit import Audit
+from tickwork.store.redis.ops.doctor import Doctor
 
 SHORTEST_TIMEOUT = 0.5  # seconds
 

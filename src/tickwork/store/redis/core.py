@@ -19,14 +19,14 @@ from tickwork.model.policy import Durability, Policy
 from tickwork.observe.loggers import Log
 from tickwork.store.contact import Contact
 from tickwork.store.hints import RESET, Hint, Hints
-from tickwork.store.redis.durable import NO_REPLICA, Keeper, enough
+from tickwork.store.redis.confirm import NO_REPLICA, Confirmations, enough
 from tickwork.store.redis.keys import VERSION, Layout
-from tickwork.store.redis.link import pack
-from tickwork.store.redis.listen import Ear
+from tickwork.store.redis.net.link import pack
+from tickwork.store.redis.net.listen import Listener
+from tickwork.store.redis.net.target import Target
+from tickwork.store.redis.net.wire import CALL_TIMEOUT, DURABLE, Wire
+from tickwork.store.redis.ops.server import Server, check_server
 from tickwork.store.redis.scripts import Script, compose
-from tickwork.store.redis.server import Server, check_server
-from tickwork.store.redis.target import Target
-from tickwork.store.redis.wire import CALL_TIMEOUT, DURABLE, Wire
 
 PATIENCE = 15.0  # how long a call waits for a Redis that moves or restarts
 SLACK = 3_600_000  # a key whose end scripts judge themselves is left to Redis to remove only so much later
@@ -34,12 +34,12 @@ SLACK = 3_600_000  # a key whose end scripts judge themselves is left to Redis t
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Here:
-    """What belongs to one event loop: its connections, and the ear that listens for wake-ups."""
+class LoopConnections:
+    """What belongs to one event loop: its connections, and the listener for wake-ups."""
 
-    def __init__(self, wire: Wire, ear: Ear) -> None:
+    def __init__(self, wire: Wire, listener: Listener) -> None:
         self.wire = wire
-        self.ear = ear
+        self.listener = listener
 
 
 class Core:
@@ -74,7 +74,7 @@ class Core:
             for number, prefix in enumerate(self.prefixes)
             for quiet in (False, True)
         }
-        self._keeper = Keeper()
+        self._confirmations = Confirmations()
         self._skew = SystemClock().now() - time.monotonic_ns() // 1_000_000
         self._epoch: bytes | None = None
         self._queues: dict[str, None] = {}
@@ -84,7 +84,9 @@ class Core:
     def _begin(self) -> None:
         """What belongs to this process and its loops."""
         self._channel = f"{self.layout.root}ended:{os.getpid()}.{new_nonce()}"
-        self._heres: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Here] = weakref.WeakKeyDictionary()
+        self._by_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopConnections] = (
+            weakref.WeakKeyDictionary()
+        )
         self._closed: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
         self._reopening: asyncio.Future[None] | None = None
         self._hints_under_way: set[asyncio.Future[None]] = set()
@@ -92,7 +94,7 @@ class Core:
 
     def after_fork(self) -> None:
         """Links close themselves; loops, and tasks that wait on them, must not be finalized here."""
-        keep((list(self._heres.items()), self._reopening, self._hints_under_way))
+        keep((list(self._by_loop.items()), self._reopening, self._hints_under_way))
         self.hints.forget()
         self.contact.reset()
         self._begin()
@@ -120,7 +122,7 @@ class Core:
     async def _check_servers(self) -> Server:
         """Every node of a cluster that holds something of the namespace; the oldest one says what scripts may do."""
         keys = self.prefixes if self.target.kind == "cluster" else self.prefixes[:1]
-        servers = [await check_server(self._here().wire, key, self.durability) for key in keys]
+        servers = [await check_server(self._connections().wire, key, self.durability) for key in keys]
         return min(servers, key=lambda server: server.version)
 
     async def _enter(self) -> None:
@@ -151,15 +153,15 @@ class Core:
 
     async def close(self) -> None:
         loop = asyncio.get_running_loop()
-        here = self._heres.pop(loop, None)
+        found = self._by_loop.pop(loop, None)
         self._closed.add(loop)
         self._forget_closed_loops()
-        self._open = bool(self._heres)
+        self._open = bool(self._by_loop)
         for hint in list(self._hints_under_way):
             hint.cancel()
-        if here is not None:
-            await here.ear.close()
-            await here.wire.close()
+        if found is not None:
+            await found.listener.close()
+            await found.wire.close()
 
     def now(self) -> int:
         return time.monotonic_ns() // 1_000_000 + self._skew
@@ -168,32 +170,34 @@ class Core:
 
     def hint(self, topic: str) -> Hint:
         hint = self.hints.add(topic)
-        self._here().ear.add(topic)
+        self._connections().listener.add(topic)
         return hint
 
     def _listen_for(self, topic: str) -> None:
-        self._here().ear.idle(topic)
+        self._connections().listener.idle(topic)
 
     # --- calls
 
-    def _here(self) -> Here:
+    def _connections(self) -> LoopConnections:
         loop = asyncio.get_running_loop()
-        here = self._heres.get(loop)
-        if here is None and loop in self._closed:
+        found = self._by_loop.get(loop)
+        if found is None and loop in self._closed:
             raise StoreUnavailable(f"the store at {self.url} was closed here")
-        if here is None:
+        if found is None:
             self._forget_closed_loops()
             wire = Wire(self.target, self._pool_size, self._patience, self._timeout, self.contact)
             wire.on_reconnect = self._reconnected
             wire.greeting = self._greeting
-            ear = Ear(wire, self.hints, self.layout.root, self._channel, self._queues, self.heard, self.own_workers)
-            here = self._heres[loop] = Here(wire, ear)
-        return here
+            listener = Listener(
+                wire, self.hints, self.layout.root, self._channel, self._queues, self.heard, self.own_workers
+            )
+            found = self._by_loop[loop] = LoopConnections(wire, listener)
+        return found
 
     def _forget_closed_loops(self) -> None:
         """Some programs make a loop for each request; what it used here must not outlive it."""
-        for loop in [loop for loop in self._heres if loop.is_closed()]:
-            self._heres.pop(loop).wire.abandon()
+        for loop in [loop for loop in self._by_loop if loop.is_closed()]:
+            self._by_loop.pop(loop).wire.abandon()
 
     def _reconnected(self) -> None:
         """The server may have restarted, perhaps with nothing in it."""
@@ -218,7 +222,7 @@ class Core:
     async def run(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
         """Run a script on the keys of one prefix."""
         policy = self._policies[prefix, quiet]
-        return await self._here().wire.script(
+        return await self._connections().wire.script(
             self._script(name), prefix, self.layout.root, policy, *args, purpose=purpose
         )
 
@@ -229,11 +233,11 @@ class Core:
             return await self.run(name, prefix, *args)
         sent, give_up_at = False, time.monotonic() + self._patience
         while True:
-            wait = await self._keeper.command(durability, prefix, self._here().wire, self.server)
+            wait = await self._confirmations.command(durability, prefix, self._connections().wire, self.server)
             if wait == ():
                 return await self.run(name, prefix, *args)
             if wait is not None:
-                reply, acks = await self._here().wire.script(
+                reply, acks = await self._connections().wire.script(
                     self._script(name),
                     prefix,
                     self.layout.root,
@@ -265,10 +269,10 @@ class Core:
 
     async def ask(self, key: str, *command: Any) -> Any:
         """A plain command that only reads."""
-        return await self._here().wire.call(key, *command)
+        return await self._connections().wire.call(key, *command)
 
     async def ask_all(self, key: str, commands: list[tuple[Any, ...]]) -> list[Any]:
-        return await self._here().wire.calls(key, commands)
+        return await self._connections().wire.calls(key, commands)
 
     @property
     def alone(self) -> bool:

@@ -11,9 +11,9 @@ from tickwork.errors import StoreUnavailable
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec
 from tickwork.store.base import Advance, Receipt
-from tickwork.store.redis.coalesce import BATCH, WEIGHT
+from tickwork.store.redis.batches import BATCH, WEIGHT
 from tickwork.store.redis.members import TRIES, Members
-from tickwork.store.redis.spread import Spread
+from tickwork.store.redis.partitions import Partitions
 from tickwork.store.redis.tasks import receipt_of, submit_args
 from tickwork.store.rules import advanced, fired, held_up, taken
 from tickwork.store.unreadable import read_schedule
@@ -21,7 +21,7 @@ from tickwork.store.unreadable import read_schedule
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Firing(Spread, Members):
+class Firing(Partitions, Members):
     async def advance(
         self, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...] = ()
     ) -> Advance | None:

@@ -1,4 +1,4 @@
-"""The Lua scripts: one file a transition, over a prelude and the parts that it names.
+"""The Lua scripts: one file a transition, over a prelude and the parts that it names, which are in `lua/parts`.
 
 A file's first lines say what it is: `-- flags: allow-oom` for scripts that must run when Redis is full (else a full
 Redis would refuse that work ends), `-- parts: ...` for what it builds on.
@@ -12,10 +12,6 @@ from functools import cache
 from importlib import resources
 
 _HEADER = re.compile(r"-- (flags|parts): (.*)")
-PARTS = (
-    *("clock", "prelude", "lanes", "records", "homes", "waiting", "dedup", "creating", "ends", "pulse", "claiming"),
-    "members",
-)
 
 
 class Script:
@@ -27,11 +23,12 @@ class Script:
 
 def names() -> list[str]:
     files = (entry.name for entry in resources.files(__package__).joinpath("lua").iterdir())
-    return sorted(name.removesuffix(".lua") for name in files if name.removesuffix(".lua") not in PARTS)
+    return sorted(name.removesuffix(".lua") for name in files if name.endswith(".lua"))
 
 
 @cache
 def read(name: str) -> str:
+    """The file of a script, or of a part: "parts/prelude"."""
     return resources.files(__package__).joinpath("lua", f"{name}.lua").read_text()
 
 
@@ -47,7 +44,8 @@ def compose(name: str, modern: bool, clock: str | None = None) -> Script:
         lines.append("#!lua" + (f" flags={','.join(flags)}" if flags else ""))
     elif "allow-oom" in flags:
         lines.append("redis.call('ZREM', KEYS[1] .. 'leases', '')")
-    lines += [clock or read("clock"), read("prelude"), _nest([*map(read, header.get("parts", [])), text])]
+    parts = [read(f"parts/{part}") for part in header.get("parts", [])]
+    lines += [clock or read("parts/clock"), read("parts/prelude"), _nest([*parts, text])]
     return Script(name, "\n".join(lines))
 
 

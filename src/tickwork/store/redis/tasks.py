@@ -1,6 +1,6 @@
 """The transitions of tasks: arguments for the scripts, and what their replies mean.
 
-Where several partitions need more than this, `spread.py` says so.
+Where several partitions need more than this, `partitions.py` says so.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tickwork.forks import keep
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import DELAYED, ENDS, Lease, Record, Spec, Status
-from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Settled, Unreadable, Verdict
-from tickwork.store.redis.coalesce import Args, Coalescer
+from tickwork.store.base import Claim, Claimed, Finished, Grant, OutboxEntry, Receipt, Reclaimed, Unreadable, Verdict
+from tickwork.store.redis.batches import Args, Coalescer
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import (
     CODES,
@@ -100,9 +100,9 @@ class Tasks(Core):
 
     # --- time
 
-    async def promote(self, limit: int) -> Claimed:
+    async def promote(self, limit: int) -> int | None:
         waits = await self._everywhere(self.run("promote", part, limit) for part in self.layout.parts)
-        return Claimed([], _soonest(waits))
+        return _soonest(waits)
 
     # --- dispatch
 
@@ -176,21 +176,21 @@ class Tasks(Core):
 
     # --- outbox
 
-    async def settled(self, limit: int) -> list[Settled]:
-        found: list[Settled] = []
+    async def outbox(self, limit: int) -> list[OutboxEntry]:
+        found: list[OutboxEntry] = []
         for part in self.layout.parts:
-            reply = await self.run("settled", part, limit - len(found)) if len(found) < limit else []
+            reply = await self.run("outbox", part, limit - len(found)) if len(found) < limit else []
             for task_id, status, fence, dependants in zip(*(reply[n::4] for n in range(4)), strict=True):
                 schedule = status[1:].decode("utf-8", "backslashreplace") or None
                 waiting = tuple(each.decode() for each in dependants)
                 ended = int(fence) if fence else None
-                found.append(Settled(task_id.decode(), STATUSES[status[:1].decode()], waiting, schedule, ended))
+                found.append(OutboxEntry(task_id.decode(), STATUSES[status[:1].decode()], waiting, schedule, ended))
         return found
 
-    async def unsettle(self, told: list[Settled]) -> None:
-        async def strike(prefix: str, group: list[Settled]) -> list[None]:
+    async def clear_outbox(self, told: list[OutboxEntry]) -> None:
+        async def strike(prefix: str, group: list[OutboxEntry]) -> list[None]:
             pairs = ((entry.id, "" if entry.fence is None else entry.fence) for entry in group)
-            await self.run("unsettle", prefix, *itertools.chain.from_iterable(pairs))
+            await self.run("clear_outbox", prefix, *itertools.chain.from_iterable(pairs))
             return [None] * len(group)
 
         if told:

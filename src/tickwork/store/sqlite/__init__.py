@@ -26,11 +26,11 @@ from tickwork.store.base import (
     Claimed,
     Finished,
     Heard,
+    OutboxEntry,
     Pause,
     Query,
     Receipt,
     Reclaimed,
-    Settled,
     Stats,
 )
 from tickwork.store.contact import Contact
@@ -127,7 +127,7 @@ class SqliteStore:
     async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
         return await self._write.call(lambda: self._tasks.resolve(task_id, upstream, ok, fence))
 
-    async def promote(self, limit: int) -> Claimed:
+    async def promote(self, limit: int) -> int | None:
         return await self._write.call(lambda: self._tasks.promote(limit))
 
     async def claim(self, want: Claim) -> Claimed:
@@ -147,14 +147,14 @@ class SqliteStore:
     ) -> Reclaimed:
         return await self._write.call(lambda: self._tasks.reclaim(limit, gone, why, nodes))
 
-    async def settled(self, limit: int) -> list[Settled]:
-        return await self._write.call(lambda: self._tasks.settled(limit))
+    async def outbox(self, limit: int) -> list[OutboxEntry]:
+        return await self._write.call(lambda: self._tasks.outbox(limit))
 
     async def dependants(self, task_id: str, limit: int) -> list[str]:
         return await self._read.call(lambda: queries.dependants(self._reader, task_id, limit))
 
-    async def unsettle(self, told: list[Settled]) -> None:
-        return await self._write.call(lambda: self._tasks.unsettle(told))
+    async def clear_outbox(self, told: list[OutboxEntry]) -> None:
+        return await self._write.call(lambda: self._tasks.clear_outbox(told))
 
     async def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
         return await self._write.call(lambda: self._tasks.cancel(task_id, force, reason))

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from tickwork.model import transitions
 from tickwork.model.tasks import Status
-from tickwork.store.base import Settled
+from tickwork.store.base import OutboxEntry
 from tickwork.store.hints import WORK
 from tickwork.store.rules import fence_of_end, moved_on
 from tickwork.store.sqlite.operators import Operators
 
 
 class Outbox(Operators):
-    def settled(self, limit: int) -> list[Settled]:
-        found: list[Settled] = []
+    def outbox(self, limit: int) -> list[OutboxEntry]:
+        found: list[OutboxEntry] = []
         for task_id, status, schedule_id in self.tx.all(
             "SELECT id, status, schedule_id FROM @outbox ORDER BY n LIMIT ?", (limit,)
         ):
             waiting = self.tx.all("SELECT dependant FROM @waits WHERE upstream = ? ORDER BY dependant", (task_id,))
             dependants, fence = tuple(row[0] for row in waiting), fence_of_end(self.rows.get(task_id))
-            found.append(Settled(task_id, Status(status), dependants, schedule_id, fence))
+            found.append(OutboxEntry(task_id, Status(status), dependants, schedule_id, fence))
         return found
 
-    def unsettle(self, told: list[Settled]) -> None:
+    def clear_outbox(self, told: list[OutboxEntry]) -> None:
         self.tx.many(
             "DELETE FROM @outbox WHERE id = ? AND NOT EXISTS (SELECT 1 FROM @waits WHERE upstream = @outbox.id)",
             [(entry.id,) for entry in told if not moved_on(self.rows.get(entry.id), entry.fence)],

@@ -85,11 +85,11 @@ class Tasks(Outbox):
 
     # --- time
 
-    def promote(self, limit: int) -> Claimed:
+    def promote(self, limit: int) -> int | None:
         now = self.now()
         if self._promote(now, limit):
             self.tx.notify(WORK)
-        return Claimed([], self._next_due_in(now))
+        return self._next_due_in(now)
 
     def _promote(self, now: int, limit: int) -> int:
         due = self.rows.where(f"{IN_DELAYED} AND due_at <= ? ORDER BY due_at, seq LIMIT ?", (now, limit))

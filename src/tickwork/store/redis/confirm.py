@@ -10,8 +10,8 @@ import time
 from typing import Any, NamedTuple
 
 from tickwork.model.policy import Durability
-from tickwork.store.redis.server import WITH_WAITAOF, Server, check_durability, read_info
-from tickwork.store.redis.wire import Wire
+from tickwork.store.redis.net.wire import Wire
+from tickwork.store.redis.ops.server import WITH_WAITAOF, Server, check_durability, read_info
 
 WAIT = 1000  # milliseconds for one confirmation
 FRESH = 1.0  # seconds for which the number of replicas is believed
@@ -29,7 +29,7 @@ class Seen(NamedTuple):
     fewer_since: float | None = None
 
 
-class Keeper:
+class Confirmations:
     def __init__(self) -> None:
         self._replicas: dict[str, Seen] = {}
         self._synced: dict[str, Server] = {}  # where a disk was found to be what it should

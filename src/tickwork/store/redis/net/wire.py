@@ -20,10 +20,10 @@ from tickwork.observe.loggers import Log
 from tickwork.store.base import NotPermitted
 from tickwork.store.contact import Contact
 from tickwork.store.redis.keys import slot_of
-from tickwork.store.redis.link import Address, Link, LinkLost, Reply, answers, connect, pack
+from tickwork.store.redis.net.link import Address, Link, LinkLost, Reply, answers, connect, pack
+from tickwork.store.redis.net.target import Target
+from tickwork.store.redis.net.topology import Cluster, Topology, topology_of
 from tickwork.store.redis.scripts import Script
-from tickwork.store.redis.target import Target
-from tickwork.store.redis.topology import Cluster, Topology, topology_of
 
 CALL_TIMEOUT = 5.0  # without any reply on a link that owes one
 PAUSE_MIN, PAUSE_MAX = 0.02, 0.25

@@ -13,8 +13,8 @@ import hiredis
 
 from tickwork.errors import StoreError
 from tickwork.store.contact import Contact
-from tickwork.store.redis.link import Access, Address, Link, LinkLost, connect
-from tickwork.store.redis.target import Target
+from tickwork.store.redis.net.link import Access, Address, Link, LinkLost, connect
+from tickwork.store.redis.net.target import Target
 
 ASK_TIMEOUT = 1.0
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote
 
 from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError
-from tickwork.store.redis.link import Access, Address
+from tickwork.store.redis.net.link import Access, Address
 
 SCHEMES = ("redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
 SENTINEL_PORT, PORT = 26379, 6379

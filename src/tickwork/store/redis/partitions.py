@@ -18,7 +18,7 @@ from tickwork.model.policy import Durability
 from tickwork.model.tasks import Record, Spec, Status
 from tickwork.model.transitions import waits_again
 from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Unreadable, Verdict
-from tickwork.store.redis.link import LinkLost, pack
+from tickwork.store.redis.net.link import LinkLost, pack
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.records import unpack
 from tickwork.store.redis.tasks import Tasks, claimed_of, receipt_of, submit_args, wish_args
@@ -26,7 +26,7 @@ from tickwork.store.redis.tasks import Tasks, claimed_of, receipt_of, submit_arg
 STAY = 8  # batches in one partition, while it has work
 
 
-class Spread(Tasks, Queries):
+class Partitions(Tasks, Queries):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._place = 0  # where the next claim begins
@@ -262,7 +262,7 @@ class Spread(Tasks, Queries):
 
     async def _push_hints(self, queues: list[str], place: int) -> None:
         root, count = self.layout.root, len(self.layout.parts)
-        wire = self._here().wire
+        wire = self._connections().wire
         for queue in queues:
             key = f"{root}wake:{queue}"
             try:

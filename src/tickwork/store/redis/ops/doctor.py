@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 import hiredis
 
 from tickwork.store.redis.core import Core
-from tickwork.store.redis.link import Address, pack
-from tickwork.store.redis.server import OLDEST, read_info, setting
-from tickwork.store.redis.topology import ask
+from tickwork.store.redis.net.link import Address, pack
+from tickwork.store.redis.net.topology import ask
+from tickwork.store.redis.ops.server import OLDEST, read_info, setting
 
 UNTRIED = (7, 2)  # the tests run on 6.2, 7.0 and Valkey 9, which calls itself 7.2
 NEARLY_FULL = 0.9
@@ -83,12 +83,12 @@ class Doctor(Core):
             count = int(self.server.info.get("connected_slaves", 0))
             level: Literal["ok", "problem"] = "ok" if count else "problem"
             return [Finding(level, f"{count} replicas are connected", "" if count else "durability needs one")]
-        fsync = await setting(self._here().wire, self.layout.root, "appendfsync")
+        fsync = await setting(self._connections().wire, self.layout.root, "appendfsync")
         return [Finding("ok", f"durability is disk (appendfsync {fsync or 'cannot be read'})")]
 
     async def _scripts(self) -> Finding:
         command = pack("EVAL", "return redis.call('TIME')", 1, self.layout.root)
-        reply = await self._here().wire.run(self.layout.root, command)
+        reply = await self._connections().wire.run(self.layout.root, command)
         if isinstance(reply, hiredis.ReplyError):
             return Finding(
                 "problem", f"scripts do not run: {reply}", "`tickwork acl` prints the rights that are needed"
@@ -96,7 +96,7 @@ class Doctor(Core):
         return Finding("ok", "scripts run")
 
     async def _clocks(self) -> Finding:
-        masters = await self._here().wire.topology.masters()
+        masters = await self._connections().wire.topology.masters()
         moments = [await self._clock_of(address) for address in masters]
         apart = max(moments) - min(moments)
         if apart > SKEW:

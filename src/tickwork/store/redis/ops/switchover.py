@@ -17,10 +17,10 @@ import hiredis
 from tickwork.errors import ConfigError, StoreError
 from tickwork.observe.loggers import Log
 from tickwork.store.contact import Contact
-from tickwork.store.redis.link import Access, Address, Link, LinkLost, connect
-from tickwork.store.redis.server import read_info
-from tickwork.store.redis.target import Target
-from tickwork.store.redis.topology import Sentinels, ask
+from tickwork.store.redis.net.link import Access, Address, Link, LinkLost, connect
+from tickwork.store.redis.net.target import Target
+from tickwork.store.redis.net.topology import Sentinels, ask
+from tickwork.store.redis.ops.server import read_info
 
 HOLD = 15_000  # milliseconds for which the old master holds writes; it lets go by itself if we die
 CATCH_UP = 5.0

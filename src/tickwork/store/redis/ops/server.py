@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from tickwork.errors import StoreError
 from tickwork.store.redis.keys import Layout
-from tickwork.store.redis.link import LinkLost, pack
-from tickwork.store.redis.target import Target
-from tickwork.store.redis.wire import Wire
+from tickwork.store.redis.net.link import LinkLost, pack
+from tickwork.store.redis.net.target import Target
+from tickwork.store.redis.net.wire import Wire
 
 OLDEST = (6, 2)
 MODERN = (7, 0)

@@ -15,9 +15,9 @@ import hiredis
 
 from tickwork.errors import StoreError
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
-from tickwork.store.redis.link import Link, LinkLost, connect, pack
+from tickwork.store.redis.net.link import Link, LinkLost, connect, pack
+from tickwork.store.redis.net.wire import Wire
 from tickwork.store.redis.records import read_news
-from tickwork.store.redis.wire import Wire
 
 BLOCK = 2.0  # seconds in one blocking read
 SILENCE = 5.0  # of a link that should have answered
@@ -27,7 +27,7 @@ PAUSE_MAX = 0.5
 TOPICS = {CONTROL: "control", OUTBOX: "outbox", SCHEDULES: "schedules", EVENTS: "events"}
 
 
-class Ear:
+class Listener:
     def __init__(
         self,
         wire: Wire,

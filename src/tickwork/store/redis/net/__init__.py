@@ -1,0 +1,1 @@
+"""Connections to Redis: where it is, who is the master, sending and receiving."""

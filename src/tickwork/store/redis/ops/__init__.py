@@ -1,0 +1,1 @@
+"""What operators of a Redis store need: rights, health, audits, planned failovers."""
