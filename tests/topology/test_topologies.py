@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ from tests.topology.shop import NAMESPACE, running, shop, work_through
 from tickwork.cli import commands
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.policy import Policy
+from tickwork.model.tasks import Spec
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse
 from tickwork.store.redis.ops.acl import acl_line
@@ -167,6 +169,20 @@ def own(files: TlsFiles, ca: Path | None = None) -> str:
 async def test_tls_with_an_authority_and_a_certificate_of_ones_own(secured: RedisServer, files: TlsFiles) -> None:
     async with running(secured.url + own(files)) as app:
         await work_through(app)
+
+
+async def test_replies_of_many_records_arrive_whole_over_tls(secured: RedisServer, files: TlsFiles) -> None:
+    store = RedisStore(parse(secured.url + own(files)), "test", Policy())
+    payload = random.Random(1).randbytes(600_000)
+    try:
+        await store.open()
+        await store.submit([Spec(id="large", type="add", nonce="n", payload=payload)])
+        for _ in range(5):
+            record = await store.get("large")
+            assert record is not None
+            assert record.spec.payload == payload
+    finally:
+        await store.close()
 
 
 async def test_tls_by_name_is_checked(secured: RedisServer, files: TlsFiles) -> None:

@@ -72,7 +72,7 @@ class Link(asyncio.BufferedProtocol):
         self._reader = hiredis.Reader(notEnoughData=_MORE)
         # Read into again and again: asyncio would make room of this size for each piece, and often give it back to the
         # system, which then has to find it anew.
-        self._received = bytearray(RECEIVE)
+        self._received = memoryview(bytearray(RECEIVE))  # a view, since asyncio writes into slices of it
         self._due: deque[asyncio.Future[Reply]] = deque()
         self._buffer: list[bytes] = []
         self._heard_at = self._loop.time()
@@ -89,14 +89,19 @@ class Link(asyncio.BufferedProtocol):
         self._transport = transport  # type: ignore[assignment]
         self._watch()
 
-    def get_buffer(self, sizehint: int) -> bytearray:
+    def get_buffer(self, sizehint: int) -> memoryview:
         return self._received
 
     def buffer_updated(self, size: int) -> None:
         self._heard_at = self._loop.time()
         self._heard = True
         reader, data = self._reader, self._received
-        if size > DIGITS_MAX and data[0] in b"*%~>" and data[1 : DIGITS_MAX + 1].isdigit() and not reader.has_data():
+        if (
+            size > DIGITS_MAX
+            and data[0] in b"*%~>"
+            and bytes(data[1 : DIGITS_MAX + 1]).isdigit()
+            and not reader.has_data()
+        ):
             # Making room for them, and giving it back, would take seconds.
             self.cut(f"the server announces a reply of more than {10 ** (DIGITS_MAX - 1):,} items")
             return
