@@ -158,6 +158,7 @@ async def pause(child: Child, store: Store) -> None:
     while True:
         await store.beat(Member(id="witness"))  # so it has ended the write in which it was stopped the last time
         child.process.send_signal(signal.SIGSTOP)
+        await asyncio.to_thread(os.waitid, os.P_PID, child.process.pid, os.WSTOPPED)
         try:
             await store.beat(Member(id="witness"))
             return
