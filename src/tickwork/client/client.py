@@ -17,7 +17,7 @@ from tickwork.client.dependants import cancelled_with
 from tickwork.client.events import Events
 from tickwork.client.handle import Handle, ScheduleHandle
 from tickwork.client.queues import Queues
-from tickwork.client.schedules import ScheduleInfo, Schedules
+from tickwork.client.schedules import Schedules
 from tickwork.client.specs import SpecMaker
 from tickwork.config import Config
 from tickwork.errors import (
@@ -80,8 +80,6 @@ NOBODY_RUNS_CHILDREN = (
     "never run. Use a store that processes share, such as sqlite:///tickwork.db; or return what is to be done, and "
     'submit it in the worker; or leave out run_in="process".'
 )
-
-__all__ = ["Client", "ScheduleInfo"]
 
 
 class Client:

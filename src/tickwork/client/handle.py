@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from tickwork.model.info import TaskInfo
 
 if TYPE_CHECKING:
-    from tickwork.client.client import Client, ScheduleInfo
+    from tickwork.client.client import Client
+    from tickwork.client.schedules import ScheduleInfo
 
 R = TypeVar("R", covariant=True)
 

@@ -127,8 +127,3 @@ async def prune(store: Store, limit: int) -> float | None:
     if pruned >= limit:
         return 0
     return PRUNE_AGAIN if pruned else None
-
-
-def tell(bus: Bus, now: int, fact: Fact, schedule: Schedule, detail: str) -> None:
-    if bus.wants(fact):
-        bus.publish(Event(0, now, fact, schedule.id, schedule.task.type, schedule.task.queue, detail=detail))

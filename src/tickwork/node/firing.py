@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from tickwork.errors import StoreError
-from tickwork.model.facts import Fact
+from tickwork.model.facts import Event, Fact
 from tickwork.model.schedules import Overlap, Schedule
 from tickwork.model.tasks import Spec
 from tickwork.model.ticks import cron_of, run_of, ticks_to_run
-from tickwork.node.duties import LOG, tell
+from tickwork.node.duties import LOG
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Advance, Store
@@ -61,11 +61,11 @@ async def fire(store: Store, schedule: Schedule, bus: Bus) -> None:
     if done is None:
         return
     if done.fired is not None:
-        tell(bus, now, Fact.SCHEDULE_FIRED, schedule, done.fired)
+        _tell(bus, now, Fact.SCHEDULE_FIRED, schedule, done.fired)
     elif done.skipped:
-        tell(bus, now, Fact.SCHEDULE_SKIPPED, schedule, done.skipped)
+        _tell(bus, now, Fact.SCHEDULE_SKIPPED, schedule, done.skipped)
     else:
-        tell(bus, now, Fact.SCHEDULE_MISSED, schedule, f"{missed} ticks")
+        _tell(bus, now, Fact.SCHEDULE_MISSED, schedule, f"{missed} ticks")
 
 
 def _runs_of(schedule: Schedule, ticks: list[int], before: str | None) -> Iterator[Spec]:
@@ -82,3 +82,8 @@ async def _unfinished(store: Store, schedule: Schedule) -> str | None:
         return None
     record = await store.get(schedule.last_task_id)
     return None if record is None or record.status.ended else schedule.last_task_id
+
+
+def _tell(bus: Bus, now: int, fact: Fact, schedule: Schedule, detail: str) -> None:
+    if bus.wants(fact):
+        bus.publish(Event(0, now, fact, schedule.id, schedule.task.type, schedule.task.queue, detail=detail))
