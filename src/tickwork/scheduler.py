@@ -6,52 +6,43 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
 from tickwork import logs
 from tickwork.client.client import Client
-from tickwork.client.dead_letters import DeadLetters
-from tickwork.client.events import Events
 from tickwork.client.functions import TaskFunction, TaskMaker, task_maker
 from tickwork.client.handle import Handle
 from tickwork.client.jobs import Jobs
-from tickwork.client.lock import Lock
-from tickwork.client.queues import Queues
-from tickwork.client.schedules import Schedules
+from tickwork.client.periodic import Periodic, handler_of
 from tickwork.client.sync import Sync, running_loop
 from tickwork.client.views import queue_stats
 from tickwork.clock import Clock
-from tickwork.config import WITHOUT_EFFECT, Config, Loaded, load
+from tickwork.config import Config, Loaded, load
+from tickwork.config.remarks import unused_store, without_effect
 from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError, TickworkError
 from tickwork.forks import keep, tell_of_forks
-from tickwork.handlers.context import TaskContext
-from tickwork.handlers.options import Options, ScheduleOptions, wait_limit
+from tickwork.handlers.options import ScheduleOptions, wait_limit
 from tickwork.handlers.periodic import PeriodicTask, Runnable
-from tickwork.handlers.registry import MISSING, Registry, RunIn
+from tickwork.handlers.registry import Registry, RunIn
 from tickwork.ids import identity_of, name_of
-from tickwork.model.info import Page, QueueStats, SchedulerStatus, Task, TaskInfo
-from tickwork.model.members import Worker
-from tickwork.model.tasks import Status
+from tickwork.model.info import SchedulerStatus
 from tickwork.node.node import Node, new_node_id
+from tickwork.node.running import on_signals, run_loop
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.store.base import Store
 from tickwork.store.bounded import bounded, within
 from tickwork.store.opening import make_store
-from tickwork.texts import shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-LAST_GRACE = 0.5  # for coroutines that are left when all else has ended
 
-
-class Scheduler:
+class Scheduler(Client):
     """A task scheduler on one store.
 
     Not started, it is a client: `submit` and every query open the store on first use. Started (`async with app`,
@@ -76,8 +67,7 @@ class Scheduler:
         given = {key: value for key, value in (("store", store), ("namespace", namespace)) if value is not None}
         self.config_file = config if isinstance(config, str | os.PathLike) else None
         self._clock = clock
-        self.registry = Registry()
-        self._client = Client(self._open, self.registry, Config())
+        super().__init__(self._open, Registry(), Config())
         self._apply(_load({**given, **options}, config))
         self._opened = False
         self._bus = Bus()
@@ -85,10 +75,10 @@ class Scheduler:
         self._changing: asyncio.Event | None = None  # while a node is started or stopped
         self._stopped: asyncio.Event | None = None
         self.exhausted = False  # it stopped by itself: too many handlers are stuck, or its worker failed
-        self.node_loop: asyncio.AbstractEventLoop | None = None
-        self._periodic: dict[str, tuple[str, ScheduleOptions]] = {}
-        self._jobs = Jobs(self._client, self.registry)
-        self.task: TaskMaker = task_maker(self._client)
+        self._node_loop: asyncio.AbstractEventLoop | None = None
+        self._periodic = Periodic(self.schedules)
+        self._jobs = Jobs(self)
+        self.task: TaskMaker = task_maker(self)
         self.sync = Sync(self)
         tell_of_forks(self)
 
@@ -104,22 +94,22 @@ class Scheduler:
 
     def _apply(self, loaded: Loaded, of_command: bool = False) -> None:
         self.loaded = loaded
-        self.config = config = loaded.config
+        config, access = loaded.config, self._access
+        access.configure(config)
         self._name_node()
         url = config.store or "memory://"
         self._store: Store = make_store(url, config, self._clock, self._redis_client)
         self.url = mask_url(url) if self._redis_client is None else self._store.url  # without its password
         self._log = Log.of(config.logger)
-        self._client.configure(config)
         self._bounded = bounded(self._store, config.store_timeout or 0.0)
-        self._client.open_store = self._open if config.store_timeout is None else self._open_bounded
-        self._client.types_are_known_here = self.url.startswith("memory:")
-        self._client.nobody_runs = config.store is None
+        access.open_store = self._open if config.store_timeout is None else self._open_bounded
+        access.types_are_known_here = self.url.startswith("memory:")
+        access.nobody_runs = config.store is None
         if config.serializer != "json":
             self.set_serializer(config.serializer)
-        self._warnings = [*loaded.warnings, *_without_effect(config)]
+        self._warnings = [*loaded.warnings, *without_effect(config)]
         if not of_command and "store" in loaded.set_in_code():
-            self._warnings += _unused_store(config.store, self.url)
+            self._warnings += unused_store(config.store, self.url)
 
     def _name_node(self) -> None:
         given = self.config.scheduler_id
@@ -131,13 +121,13 @@ class Scheduler:
         """Use another store for a while, as `tickwork.testing` does."""
         if self._node is not None or self._opened:
             raise TickworkError("this scheduler has been started or used already; close it first")
-        client = self._client
-        before = (self._store, self.url, client.types_are_known_here, client.nobody_runs)
-        self._store, self.url, client.types_are_known_here, client.nobody_runs = store, store.url, False, False
+        access = self._access
+        before = (self._store, self.url, access.types_are_known_here, access.nobody_runs)
+        self._store, self.url, access.types_are_known_here, access.nobody_runs = store, store.url, False, False
         try:
             yield
         finally:
-            self._store, self.url, client.types_are_known_here, client.nobody_runs = before
+            self._store, self.url, access.types_are_known_here, access.nobody_runs = before
 
     # --- registering
 
@@ -169,19 +159,7 @@ class Scheduler:
 
     def register(self, task: PeriodicTask) -> None:
         """Add a periodic task object; its schedule is written at `start()`, or at once if it runs already."""
-        for needed in ("name", "spec"):
-            if not isinstance(getattr(task, needed, None), str):
-                raise ConfigError(
-                    f"periodic task {type(task).__name__} has no {needed}; set it on the class or the object"
-                )
-
-        async def run_async(ctx: TaskContext) -> Any:
-            return await task.run(ctx)
-
-        def run_sync(ctx: TaskContext) -> Any:
-            return task.run(ctx)
-
-        handler = run_async if task.is_async else run_sync
+        handler = handler_of(task)
         self.registry.register(task.name, handler)
         try:
             self._add_periodic(task.name, task.spec, {"timeout": task.timeout, "timezone": task.timezone})
@@ -190,16 +168,13 @@ class Scheduler:
             raise
 
     def _add_periodic(self, name: str, cron: str, options: ScheduleOptions) -> None:
-        given: ScheduleOptions = {"max_retry": 0, **options}
-        self._client.schedules.build(name, name, MISSING, cron, given)  # refused here, where the mistake is
-        self._periodic[name] = (cron, given)
-        self._log.line(logging.INFO, "Task registered", name=name, spec=cron)
+        self._periodic.add(name, cron, options, self._log)
         if self._node is not None:
             self._node.rewrite_soon()
 
     def list_registered(self) -> list[str]:
         """The names of all periodic tasks of this program."""
-        return sorted(self._periodic)
+        return self._periodic.names
 
     # --- life
 
@@ -234,21 +209,17 @@ class Scheduler:
         logs.subscribe(self._bus, self._log)
         self.exhausted = False
         self._stopped = asyncio.Event()
-        self.node_loop = asyncio.get_running_loop()
-        self._client.nobody_runs = False
-        self._client.runs_here = True
-        await self._write_periodic()
+        self._node_loop = asyncio.get_running_loop()
+        self._access.nobody_runs = False
+        self._access.runs_here = True
+        await self._periodic.write()
         self._node = Node(
             self.id, self._identity, store, self.registry, self.config, self._bus,
-            work=work, lead=lead, on_exhausted=self._give_up, on_reset=self._write_periodic,
+            work=work, lead=lead, on_exhausted=self._give_up, on_reset=self._periodic.write,
         )  # fmt: skip
         await self._node.start()
-        self._log.line(logging.INFO, "Task scheduler started", tasks=len(self._periodic), id=self.id,
+        self._log.line(logging.INFO, "Task scheduler started", tasks=len(self._periodic.names), id=self.id,
                  store=self.url)  # fmt: skip
-
-    async def _write_periodic(self) -> None:
-        for name, (cron, options) in list(self._periodic.items()):  # more may be registered meanwhile
-            await self._client.schedules.put(name, name, cron=cron, if_changed=True, **options)
 
     async def shutdown(self, timeout: float | timedelta | None = None) -> None:
         """Stop claiming, wait up to `timeout` for what runs, give back the rest without blame, close the store.
@@ -256,7 +227,7 @@ class Scheduler:
         May be called again, from any event loop: a second call waits for the end of the first.
         """
         grace = self.config.shutdown_timeout if timeout is None else wait_limit("timeout", timeout)
-        home = self.node_loop
+        home = self._node_loop
         if home is not None and home is not asyncio.get_running_loop() and home.is_running():
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.shutdown(grace), home))
         elif home is not None and home is not asyncio.get_running_loop() and not home.is_closed():
@@ -276,9 +247,9 @@ class Scheduler:
                 await node.stop(grace)
                 self._log.line(logging.INFO, "Task scheduler stopped", id=self.id)
         finally:
-            self.node_loop = None
+            self._node_loop = None
             await self.sync.end_elsewhere()
-            await self.close_store()
+            await self._close_store()
             self.sync.end_thread()
             if self._stopped is not None:
                 self._stopped.set()
@@ -324,16 +295,15 @@ class Scheduler:
         run_loop(self._run_until_signalled(work, lead))
 
     async def _run_until_signalled(self, work: bool, lead: bool) -> None:
-        loop = asyncio.get_running_loop()
         starting = asyncio.ensure_future(self.start(work=work, lead=lead))
-        signals = 0
         node: Node | None = None
+        stopping = False
 
-        def on_signal() -> None:
-            nonlocal signals
-            signals += 1
+        def on_signal(number: int) -> None:
+            nonlocal stopping
             running = sum(len(worker.running) for worker in node.workers) if node is not None else 0
-            if signals == 1:
+            if number == 1:
+                stopping = True
                 timeout = f"{self.config.shutdown_timeout:g}s"
                 self._log.line(logging.INFO, "Task scheduler stopping", running=running, timeout=timeout)
                 starting.cancel()  # it may wait for a store that does not answer
@@ -342,17 +312,14 @@ class Scheduler:
                 node.hurry()
             self.stop_soon()
 
-        # Before it has started, or a signal meanwhile would end the process with tasks in its hands.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C arrives as KeyboardInterrupt there
-                loop.add_signal_handler(number, on_signal)
+        on_signals(on_signal)  # before it has started, or a signal would end the process with tasks in its hands
         try:
             await starting
         except asyncio.CancelledError:
-            if not signals:
+            if not stopping:
                 raise
         node = self._node
-        if not signals:
+        if not stopping:
             await self.wait_stopped()
         await self.shutdown()
 
@@ -372,7 +339,7 @@ class Scheduler:
                 await self._open()
         return self._bounded
 
-    async def close_store(self) -> None:
+    async def _close_store(self) -> None:
         if self._opened:
             self._opened = False
             await self._store.close()
@@ -385,25 +352,10 @@ class Scheduler:
             keep(node)
             node.after_fork()
         self._opened = False
-        self._stopped = self._changing = self.node_loop = None
+        self._stopped = self._changing = self._node_loop = None
         self._name_node()
 
-    # --- submitting
-
-    async def submit(
-        self, type: str | TaskFunction[..., Any], payload: Any = MISSING, **options: Unpack[Options]
-    ) -> Handle[Any]:
-        """Queue one task, now, later (`delay`, `schedule_at`) or as a durable schedule (`cron`)."""
-        return await self._client.submit(_type_of(type), payload, options)
-
-    async def submit_many(
-        self, type: str | TaskFunction[..., Any], payloads: Iterable[Any], **options: Unpack[Options]
-    ) -> list[Handle[Any]]:
-        """Queue one task for each payload, in few round trips."""
-        return await self._client.submit_many(_type_of(type), payloads, options)
-
-    async def submit_task(self, task: Task) -> Handle[Any]:
-        return await self._client.submit_task(task)
+    # --- jobs of this process
 
     async def schedule(self, job: Runnable, run_at: datetime) -> Handle[Any]:
         """Run a live object of this process at a time. Only with `memory://`."""
@@ -413,57 +365,8 @@ class Scheduler:
         """Run a live object of this process after a delay. Only with `memory://`."""
         return await self._jobs.submit(job, {"delay": delay})
 
-    # --- locks
-
-    def lock(self, name: str, ttl: float | timedelta | None = None) -> Lock:
-        """A lock for one holder at a time, over all processes on the store: `async with app.lock("report"): ...`.
-
-        `ttl` is how long it outlives a holder that died; `lock_ttl` if not given, or else `lease_ttl`.
-        """
-        return Lock(self._client.open_store, self.config, name, ttl)
-
-    # --- asking and steering
-
-    @property
-    def dlq(self) -> DeadLetters:
-        return self._client.dlq
-
-    @property
-    def schedules(self) -> Schedules:
-        return self._client.schedules
-
-    @property
-    def queues(self) -> Queues:
-        return self._client.queues
-
-    @property
-    def events(self) -> Events:
-        return self._client.events
-
-    def handle(self, task_id: str) -> Handle[Any]:
-        """A handle on a task that was submitted elsewhere, or before."""
-        return Handle(self._client, task_id)
-
-    async def get_task(self, task_id: str) -> TaskInfo:
-        return await self._client.get_task(task_id)
-
-    async def list_tasks(
-        self,
-        status: Status | str | None = None,
-        *,
-        type: str | None = None,
-        queue: str | None = None,
-        tags: dict[str, str] | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> Page[TaskInfo]:
-        return await self._client.list_tasks(status, type=type, queue=queue, tags=tags, limit=limit, cursor=cursor)
-
-    async def queue_stats(self) -> QueueStats:
-        return await self._client.queue_stats()
-
     async def status(self) -> SchedulerStatus:
-        store = await self._client.open_store()
+        store = await self._access.open_store()
         stats = await store.stats()
         leader = await store.leader()
         leads = self._node is not None and self._node.candidate.leads
@@ -480,78 +383,8 @@ class Scheduler:
             dropped_dead_letters=stats.dropped,
         )
 
-    async def cancel(self, task_id: str, force: bool = False) -> None:
-        """Cancel a waiting task; with `force` also ask a running one to stop."""
-        await self._client.cancel(task_id, force)
-
-    async def retry(self, task_id: str, *, cascade: bool = False) -> list[str]:
-        """Run an ended task again with fresh counters, or a delayed one now.
-
-        One that depends on others waits again for those that have not ended. `cascade` also brings back the tasks that
-        were cancelled because this one did not succeed; their ids are the answer. An ended task takes its dedup key
-        again, unless another task holds it.
-        """
-        return await self._client.retry(task_id, cascade=cascade)
-
-    async def dependants(self, task_id: str) -> list[TaskInfo]:
-        """The tasks that depend on this one: those that wait for it, and those that were cancelled with it."""
-        return await self._client.dependants(task_id)
-
-    async def delete(self, task_id: str) -> None:
-        """Remove an ended task."""
-        await self._client.delete(task_id)
-
-    async def update_task_status(
-        self, task_id: str, status: Status | str, message: str = "", token: str | None = None
-    ) -> None:
-        """Move a task by hand along the transition table; a running one needs its token (`ctx.token`)."""
-        await self._client.update_task_status(task_id, status, message, token)
-
-    async def explain(self, task_id: str) -> str:
-        """Why a task is not running, in a sentence."""
-        return await self._client.explain(task_id)
-
-    async def register_worker(self, worker: Worker) -> None:
-        """Make a worker outside of this process known for `worker_timeout`; doing it again is its heartbeat."""
-        await self._client.register_worker(worker)
-
-    async def unregister_worker(self, worker_id: str) -> None:
-        await self._client.unregister_worker(worker_id)
-
-    async def list_workers(self, status: str | None = None) -> list[Worker]:
-        """The workers, all or those of a status: `idle` or `busy`, which are both `online`, or `offline`."""
-        return await self._client.list_workers(status)
-
-    async def get_worker(self, worker_id: str) -> Worker | None:
-        return await self._client.get_worker(worker_id)
-
-    async def audit(self) -> list[str]:
-        """Everything in the store that is not as it must be; empty when all is well."""
-        return await (await self._client.open_store()).audit()
-
     def __repr__(self) -> str:
         return f"<Scheduler {self.id} on {self.url}>"
-
-
-def _without_effect(config: Config) -> list[str]:
-    """Options that are known already but do nothing yet must not be believed in."""
-    defaults = Config()
-    changed = [name for name in WITHOUT_EFFECT if getattr(config, name) != getattr(defaults, name)]
-    return [f"without effect in this version: {', '.join(changed)}"] if changed else []
-
-
-def _unused_store(store: str | None, url: str) -> list[str]:
-    """Other commands go by the environment, so they would look at another store."""
-    named = os.environ.get("TICKWORK_STORE")
-    if not named or named == store:
-        return []
-    return [f"TICKWORK_STORE={mask_url(named)} is not used: the application names {url}"]
-
-
-def _type_of(type: str | TaskFunction[..., Any]) -> str:
-    if isinstance(type, str | TaskFunction):
-        return type if isinstance(type, str) else type.type
-    raise ConfigError(f"submit takes the name of a type, or a function that app.task has made one, not {shown(type)}")
 
 
 def redis_client(store: Any) -> Any:
@@ -566,28 +399,3 @@ def _load(arguments: dict[str, Any], config: Any) -> Loaded:
     if isinstance(config, Config | Mapping):
         return load(arguments, config=config)
     raise ConfigError(f"config must be a file, a mapping or a Config, not {type(config).__name__}")
-
-
-def run_loop(work: Any) -> None:
-    """asyncio.run, on uvloop where it is installed; but what ignores its cancellation does not hold the program."""
-    factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
-    try:
-        import uvloop
-    except ImportError:
-        pass
-    else:
-        factory = uvloop.new_event_loop
-    runner = asyncio.Runner(loop_factory=factory)
-    try:
-        runner.run(work)
-    finally:
-        loop = runner.get_loop()
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # the worker has told of it
-        if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=LAST_GRACE))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        asyncio.set_event_loop(None)
-        loop.close()

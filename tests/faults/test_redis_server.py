@@ -449,7 +449,7 @@ async def maxmemory(seed: int, scale: Scale, kind: str = "system") -> Figures:
             await team.start(1)
             await app.queues.resume("later")
             for task_id in running:
-                assert await app._client.result(task_id, 5) == 2500
+                assert await app.handle(task_id).result(5) == 2500
             with contextlib.suppress(StoreFull):
                 await app.submit("work", 1)
             await _until_submitted(team)

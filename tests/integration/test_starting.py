@@ -74,7 +74,7 @@ async def test_a_node_may_be_shut_down_from_another_loop(make: Make, url: str) -
     app = make(url)
     await asyncio.to_thread(app.sync.start)
     await app.shutdown(5)
-    assert app.node_loop is None
+    assert app._node_loop is None
     async with app:
         assert (await app.status()).running
 

@@ -241,7 +241,7 @@ async def test_a_replica_that_does_not_answer_leaves_it_unknown(group: SentinelG
             await app.submit("add", {"a": 1, "b": 1}, id="one", durability="replicated")
         assert await counts(store) == {"ready": 2}
         assert await store.audit() == []
-    await app.close_store()
+    await app._close_store()
 
 
 async def test_what_was_acknowledged_as_replicated_survives_the_master(group: SentinelGroup) -> None:

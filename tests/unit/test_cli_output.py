@@ -450,6 +450,10 @@ class Library:
         self.cursors.append(cursor)
         return self.pages.pop(0) if self.pages else Page([], "on")
 
+    @property
+    def _access(self) -> Any:
+        return self
+
     async def open_store(self) -> Any:
         return self
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tickwork.client.views import explain
+from tickwork.client.explain import explain
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Record, Spec, Status
 from tickwork.store.base import Pause

@@ -13,6 +13,7 @@ import pytest
 
 import tickwork
 from tickwork import Scheduler, errors
+from tickwork.client.client import Client
 
 SOURCE = Path(tickwork.__file__)
 
@@ -106,6 +107,28 @@ def test_what_a_scheduler_can_do(part: str) -> None:
     owner = getattr(app, part) if part else app
     missing = [name for name in METHODS[part].split() if not hasattr(owner, name)]
     assert missing == []
+
+
+def test_a_scheduler_is_a_client_and_nothing_is_said_twice() -> None:
+    """What a client can do is written once; a scheduler adds what needs handlers or a running node."""
+    assert issubclass(Scheduler, Client)
+    of_client = {name for name in vars(Client) if not name.startswith("_")}
+    of_scheduler = {name for name in vars(Scheduler) if not name.startswith("_")}
+    assert of_client & of_scheduler == set()
+    assert {name for name in of_client if not vars(Client)[name].__doc__} <= {
+        "config",
+        "get_task",
+        "queue_stats",
+        "get_worker",
+        "unregister_worker",
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["open_store", "record", "result", "spec", "known", "retry_ended", "close_store", "node_loop"]
+)
+def test_what_only_tickwork_itself_needs_is_not_offered(name: str) -> None:
+    assert not hasattr(Scheduler("memory://"), name)
 
 
 FIELDS = {

@@ -81,7 +81,8 @@ def bench_command(seconds: float, concurrency: int) -> None:
     Submits tasks that do nothing, drains them with one worker, then waits for one after the other. A SQLite store is
     measured in a new file beside it, memory:// in this process; nothing is left behind.
     """
-    from tickwork.scheduler import Scheduler, run_loop
+    from tickwork.node.running import run_loop
+    from tickwork.scheduler import Scheduler
 
     measures: list[Measure] = []
     with _place() as (url, shown):

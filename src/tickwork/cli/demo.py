@@ -27,7 +27,7 @@ from tickwork.host import is_gone
 from tickwork.model.facts import Fact
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Status
-from tickwork.scheduler import run_loop
+from tickwork.node.running import run_loop
 from tickwork.store.base import Stats
 
 FRAME = 0.5  # seconds between looks on a terminal

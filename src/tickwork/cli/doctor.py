@@ -14,7 +14,7 @@ import click
 from tickwork import __version__
 from tickwork.cli import output
 from tickwork.cli.options import global_options
-from tickwork.cli.session import ask, schema_versions, settings, sqlite_path
+from tickwork.cli.session import ask, schema_versions, settings, sqlite_path, store_of
 from tickwork.config.urls import mask_url
 from tickwork.ids import name_of
 from tickwork.model.members import Leader, Worker
@@ -90,7 +90,7 @@ def doctor_command(mend: bool) -> None:
 
 
 async def _examine(client: Client) -> Patient:
-    store = await client.open_store()
+    store = await store_of(client)
     last = await store.last_event()
     newest = await client.events.read(last - 1, 1) if last else []
     started = time.monotonic()
@@ -115,7 +115,7 @@ async def _examine(client: Client) -> Patient:
 
 
 async def _mend(client: Client) -> list[str]:
-    return await (await client.open_store()).mend()
+    return await (await store_of(client)).mend()
 
 
 async def health(store: Any) -> list[Any]:

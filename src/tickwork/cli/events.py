@@ -10,7 +10,7 @@ import click
 
 from tickwork.cli import output
 from tickwork.cli.options import global_options, limit_option
-from tickwork.cli.session import ask
+from tickwork.cli.session import ask, store_of
 from tickwork.cli.tasks import event_document, first_line
 from tickwork.model.facts import Event, Fact
 
@@ -97,7 +97,7 @@ async def _latest(client: Client, task_id: str | None, kinds: frozenset[str] | N
         story = await client.events.read(0, 10_000, task_id=task_id)
         return [event for event in story if kinds is None or event.kind in kinds][-limit:]
     found: list[Event] = []
-    end = await (await client.open_store()).last_event()
+    end = await (await store_of(client)).last_event()
     width = STEP
     for _ in range(STEPS_MAX):
         start = max(end - width, 0)

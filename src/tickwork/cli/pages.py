@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from tickwork.client.client import PAGES_MAX
+from tickwork.cli.session import store_of
+from tickwork.client.listing import PAGES_MAX
 from tickwork.store.base import PAGE_MAX
 
 if TYPE_CHECKING:
@@ -44,4 +45,4 @@ async def find(client: Client, cursor: str | None, **query: Any) -> Found:
             break
         if sys.stderr.isatty():
             click.echo(f"none among the first {looked:,} tasks, looking on ...", err=True)
-    return Found(page, looked, (await client.open_store()).now())
+    return Found(page, looked, (await store_of(client)).now())

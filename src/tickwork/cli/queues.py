@@ -9,7 +9,7 @@ import click
 from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
-from tickwork.cli.session import ask
+from tickwork.cli.session import ask, store_of
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
@@ -47,7 +47,7 @@ def list_command() -> None:
     """List the queues that have tasks, workers or a pause."""
 
     async def look(client: Client) -> tuple[list[QueueInfo], list[Pause]]:
-        return await client.queues.list(), await (await client.open_store()).paused()
+        return await client.queues.list(), await (await store_of(client)).paused()
 
     queues, pauses = ask(look)
     types = [pause for pause in pauses if pause.kind == "type"]

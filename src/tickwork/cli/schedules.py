@@ -17,7 +17,7 @@ from tickwork.cli.options import (
     task_options,
 )
 from tickwork.cli.output import Column
-from tickwork.cli.session import ask
+from tickwork.cli.session import ask, store_of
 from tickwork.clock import to_millis
 from tickwork.model.schedules import Misfire, Overlap
 
@@ -64,7 +64,7 @@ def list_command() -> None:
         schedules = await client.schedules.list()
         if not output.as_json():
             schedules = await with_last_status(client, schedules)
-        return schedules, (await client.open_store()).now()
+        return schedules, (await store_of(client)).now()
 
     found, now = ask(look)
     if output.as_json():
@@ -81,7 +81,7 @@ async def with_last_status(client: Client, schedules: list[ScheduleInfo]) -> lis
     for schedule in schedules:
         if not schedule.last_status and schedule.last_task_id is not None and asked < ASKED_MAX:
             asked += 1
-            record = await (await client.open_store()).get(schedule.last_task_id)
+            record = await (await store_of(client)).get(schedule.last_task_id)
             schedule = replace(schedule, last_status="deleted" if record is None else record.status)
         shown.append(schedule)
     return shown

@@ -13,6 +13,7 @@ from tickwork.errors import ConfigError, StoreError
 if TYPE_CHECKING:
     from tickwork.client.client import Client
     from tickwork.config import Config, Loaded
+    from tickwork.store.base import Store
 
 T = TypeVar("T")
 
@@ -51,7 +52,6 @@ def ask(question: Callable[[Client], Awaitable[T]], *, create: bool = False) -> 
 async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
     from tickwork.client.client import Client
     from tickwork.handlers.registry import Registry
-    from tickwork.store.base import Store
     from tickwork.store.opening import make_store
 
     loaded = settings()
@@ -70,6 +70,11 @@ async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
         return await question(Client(opened, Registry(), config))
     finally:
         await store.close()
+
+
+async def store_of(client: Client) -> Store:
+    """For what only a command line asks of a store."""
+    return await client._access.open_store()
 
 
 async def _meet(url: str, config: Config, create: bool) -> Config:

@@ -12,7 +12,7 @@ from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
 from tickwork.cli.queues import show_queues
-from tickwork.cli.session import ask
+from tickwork.cli.session import ask, store_of
 from tickwork.clock import to_datetime
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Status
@@ -43,7 +43,7 @@ def stats_command() -> None:
     """Count tasks by status and queue."""
 
     async def look(client: Client) -> tuple[Stats, list[QueueInfo], str]:
-        store = await client.open_store()
+        store = await store_of(client)
         return await store.stats(), await client.queues.list(), client.config.namespace
 
     stats, queues, namespace = ask(look)
@@ -83,7 +83,7 @@ def workers_command(status: str | None) -> None:
         from tickwork.client.views import workers_of
 
         workers = workers_of(await _counted(client, await client.list_workers()), status)
-        return workers, (await client.open_store()).now()
+        return workers, (await store_of(client)).now()
 
     workers, now = ask(look)
     if output.as_json():
@@ -107,7 +107,7 @@ def workers_command(status: str | None) -> None:
 
 
 async def _counted(client: Client, workers: list[Worker]) -> list[Worker]:
-    store = await client.open_store()
+    store = await store_of(client)
     running, cursor = await store.page(Query(Status.RUNNING, limit=COUNTED_MAX))
     return workers if cursor is not None else counted(workers, (record.worker_id for record in running))
 

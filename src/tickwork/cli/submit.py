@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -21,10 +22,10 @@ from tickwork.cli.options import (
     task_options,
 )
 from tickwork.cli.session import ask, check_store, settings, sqlite_path
+from tickwork.cli.tasks import explanation
 from tickwork.errors import ResultError, ResultTimeout
 
 if TYPE_CHECKING:
-    from tickwork.client.client import Client
     from tickwork.client.handle import Handle
     from tickwork.model.info import TaskInfo
 
@@ -78,7 +79,7 @@ def submit_command(
         if path is not None and not os.path.exists(path):
             click.echo(f"note: {output.clean(path)} is a new file", err=True)
         info = ask(
-            lambda client: _follow(client.submit(type_, payload, options), _explainer(client), patience),  # type: ignore[arg-type]
+            lambda client: _follow(client.submit(type_, payload, **options), partial(explanation, client), patience),
             create=True,
         )
     _show(info)
@@ -98,7 +99,7 @@ async def _submit_by_app(
     app.registry.get(type_)  # says which types it knows
     check_store(app.url, app.config.namespace, create=True)
     try:
-        return await _follow(app.submit(type_, payload, **options), _explainer(app._client), patience)
+        return await _follow(app.submit(type_, payload, **options), partial(explanation, app), patience)
     finally:
         await app.close()
 
@@ -126,11 +127,6 @@ async def _follow(
     finally:
         telling.cancel()
     return await handle.info()
-
-
-def _explainer(client: Client) -> Callable[[str], Awaitable[str]]:
-    """In the times of this screen."""
-    return lambda task_id: client.explain(task_id, output.moment)
 
 
 async def _tell_why(task_id: str, explain: Callable[[str], Awaitable[str]]) -> None:

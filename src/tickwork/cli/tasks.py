@@ -13,7 +13,8 @@ from tickwork.cli import output
 from tickwork.cli.options import cascade_option, cursor_option, global_options, limit_option, tag_option
 from tickwork.cli.output import Column
 from tickwork.cli.pages import find
-from tickwork.cli.session import ask
+from tickwork.cli.session import ask, store_of
+from tickwork.client import explain
 from tickwork.client.dependants import cancelled_with
 from tickwork.clock import to_datetime, to_millis
 from tickwork.errors import StoreError, TickworkError
@@ -107,6 +108,11 @@ def first_line(text: str | None) -> str:
     return (text or "").partition("\n")[0]
 
 
+async def explanation(client: Client, task_id: str) -> str:
+    """Why a task is not running, in the times of this screen."""
+    return await explain.of_task(client._access, task_id, output.moment)
+
+
 @click.command("task")
 @click.argument("task_id", metavar="ID")
 @global_options
@@ -116,18 +122,18 @@ def task_command(task_id: str) -> None:
     async def look(client: Client) -> tuple[TaskInfo, str, list[Event], list[TaskInfo]]:
         info = await client.get_task(task_id)
         story = await client.events.read(0, STORY_MAX, task_id=task_id)
-        return info, await client.explain(task_id, output.moment), story, await client.dependants(task_id)
+        return info, await explanation(client, task_id), story, await client.dependants(task_id)
 
-    info, explanation, story, dependants = ask(look)
+    info, why, story, dependants = ask(look)
     if output.as_json():
         import msgspec
 
         events = [event_document(event) for event in story]
         waiting = [{"id": each.id, "status": each.status} for each in dependants]
-        document = {**msgspec.structs.asdict(info), "explanation": explanation, "dependants": waiting, "events": events}
+        document = {**msgspec.structs.asdict(info), "explanation": why, "dependants": waiting, "events": events}
         output.show_json(document)
         return
-    _show_facts(info, explanation, dependants)
+    _show_facts(info, why, dependants)
     if story:
         output.show_heading("What happened")
         _tell_story(story)
@@ -236,7 +242,7 @@ def wants_cascade(task_ids: Sequence[str], said: bool | None) -> bool:
         return said
 
     async def count(client: Client) -> int:
-        store, found = await client.open_store(), set[str]()
+        store, found = await store_of(client), set[str]()
         for task_id in task_ids:
             record = await store.get(task_id)
             found |= {follower.id for follower in await cancelled_with(store, record)} if record is not None else set()

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection
-from typing import TYPE_CHECKING
 
+from tickwork.client.access import Access
 from tickwork.errors import ConfigError, StoreUnavailable
 from tickwork.handlers.options import count, known_id
 from tickwork.model.facts import Event, Fact
 from tickwork.store.hints import EVENTS
 from tickwork.texts import shown
-
-if TYPE_CHECKING:
-    from tickwork.client.client import Client
 
 EVENT_BATCH = 500
 NUMBER_MAX = 2**62  # of facts
@@ -22,8 +19,8 @@ NUMBER_MAX = 2**62  # of facts
 class Events:
     """The log of facts: read it, or follow it live."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, access: Access) -> None:
+        self._access = access
 
     async def read(self, after: int = 0, limit: int = 100, *, task_id: str | None = None) -> list[Event]:
         """Facts after number `after`, in order. Give the last one's `seq` to go on."""
@@ -31,7 +28,7 @@ class Events:
         count("limit", limit, 0, NUMBER_MAX)
         if task_id is not None:
             known_id(task_id)
-        found, _ = await (await self._client.open_store()).events(after, limit, task_id)
+        found, _ = await (await self._access.open_store()).events(after, limit, task_id)
         return found
 
     def subscribe(
@@ -62,7 +59,7 @@ class Events:
         return self._follow(wanted, after)
 
     async def _follow(self, wanted: Callable[[Event], bool], after: int | None) -> AsyncGenerator[Event, None]:
-        store = await self._client.open_store()
+        store = await self._access.open_store()
         seen = await store.last_event() if after is None else after
         with store.hint(EVENTS) as hint:
             while True:

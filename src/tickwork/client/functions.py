@@ -53,11 +53,11 @@ class TaskFunction(Generic[P, R]):
 
     async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Queue one call. A payload that does not fit is refused here, with the path of what is wrong."""
-        return await self._client.submit(self.entry.type, self.entry.pack(args, kwargs), self._options)
+        return await self._client.submit(self.entry.type, self.entry.pack(args, kwargs), **self._options)
 
     async def submit_many(self, payloads: Iterable[Any]) -> list[Handle[R]]:
         """Queue one call for each payload: a value, or a mapping where the function takes several parameters."""
-        return cast("list[Handle[R]]", await self._client.submit_many(self.entry.type, payloads, self._options))
+        return cast("list[Handle[R]]", await self._client.submit_many(self.entry.type, payloads, **self._options))
 
     def options(self, **options: Unpack[Options]) -> TaskFunction[P, R]:
         """The same function with other options: `send.options(delay=60).submit(...)`."""

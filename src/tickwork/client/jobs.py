@@ -11,7 +11,6 @@ from tickwork.errors import Abort, ConfigError, TaskExists
 from tickwork.handlers.context import TaskContext
 from tickwork.handlers.options import Options
 from tickwork.handlers.periodic import Job, Runnable
-from tickwork.handlers.registry import Registry
 from tickwork.ids import new_id
 from tickwork.model.tasks import Status
 from tickwork.texts import shown
@@ -24,15 +23,15 @@ SWEEP_FROM = 100
 class Jobs:
     """The jobs that wait, by the id of their task."""
 
-    def __init__(self, client: Client, registry: Registry) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._registry = registry
+        self._registry = client.registry
         self._waiting: dict[str, Runnable] = {}
         self._coming: set[str] = set()
         self._sweep_at = SWEEP_FROM
 
     async def submit(self, job: Runnable, options: Options) -> Handle[Any]:
-        if not self._client.types_are_known_here:
+        if not self._client._access.types_are_known_here:
             raise ConfigError(
                 "schedule() holds live objects of this process, so it needs memory://; "
                 "on other stores register a handler and submit a payload"
@@ -51,7 +50,8 @@ class Jobs:
         self._waiting[task_id] = job  # first, as a worker may start it before `submit` is back
         self._coming.add(task_id)
         try:
-            return await self._client.submit(kind, None, {**options, "id": task_id})
+            options["id"] = task_id
+            return await self._client.submit(kind, None, **options)
         except BaseException:
             del self._waiting[task_id]
             raise
@@ -60,7 +60,7 @@ class Jobs:
 
     async def _sweep(self) -> None:
         """Let go of the objects of tasks that were cancelled or deleted, which nobody tells us of."""
-        store = await self._client.open_store()
+        store = await self._client._access.open_store()
         for task_id in list(self._waiting):
             record = None if task_id in self._coming else await store.get(task_id)
             if task_id not in self._coming and (record is None or record.status is Status.CANCELLED):

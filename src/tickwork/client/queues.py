@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
+from tickwork.client.access import Access
 from tickwork.handlers.options import name
 from tickwork.handlers.options import note as read_note
 from tickwork.model.tasks import Band
-
-if TYPE_CHECKING:
-    from tickwork.client.client import Client
 
 
 class QueueInfo(Struct, frozen=True, kw_only=True):
@@ -28,11 +24,11 @@ class QueueInfo(Struct, frozen=True, kw_only=True):
 class Queues:
     """The queues that have work, workers or a pause."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, access: Access) -> None:
+        self._access = access
 
     async def list(self) -> list[QueueInfo]:
-        store = await self._client.open_store()
+        store = await self._access.open_store()
         stats, pauses, workers = await store.stats(), await store.paused(), await store.workers()
         paused = {pause.name: pause for pause in pauses if pause.kind == "queue"}
         serving = [queue for worker in workers if worker.lost_at is None for queue in worker.queues]
@@ -53,14 +49,14 @@ class Queues:
 
     async def pause(self, queue: str, note: str = "") -> None:
         """Nothing of this queue is started until it is resumed; what runs goes on."""
-        await (await self._client.open_store()).pause("queue", name("queue", queue), read_note("note", note))
+        await (await self._access.open_store()).pause("queue", name("queue", queue), read_note("note", note))
 
     async def resume(self, queue: str) -> bool:
-        return await (await self._client.open_store()).resume("queue", name("queue", queue))
+        return await (await self._access.open_store()).resume("queue", name("queue", queue))
 
     async def pause_type(self, type: str, note: str = "") -> None:
         """Nothing of this task type is started, whatever its queue."""
-        await (await self._client.open_store()).pause("type", name("type", type), read_note("note", note))
+        await (await self._access.open_store()).pause("type", name("type", type), read_note("note", note))
 
     async def resume_type(self, type: str) -> bool:
-        return await (await self._client.open_store()).resume("type", name("type", type))
+        return await (await self._access.open_store()).resume("type", name("type", type))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Unpack, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork.backoff import Backoff
+from tickwork.client.access import Access
 from tickwork.client.views import payload_of
 from tickwork.clock import to_datetime
 from tickwork.cron.zones import find_zone
@@ -22,9 +23,6 @@ from tickwork.model import ticks
 from tickwork.model.schedules import Misfire, Overlap, Schedule
 from tickwork.model.tasks import Priority
 from tickwork.texts import shown
-
-if TYPE_CHECKING:
-    from tickwork.client.client import Client
 
 
 class ScheduleInfo(Struct, frozen=True, kw_only=True):
@@ -69,8 +67,8 @@ class ScheduleInfo(Struct, frozen=True, kw_only=True):
 class Schedules:
     """Durable recurring definitions. Each tick becomes a task, exactly once, whoever fires it."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, access: Access) -> None:
+        self._access = access
 
     async def put(
         self,
@@ -88,22 +86,22 @@ class Schedules:
         `create` refuses to replace one; `if_changed` leaves an equal one as it is.
         """
         schedule = self.build(id, type, payload, cron, options)
-        self._client.check_that_tasks_can_run()
-        store = await self._client.open_store()
+        self._access.check_that_tasks_can_run()
+        store = await self._access.open_store()
         if schedule.cron is not None:
             schedule = replace(schedule, next_at=ticks.cron_of(schedule).next_ms(store.now()))
         put = await store.put_schedule(schedule, if_changed, create)
         if put is None:
             raise TaskExists(id, "schedule")
-        return _info(put, self._client.registry)
+        return _info(put, self._access.registry)
 
     def build(self, id: str, type: str, payload: Any, cron: str | None, options: ScheduleOptions) -> Schedule:
         """Check everything that can be checked without the store."""
         known_only(options, ScheduleOptions)
         of_task = (*TaskOptions.__annotations__, "dedup_key", "dedup_ttl")
         given = {key: options[key] for key in of_task if key in options}  # type: ignore[literal-required]
-        task = self._client.spec(type, payload, cast("TaskOptions", given))
-        if task.dedup_key is not None and self._client.config.partitions > 1:
+        task = self._access.spec(type, payload, cast("TaskOptions", given))
+        if task.dedup_key is not None and self._access.config.partitions > 1:
             raise ConfigError("a schedule's runs have ids of their own, so a dedup_key is not for several partitions")
         if len(name("a schedule's id", id)) > 100:
             raise ConfigError(
@@ -113,7 +111,7 @@ class Schedules:
             id=id,
             name=text("name", options["name"], 256) if options.get("name") else "",
             cron=cron,
-            timezone=find_zone(options.get("timezone") or self._client.config.timezone).name,
+            timezone=find_zone(options.get("timezone") or self._access.config.timezone).name,
             dst=_choice("dst", options.get("dst", "once"), ("once", "instant")),
             task=replace(task, id="", nonce=""),
             enabled=_flag("enabled", options.get("enabled", True)),
@@ -128,31 +126,31 @@ class Schedules:
         return schedule
 
     async def list(self) -> list[ScheduleInfo]:
-        found = await (await self._client.open_store()).schedules()
-        return [_info(schedule, self._client.registry) for schedule in found]
+        found = await (await self._access.open_store()).schedules()
+        return [_info(schedule, self._access.registry) for schedule in found]
 
     async def get(self, schedule_id: str) -> ScheduleInfo:
-        return _info(await self._find(schedule_id), self._client.registry)
+        return _info(await self._find(schedule_id), self._access.registry)
 
     async def _find(self, schedule_id: str) -> Schedule:
-        schedule = await (await self._client.open_store()).get_schedule(known_schedule(schedule_id))
+        schedule = await (await self._access.open_store()).get_schedule(known_schedule(schedule_id))
         if schedule is None:
             raise ScheduleNotFound(schedule_id)
         return schedule
 
     async def pause(self, schedule_id: str) -> None:
-        if not await (await self._client.open_store()).set_schedule(known_schedule(schedule_id), paused=True):
+        if not await (await self._access.open_store()).set_schedule(known_schedule(schedule_id), paused=True):
             raise ScheduleNotFound(schedule_id)
 
     async def resume(self, schedule_id: str) -> None:
         """Go on with the next tick from now; ticks of the pause are not made up for."""
-        store, schedule = await self._client.open_store(), await self._find(schedule_id)
+        store, schedule = await self._access.open_store(), await self._find(schedule_id)
         next_at = None if schedule.cron is None else ticks.cron_of(schedule).next_ms(store.now())
         await store.set_schedule(schedule_id, paused=False, next_at=next_at, stopped="")
 
     async def trigger(self, schedule_id: str) -> str:
         """Run it once now, beside its ticks; answers the task's id."""
-        store, schedule = await self._client.open_store(), await self._find(schedule_id)
+        store, schedule = await self._access.open_store(), await self._find(schedule_id)
         if schedule.unreadable:
             raise StoreError(f"schedule {schedule_id}: {schedule.stopped}; delete it, or put it anew")
         (receipt,) = await store.submit([ticks.run_of(schedule, store.now(), by_hand=f".{new_tail()}")])
@@ -164,10 +162,10 @@ class Schedules:
         schedule = await self._find(schedule_id)
         if schedule.cron is None or not schedule.active:
             return []
-        return ticks.cron_of(schedule).upcoming(n, to_datetime((await self._client.open_store()).now()))
+        return ticks.cron_of(schedule).upcoming(n, to_datetime((await self._access.open_store()).now()))
 
     async def delete(self, schedule_id: str) -> None:
-        if not await (await self._client.open_store()).drop_schedule(known_schedule(schedule_id)):
+        if not await (await self._access.open_store()).drop_schedule(known_schedule(schedule_id)):
             raise ScheduleNotFound(schedule_id)
 
 

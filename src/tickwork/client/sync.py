@@ -145,15 +145,15 @@ class Sync:
 
     def refuse_to_deadlock(self, what: str = "a result", instead: str = "await handle.result()") -> None:
         loop = running_loop()
-        if loop is not None and loop is self._app.node_loop:
+        if loop is not None and loop is self._app._node_loop:
             raise RuntimeError(
                 f"waiting for {what} here would stop the very event loop that runs the worker; use `{instead}`"
             )
 
     def close(self) -> None:
         """Close the store and end the background thread. A started scheduler is shut down by its own loop instead."""
-        if self._loop is not None and self._app.node_loop is None:
-            self.call(self._app.close_store())
+        if self._loop is not None and self._app._node_loop is None:
+            self.call(self._app._close_store())
         self.end_thread()
 
     async def end_elsewhere(self) -> None:

@@ -1,0 +1,91 @@
+"""Moving a task by hand: run it again, or set its status."""
+
+from __future__ import annotations
+
+from tickwork.client.access import Access
+from tickwork.client.dependants import cancelled_with
+from tickwork.errors import LeaseLost, NotRetryable, TaskNotFound, TickworkError
+from tickwork.ids import is_token_of
+from tickwork.model.outcomes import Aborted, Outcome, Stopped, Succeeded
+from tickwork.model.tasks import DELAYED, UNKNOWN, Lease, Record, Status
+from tickwork.model.transitions import waits_again
+from tickwork.store.base import Store
+
+
+async def retry(access: Access, task_id: str, *, cascade: bool = False) -> list[str]:
+    record = await access.record(task_id)
+    if record.status.ended:
+        return await retry_ended(access, record, cascade=cascade)
+    found = await (await access.open_store()).run_now(task_id)
+    if found in (Status.READY, Status.RUNNING, Status.BLOCKED):
+        raise NotRetryable(f"task {task_id} is {found}: only ended or delayed tasks can be retried")
+    return []
+
+
+async def retry_ended(
+    access: Access, record: Record, only: Status | None = None, *, cascade: bool = False
+) -> list[str]:
+    """The ids of the tasks that came back with it. `only`: it is as good as not there in any other status."""
+    store = await access.open_store()
+    if only not in (None, record.status):
+        raise TaskNotFound(record.id)
+    if record.spec.type == UNKNOWN:
+        raise NotRetryable(f"task {record.id} is damaged, and nothing is left of it that could run: delete it")
+    await _check_upstreams(store, record)
+    followers = await cancelled_with(store, record) if cascade else []
+    found = await store.retry(record.id, only)
+    if found is None or only not in (None, found):
+        raise TaskNotFound(record.id)
+    for follower in followers:
+        await store.retry(follower.id, Status.CANCELLED)
+    return [follower.id for follower in followers]
+
+
+async def _check_upstreams(store: Store, record: Record) -> None:
+    """A store leaves alone what cannot run; here is who says why."""
+    upstreams = {upstream_id: await store.get(upstream_id) for upstream_id in record.spec.depends_on}
+    _, never = waits_again(record, upstreams.get)
+    if not never:
+        return
+    upstream = upstreams[never]
+    if upstream is None:
+        raise NotRetryable(f"task {record.id} depends on task {never}, which is gone, and never ran: submit it anew")
+    raise NotRetryable(
+        f"task {record.id} depends on task {never}, which is {upstream.status}: retry that one with cascade=True "
+        "(--cascade on the command line), which brings this one back too"
+    )
+
+
+async def set_status(access: Access, task_id: str, wanted: Status, message: str, token: str | None) -> None:
+    """Move a task by hand, along the transition table only."""
+    record, store = await access.record(task_id), await access.open_store()
+    if record.status is Status.RUNNING and wanted.ended:
+        await _end_running(store, record, wanted, message, token)
+    elif wanted is Status.CANCELLED and not record.status.ended:
+        if await store.cancel(task_id, False, message) is Status.RUNNING:
+            raise LeaseLost(f"task {task_id} began to run meanwhile; nothing was changed")
+    elif wanted is Status.READY and (record.status.ended or record.status in DELAYED):
+        await retry(access, task_id)
+    elif wanted is not record.status:
+        raise TickworkError(f"task {task_id} is {record.status} and cannot become {wanted}")
+
+
+async def _end_running(store: Store, record: Record, wanted: Status, message: str, token: str | None) -> None:
+    if not token:
+        raise LeaseLost(
+            f"task {record.id} is running: its token is needed to end it, which its handler has as ctx.token"
+        )
+    holds = is_token_of(str(token), record.id, record.fence, record.nonce)
+    outcome = _outcome(record.lease, wanted, message)
+    if not holds or (await store.finish([outcome])).verdicts[0].kind == "lost":
+        raise LeaseLost(f"task {record.id} is running under another token; nothing was changed")
+
+
+def _outcome(lease: Lease, wanted: Status, message: str) -> Outcome:
+    match wanted:
+        case Status.SUCCESS:
+            return Succeeded(lease, None, 0, message)
+        case Status.CANCELLED:
+            return Stopped(lease)
+        case _:
+            return Aborted(lease, message or "failed by request")
