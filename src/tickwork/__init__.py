@@ -36,13 +36,23 @@ if TYPE_CHECKING:
         TaskFailed,
         TaskNotFound,
         TickworkError,
+        WorkerNotFound,
     )
     from tickwork.handlers.context import TaskContext
     from tickwork.handlers.periodic import Job, PeriodicTask
     from tickwork.handlers.registry import Handler
-    from tickwork.model.facts import Event, Fact
-    from tickwork.model.info import Page, QueueStats, SchedulerStatus, Task, TaskInfo, TaskResult
-    from tickwork.model.members import Worker
+    from tickwork.model.facts import Fact
+    from tickwork.model.info import (
+        Event,
+        Page,
+        QueueStats,
+        RemoteWorker,
+        SchedulerStatus,
+        Task,
+        TaskInfo,
+        TaskResult,
+        WorkerInfo,
+    )
     from tickwork.model.schedules import Misfire, Overlap
     from tickwork.model.tasks import Priority, Status
     from tickwork.payload.codec import JSONSerializer, MsgPackSerializer, ProtobufSerializer, Serializer
@@ -84,6 +94,7 @@ __all__ = [
     "QueueInfo",
     "QueueStats",
     "RateLimited",
+    "RemoteWorker",
     "ResultError",
     "ResultTimeout",
     "Retry",
@@ -109,11 +120,12 @@ __all__ = [
     "TaskNotFound",
     "TaskResult",
     "TickworkError",
-    "Worker",
+    "WorkerInfo",
+    "WorkerNotFound",
 ]
 
 _HOMES = (
-    "errors", "backoff", "config", "model.tasks", "model.info", "model.schedules", "model.members", "model.facts",
+    "errors", "backoff", "config", "model.tasks", "model.info", "model.schedules", "model.facts",
     "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry", "handlers.periodic",
     "client.queues", "client.schedules", "client.functions", "client.lock", "scheduler",
 )  # fmt: skip

@@ -9,6 +9,7 @@
     ├── TaskExists              its id is taken
     ├── TaskNotFound            no such task, or its retention is over
     ├── ScheduleNotFound        no such schedule
+    ├── WorkerNotFound          no such worker
     ├── NotCancellable          the task has ended, or runs and `force` was not given
     ├── NotRetryable            the task has not ended, or depends on one that cannot let it run
     ├── RateLimited             try again after `retry_after` seconds
@@ -110,6 +111,14 @@ class ScheduleNotFound(TickworkError, LookupError):
     def __init__(self, schedule_id: str) -> None:
         super().__init__(f"no schedule {shown(schedule_id)}")
         self.schedule_id = schedule_id
+
+
+class WorkerNotFound(TickworkError, LookupError):
+    """No such worker: never registered, or gone for good."""
+
+    def __init__(self, worker_id: str) -> None:
+        super().__init__(f"no worker {shown(worker_id)} is known to the store; list_workers() has those that are")
+        self.worker_id = worker_id
 
 
 class NotCancellable(TickworkError):

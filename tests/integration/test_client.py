@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import pytest
 
 from tests.integration.apps import Child, Make, eventually, facts, status_of
 from tests.integration.child_node import make as make_node
-from tickwork import ConfigError, FixedDelay, ResultTimeout, Scheduler, Status, TaskFailed, Worker
-from tickwork.testing import wait_for
+from tickwork import ConfigError, FixedDelay, RemoteWorker, ResultTimeout, Scheduler, Status, TaskFailed, WorkerNotFound
+from tickwork.clock import to_datetime
+from tickwork.host import host_id
+from tickwork.testing import ManualClock, wait_for
 
 NODE = "tests.integration.child_node"
 
@@ -347,24 +350,41 @@ async def test_a_client_may_come_and_go(make: Make, url: str) -> None:
 
 async def test_workers_of_other_programs(make: Make, url: str) -> None:
     app = make(url)
-    await app.register_worker(Worker(id="remote-1", address="http://10.0.0.1:8080", task_types=("resize",), capacity=4))
+    await app.register_worker(
+        RemoteWorker(id="remote-1", address="http://10.0.0.1:8080", task_types=("resize",), capacity=4)
+    )
     worker = await app.get_worker("remote-1")
-    assert worker is not None
     assert (worker.address, worker.task_types, worker.capacity, worker.status) == (
         "http://10.0.0.1:8080", ("resize",), 4, "idle",
     )  # fmt: skip
     assert (await app.queue_stats()).worker_count == 1
     with pytest.raises(ConfigError, match="a worker's id must be 1 to 128"):
-        await app.register_worker(Worker(id="a b"))
+        await app.register_worker(RemoteWorker(id="a b"))
+    with pytest.raises(ConfigError, match=r"worker 'w' cannot be registered: Expected `array`.*queues"):
+        await app.register_worker(RemoteWorker(id="w", queues="default"))  # type: ignore[arg-type]
     await app.unregister_worker("remote-1")
     await app.unregister_worker("remote-1")
     assert await app.list_workers() == []
+    with pytest.raises(WorkerNotFound, match=r"no worker 'remote-1' .*list_workers\(\)") as refused:
+        await app.get_worker("remote-1")
+    assert refused.value.worker_id == "remote-1"
+
+
+async def test_times_of_a_worker_know_their_zone(make: Make, url: str, clock: ManualClock) -> None:
+    app = make(url, clock=clock, worker_timeout=60)
+    now = to_datetime(clock.now())
+    await app.register_worker(RemoteWorker(id="remote-1"))
+    worker = await app.get_worker("remote-1")
+    assert (worker.started_at, worker.beat_at, worker.expires_at, worker.lost_at) == (
+        now, now, now + timedelta(seconds=60), None,
+    )  # fmt: skip
+    assert worker.started_at.tzinfo is UTC
 
 
 async def test_workers_by_their_status(make: Make, url: str) -> None:
     app = make(url, lease_ttl=60, renew_interval=20)
-    await app.register_worker(Worker(id="idle-1", capacity=2, running=1))
-    await app.register_worker(Worker(id="busy-1", capacity=1, running=1))
+    await app.register_worker(RemoteWorker(id="idle-1", capacity=2, running=1))
+    await app.register_worker(RemoteWorker(id="busy-1", capacity=1, running=1))
 
     async def ids(status: str | None) -> list[str]:
         return sorted(worker.id for worker in await app.list_workers(status))
@@ -407,9 +427,8 @@ async def test_the_status_of_a_scheduler(make: Make, url: str) -> None:
         assert busy.queues.delayed_count == 1
         assert sorted(worker.id for worker in await app.list_workers()) == ["me-1", "me-2"]
         worker = await app.get_worker("me-1")
-        assert worker is not None
         assert (worker.node, worker.pid, worker.status, worker.capacity) == ("me", os.getpid(), "idle", 10)
-        assert await app.get_worker("nobody") is None
+        assert worker.host == host_id().partition("/")[0]
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from tests.integration import child_handlers
 from tests.integration.apps import Make, eventually, store_of
-from tickwork import Abort, ConfigError, Event, FixedDelay, Retry, Scheduler, Snooze, TaskContext
+from tickwork import Abort, ConfigError, Event, Fact, FixedDelay, Retry, Scheduler, Snooze, TaskContext
+from tickwork.clock import to_datetime
 from tickwork.logs import JSONFormatter, KeyValueFormatter, set_up
 from tickwork.testing import ManualClock, drain, wait_for
 
@@ -85,6 +86,8 @@ async def test_the_whole_life_of_a_task(make: Make, url: str, clock: ManualClock
         ]  # fmt: skip
         assert [event.seq for event in events] == sorted({event.seq for event in events})
         assert [event.at for event in events] == sorted(event.at for event in events)
+        assert events[-1].at == to_datetime(clock.now())
+        assert {type(event.kind) for event in events} == {Fact}
         assert {(event.id, event.type, event.queue) for event in events} == {(handle.id, "work", "default")}
         claims = [event for event in events if event.kind == "task.claimed"]
         assert [(event.attempt, event.worker_id) for event in claims] == [

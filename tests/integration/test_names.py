@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from tests.integration.apps import FAST, ROOT, Child, Make, eventually, store_of
-from tickwork import Scheduler, StoreUnavailable, TickworkError
+from tickwork import RemoteWorker, Scheduler, StoreUnavailable, TickworkError
 from tickwork.model.members import Worker as Member
 from tickwork.store.base import Store
 
@@ -190,6 +189,6 @@ async def test_a_worker_outside_cannot_take_the_name_of_a_living_one(make: Make,
     app = make(file_url, scheduler_id="twin")
     async with app:
         with pytest.raises(TickworkError, match=f"in use by process {os.getpid()}"):
-            await app.register_worker(ELSEWHERE)
-        await app.register_worker(replace(ELSEWHERE, id="another"))
-        await app.register_worker(replace(ELSEWHERE, id="another", running=1))
+            await app.register_worker(RemoteWorker(id="twin"))
+        await app.register_worker(RemoteWorker(id="another"))
+        await app.register_worker(RemoteWorker(id="another", running=1))

@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, cast
 
@@ -17,20 +17,22 @@ from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 import tickwork
-from tickwork import Config, Event, Fact, Page, QueueInfo, ScheduleInfo, Status, TaskInfo, Worker
+from tickwork import Config, Event, Fact, Page, QueueInfo, ScheduleInfo, Status, TaskInfo
 from tickwork.cli import COMMANDS, HOMES, commands, doctor, flags, output, pages
 from tickwork.cli.demo_screen import HISTORY, Snapshot, draw, rate
 from tickwork.cli.doctor import Finding, Patient
 from tickwork.cli.events import read_kinds
 from tickwork.cli.output import Column, age, clean, clean_lines, clip, duration, json_text, table, width
 from tickwork.cli.session import schema_versions, sqlite_path
+from tickwork.clock import to_datetime
 from tickwork.config import WITHOUT_EFFECT
-from tickwork.model.members import Leader
+from tickwork.model.members import Leader, Worker
 from tickwork.model.schedules import Misfire, Overlap
 from tickwork.model.tasks import Band
 from tickwork.store.base import Pause, Stats
 
 NOW = 1_800_000_000_000
+THEN = to_datetime(NOW)
 
 
 # --- hostile texts
@@ -156,7 +158,12 @@ def test_durations_have_two_units_at_most(seconds: float, shown: str) -> None:
 
 
 def test_ages_are_whole_seconds() -> None:
-    assert [age(NOW + ahead, NOW) for ahead in (0, -12_300, 5_000, -400)] == ["now", "12s ago", "in 5s", "now"]
+    assert [age(THEN + timedelta(milliseconds=ahead), THEN) for ahead in (0, -12_300, 5_000, -400)] == [
+        "now",
+        "12s ago",
+        "in 5s",
+        "now",
+    ]
 
 
 def test_one_thing_is_not_many() -> None:
@@ -354,10 +361,14 @@ def test_what_is_paused_or_known_is_not_reported_as_unknown() -> None:
 # --- the demo's screen
 
 
+def event(number: int, kind: Fact, **facts: Any) -> Event:
+    return Event(seq=number, at=THEN, kind=kind, **facts)
+
+
 def snapshot(**changes: Any) -> Snapshot:
     series = list(range(HISTORY))
     basis = Snapshot(
-        now=NOW,
+        now=THEN,
         stats=Stats(
             statuses=statuses(ready=5, success=12_345, dead=2),
             ready={("default", Band.HIGH): 5},
@@ -370,7 +381,7 @@ def snapshot(**changes: Any) -> Snapshot:
         workers=[replace(HEALTHY.workers[0], id=f"w{n}") for n in range(4)],
         schedules=[schedule(id="sales_report", description="every 5 seconds")],
         paused=[],
-        latest=[Event(n, NOW, Fact.TASK_SUCCEEDED, f"task-{n}", "send", "default", "w", 1, 0.2) for n in range(40)],
+        latest=[event(n, Fact.TASK_SUCCEEDED, id=f"task-{n}", type="send", duration=0.2) for n in range(40)],
         submitted=series,
         done=series,
         failed=[0] * HISTORY,
@@ -380,7 +391,7 @@ def snapshot(**changes: Any) -> Snapshot:
 
 @pytest.mark.parametrize(("columns", "rows"), [(79, 23), (99, 34), (40, 10), (200, 60), (1, 1)])
 def test_the_screen_fits_its_terminal(columns: int, rows: int) -> None:
-    hostile = Event(1, NOW, Fact.TASK_DIED, "x" * 300, "type\x1b[2J", detail="boom\x1b[31m\n" * 9)
+    hostile = event(1, Fact.TASK_DIED, id="x" * 300, type="type\x1b[2J", detail="boom\x1b[31m\n" * 9)
     lines = draw(snapshot(latest=[hostile] * 50), "title", "found", ["hint"], columns, rows, color=True)
     assert len(lines) == rows
     assert max(width(click.unstyle(line)) for line in lines) <= columns
@@ -487,7 +498,7 @@ def test_a_line_of_a_handler_is_shown_on_the_clock_of_the_screen(monkeypatch: py
     try:
         line = "2026-11-15T20:00:00.250+00:00 INFO under way"
         assert output.log_line(line) == "2026-11-16 05:00:00.250 INFO under way"
-        assert output.clock(NOW) == f"{datetime.fromtimestamp(NOW / 1000):%Y-%m-%d %H:%M:%S}.000"
+        assert output.clock(THEN) == f"{datetime.fromtimestamp(NOW / 1000):%Y-%m-%d %H:%M:%S}.000"
         for odd in ("20:00:00 INFO of an older version", "INFO", "", "2026-11-15 no zone"):
             assert output.log_line(odd) == odd
     finally:

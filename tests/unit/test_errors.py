@@ -27,6 +27,7 @@ from tickwork import (
     TaskFailed,
     TaskNotFound,
     TaskResult,
+    WorkerNotFound,
 )
 
 ERRORS: list[BaseException] = [
@@ -35,6 +36,7 @@ ERRORS: list[BaseException] = [
     TaskExists("id-1", "schedule"),
     TaskNotFound("id-1"),
     ScheduleNotFound("s"),
+    WorkerNotFound("w"),
     RateLimited(1.5),
     TaskFailed("it failed", TaskResult(1, "no")),
     ResultTimeout("late", TaskResult(1, "no")),

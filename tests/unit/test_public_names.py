@@ -119,8 +119,6 @@ def test_a_scheduler_is_a_client_and_nothing_is_said_twice() -> None:
         "config",
         "get_task",
         "queue_stats",
-        "get_worker",
-        "unregister_worker",
     }
 
 
@@ -141,7 +139,9 @@ FIELDS = {
     "FixedDelay": "seconds",
     "LinearBackoff": "base increment max",
     "RetryPolicy": "max_retries retry_delay backoff_rate",
-    "Worker": "id address task_types capacity",
+    "WorkerInfo": "id status address task_types capacity started_at beat_at",
+    "RemoteWorker": "id address task_types capacity",
+    "Event": "seq at kind id type queue worker_id attempt duration detail",
 }
 
 

@@ -27,6 +27,6 @@ def cron_command(line: str, timezone: str, count: int) -> None:
         output.show_json({"line": line, "timezone": cron.timezone, "description": cron.describe(), "next_runs": runs})
         return
     click.secho(f"{cron.describe()}, {cron.timezone} time", bold=True)
-    now = round(datetime.now(UTC).timestamp() * 1000)
+    now = datetime.now(UTC)
     for run in runs:
-        click.echo(f"  {run:%a} {output.in_zone(run)}  {output.age(round(run.timestamp() * 1000), now)}")
+        click.echo(f"  {run:%a} {output.in_zone(run)}  {output.age(run, now)}")

@@ -108,7 +108,7 @@ class _Demo:
 
     async def _start_over(self, path: str) -> None:
         if os.path.exists(path):
-            others = _alive(await app.list_workers())
+            others = _alive(await (await app._open()).workers())
             await app.close()
             if others:
                 raise TickworkError(f"another demo uses {path} (pid {others[0].pid}); stop it first")
@@ -123,7 +123,7 @@ class _Demo:
         stats = await (await app._open()).stats()
         if self._path is None and not any(stats.statuses.values()):
             return f"{self._where} holds no task yet"
-        others = _alive(await app.list_workers())
+        others = _alive(await (await app._open()).workers())
         running = stats.statuses.get(Status.RUNNING, 0)
         cut_off = f"{running} cut off while running, taken back now, " if running else ""
         if others:

@@ -15,9 +15,9 @@ from tickwork.cli.schedules import with_last_status
 from tickwork.cli.stats import counted
 from tickwork.cli.tasks import first_line
 from tickwork.client.schedules import ScheduleInfo
-from tickwork.clock import to_millis
-from tickwork.model.facts import Event, Fact
-from tickwork.model.info import TaskInfo
+from tickwork.clock import to_datetime
+from tickwork.model.facts import Fact
+from tickwork.model.info import Event, TaskInfo
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Band, Status, band_of
 from tickwork.scheduler import Scheduler
@@ -48,7 +48,7 @@ Line: TypeAlias = list[Part]
 
 
 class Snapshot(NamedTuple):
-    now: int
+    now: datetime
     stats: Stats
     running: list[TaskInfo]
     dead: list[TaskInfo]
@@ -73,9 +73,9 @@ class Watcher:
     async def look(self) -> Snapshot:
         store = await self._app._open()
         await self._read_log()
-        now = store.now()
+        now = to_datetime(store.now())
         running = await self._app.list_tasks(Status.RUNNING, limit=100)
-        workers = [worker for worker in await self._app.list_workers() if worker.lost_at is None]
+        workers = [worker for worker in await store.workers() if worker.lost_at is None]
         if running.cursor is None:
             workers = counted(workers, (task.worker_id for task in running))
         return Snapshot(
@@ -102,7 +102,7 @@ class Watcher:
             self._seen = found[-1].seq
 
     def _note(self, event: Event) -> None:
-        second = event.at // 1000
+        second = int(event.at.timestamp())
         if event.kind == Fact.TASK_SUBMITTED:
             self._counts["submitted"][second] += 1
         elif event.kind == Fact.TASK_SUCCEEDED:
@@ -112,8 +112,8 @@ class Watcher:
         if event.kind in SHOWN:
             self._latest.append(event)
 
-    def _series(self, what: str, now: int) -> list[int]:
-        counts, last = self._counts[what], now // 1000 - 1  # the second that runs is not over
+    def _series(self, what: str, now: datetime) -> list[int]:
+        counts, last = self._counts[what], int(now.timestamp()) - 1  # the second that runs is not over
         for second in [second for second in counts if second < last - 2 * HISTORY]:
             del counts[second]
         return [counts[second] for second in range(last - HISTORY + 1, last + 1)]
@@ -238,8 +238,8 @@ def _bar(value: float, top: float, size: int) -> str:
     return "█" * full + "░" * (size - full)
 
 
-def _running(task: TaskInfo, now: int) -> Line:
-    since = "" if task.started_at is None else output.duration(max(now - to_millis(task.started_at), 0) / 1000)
+def _running(task: TaskInfo, now: datetime) -> Line:
+    since = "" if task.started_at is None else output.duration(max((now - task.started_at).total_seconds(), 0))
     band = band_of(task.priority).name.lower()
     line: Line = [(f"{task.type:<16} ", {"fg": "yellow"}), (f"{band:<7}{since:>6}  ", {"dim": True})]
     if task.progress is not None:
@@ -251,8 +251,8 @@ def _running(task: TaskInfo, now: int) -> Line:
     return [*line, (f"{task.id}  attempt {task.attempt}", {"dim": True})]
 
 
-def _schedule(schedule: ScheduleInfo, now: int) -> Line:
-    ahead = "" if schedule.next_at is None else output.age(to_millis(schedule.next_at), now)
+def _schedule(schedule: ScheduleInfo, now: datetime) -> Line:
+    ahead = "" if schedule.next_at is None else output.age(schedule.next_at, now)
     last = f", last {schedule.last_status}" if schedule.last_status else ""
     return [(f"{schedule.id:<16} ", {"fg": "blue"}), (f"{schedule.description}, next {ahead}{last}", {})]
 
@@ -270,10 +270,10 @@ def _dead(task: TaskInfo) -> Line:
     return [(f"{task.type:<16} ", {"fg": "red"}), (f"{first_line(task.last_error)}, {task.attempt} attempts", {})]
 
 
-def _event(event: Event, now: int) -> Line:
+def _event(event: Event, now: datetime) -> Line:
     word, fg = SHOWN[Fact(event.kind)]
-    at = datetime.fromtimestamp(event.at / 1000)
-    today = at.date() == datetime.fromtimestamp(now / 1000).date()
+    at = event.at.astimezone()
+    today = at.date() == now.astimezone().date()
     moment = f"{at:%H:%M:%S}" if today else f"{at:%d %b  }"
     about = f"{event.type or event.id:<16} "
     rest = event.id if event.type else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,6 @@ from tickwork.cli.output import Column
 from tickwork.cli.pages import find
 from tickwork.cli.session import ask
 from tickwork.cli.tasks import first_line, task_command, wants_cascade
-from tickwork.clock import to_millis
 from tickwork.errors import NotRetryable, TaskNotFound
 from tickwork.model.info import TaskInfo
 from tickwork.model.tasks import Status
@@ -68,8 +68,8 @@ def list_command(type_: str | None = None, limit: int = 50, cursor: str | None =
     found.show_rest()
 
 
-def _died(task: TaskInfo, now: int) -> str:
-    return "" if task.finished_at is None else output.age(to_millis(task.finished_at), now)
+def _died(task: TaskInfo, now: datetime) -> str:
+    return "" if task.finished_at is None else output.age(task.finished_at, now)
 
 
 @dlq_command.command("show")

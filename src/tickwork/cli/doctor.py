@@ -15,6 +15,7 @@ from tickwork import __version__
 from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.session import ask, schema_versions, settings, sqlite_path, store_of
+from tickwork.clock import to_datetime, to_millis
 from tickwork.config.urls import mask_url
 from tickwork.ids import name_of
 from tickwork.model.members import Leader, Worker
@@ -106,7 +107,7 @@ async def _examine(client: Client) -> Patient:
         queues=await client.queues.list(),
         pauses=await store.paused(),
         schedules=await client.schedules.list(),
-        newest_event_at=newest[0].at if newest else None,
+        newest_event_at=to_millis(newest[0].at) if newest else None,
         audit=audit,
         audit_seconds=time.monotonic() - started,
         store=tuple(Finding(*found) for found in await health(store)),
@@ -198,8 +199,9 @@ def check_audit(patient: Patient) -> Iterator[Finding]:
 
 def check_clock(patient: Patient) -> Iterator[Finding]:
     ahead = max([patient.newest_event_at or 0, *(worker.beat_at for worker in patient.workers)]) - patient.now
+    now = output.moment(to_datetime(patient.now))
     if patient.now < EPOCH_OF_THIS_RELEASE:
-        yield Finding("problem", f"the clock shows {output.moment(patient.now)}", "set it; tasks run at wrong times")
+        yield Finding("problem", f"the clock shows {now}", "set it; tasks run at wrong times")
     elif ahead > SKEW:
         yield Finding(
             "problem",
@@ -210,7 +212,7 @@ def check_clock(patient: Patient) -> Iterator[Finding]:
         apart = output.duration(abs(patient.now - patient.host_now) / 1000)
         yield Finding("warning", f"this host's clock and the store's are {apart} apart", "the store's decides; use NTP")
     else:
-        yield Finding("ok", f"the clock shows {output.moment(patient.now)}")
+        yield Finding("ok", f"the clock shows {now}")
 
 
 def check_workers(patient: Patient) -> Iterator[Finding]:
@@ -289,7 +291,7 @@ def check_schedules(patient: Patient) -> Iterator[Finding]:
     late = [
         (schedule.id, overdue)
         for schedule in patient.schedules
-        if schedule.next_at is not None and (overdue := patient.now - _millis(schedule)) > LATE
+        if schedule.next_at is not None and (overdue := patient.now - to_millis(schedule.next_at)) > LATE
     ]
     leader = patient.leader
     for schedule_id, overdue in late:
@@ -319,11 +321,6 @@ def orphans(patient: Patient) -> Iterator[Finding]:
                 f"if it is not wanted any more: tickwork schedules delete {schedule.id}; else start a worker whose "
                 "application has a handler for it",
             )
-
-
-def _millis(schedule: ScheduleInfo) -> int:
-    assert schedule.next_at is not None
-    return round(schedule.next_at.timestamp() * 1000)
 
 
 def check_dead_letters(patient: Patient) -> Iterator[Finding]:

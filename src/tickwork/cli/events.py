@@ -11,8 +11,9 @@ import click
 from tickwork.cli import output
 from tickwork.cli.options import global_options, limit_option
 from tickwork.cli.session import ask, store_of
-from tickwork.cli.tasks import event_document, first_line
-from tickwork.model.facts import Event, Fact
+from tickwork.cli.tasks import first_line
+from tickwork.model.facts import Fact
+from tickwork.model.info import Event
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
@@ -73,7 +74,7 @@ def events_command(follow: bool, task_id: str | None, kinds: frozenset[str] | No
             return
     found = ask(lambda client: _latest(client, task_id, kinds, limit))
     if output.as_json():
-        output.show_json({"events": [event_document(event) for event in found]})
+        output.show_json({"events": found})
         return
     for event in found:
         click.echo(event_line(event))
@@ -85,7 +86,7 @@ async def _follow(client: Client, task_id: str | None, kinds: frozenset[str] | N
     as_json = output.as_json()
     async for event in client.events.subscribe(task_id=task_id, kinds=kinds and kinds | {Fact.LOG_MISSED}):
         if as_json:
-            output.show_json(event_document(event), one_line=True)
+            output.show_json(event, one_line=True)
         else:
             click.echo(event_line(event))
         sys.stdout.flush()

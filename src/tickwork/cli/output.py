@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import click
@@ -225,20 +225,17 @@ def duration(seconds: float) -> str:
     return f"{minutes}m{rest:02}s" if rest else f"{minutes}m"
 
 
-def age(at_ms: int, now_ms: int) -> str:
+def age(at: datetime, now: datetime) -> str:
     """How far a moment is from now, in whole seconds: `12s ago`, `in 5m`."""
-    seconds = (now_ms - at_ms) // 1000
+    seconds = (now - at) // timedelta(seconds=1)
     if seconds == 0:
         return "now"
     return f"{duration(seconds)} ago" if seconds > 0 else f"in {duration(-seconds)}"
 
 
-def moment(at: datetime | int | None) -> str:
+def moment(at: datetime | None) -> str:
     """A time of the store, on this host's clock; empty for none."""
-    if at is None:
-        return ""
-    local = datetime.fromtimestamp(at / 1000).astimezone() if isinstance(at, int) else at.astimezone()
-    return in_zone(local)
+    return "" if at is None else in_zone(at.astimezone())
 
 
 def in_zone(at: datetime) -> str:
@@ -246,9 +243,9 @@ def in_zone(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} {at.tzname()}"
 
 
-def clock(at_ms: int) -> str:
+def clock(at: datetime) -> str:
     """Date and time on this host's clock, to the millisecond."""
-    return f"{datetime.fromtimestamp(at_ms / 1000):%Y-%m-%d %H:%M:%S.%f}"[:-3]
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S.%f}"[:-3]
 
 
 def log_line(line: str) -> str:
@@ -258,4 +255,4 @@ def log_line(line: str) -> str:
         at = datetime.fromisoformat(stamp)
     except ValueError:
         return line
-    return f"{clock(round(at.timestamp() * 1000))}{blank}{rest}" if at.tzinfo is not None else line
+    return f"{clock(at)}{blank}{rest}" if at.tzinfo is not None else line

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from tickwork.cli.session import store_of
+from tickwork.cli.session import now_of
 from tickwork.client.listing import PAGES_MAX
 from tickwork.store.base import PAGE_MAX
 
@@ -22,7 +23,7 @@ ROUNDS = 25  # without any find, before whoever waits is asked
 class Found(NamedTuple):
     page: Page[TaskInfo]
     looked: int  # tasks that were looked at for nothing
-    now: int
+    now: datetime
 
     def empty(self, nothing: str) -> str:
         """What to say of a page without tasks."""
@@ -45,4 +46,4 @@ async def find(client: Client, cursor: str | None, **query: Any) -> Found:
             break
         if sys.stderr.isatty():
             click.echo(f"none among the first {looked:,} tasks, looking on ...", err=True)
-    return Found(page, looked, (await store_of(client)).now())
+    return Found(page, looked, await now_of(client))

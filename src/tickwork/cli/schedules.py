@@ -17,8 +17,7 @@ from tickwork.cli.options import (
     task_options,
 )
 from tickwork.cli.output import Column
-from tickwork.cli.session import ask, store_of
-from tickwork.clock import to_millis
+from tickwork.cli.session import ask, now_of, store_of
 from tickwork.model.schedules import Misfire, Overlap
 
 if TYPE_CHECKING:
@@ -60,11 +59,11 @@ def schedules_command(ctx: click.Context) -> None:
 def list_command() -> None:
     """List schedules."""
 
-    async def look(client: Client) -> tuple[list[ScheduleInfo], int]:
+    async def look(client: Client) -> tuple[list[ScheduleInfo], datetime]:
         schedules = await client.schedules.list()
         if not output.as_json():
             schedules = await with_last_status(client, schedules)
-        return schedules, (await store_of(client)).now()
+        return schedules, await now_of(client)
 
     found, now = ask(look)
     if output.as_json():
@@ -87,11 +86,11 @@ async def with_last_status(client: Client, schedules: list[ScheduleInfo]) -> lis
     return shown
 
 
-def _row(schedule: ScheduleInfo, now: int) -> Sequence[object]:
-    next_run = "" if schedule.next_at is None else output.age(to_millis(schedule.next_at), now)
+def _row(schedule: ScheduleInfo, now: datetime) -> Sequence[object]:
+    next_run = "" if schedule.next_at is None else output.age(schedule.next_at, now)
     last = ""
     if schedule.last_fire_at is not None:
-        last = f"{schedule.last_status or 'not ended'} {output.age(to_millis(schedule.last_fire_at), now)}"
+        last = f"{schedule.last_status or 'not ended'} {output.age(schedule.last_fire_at, now)}"
     return (
         schedule.id, schedule.type, schedule.description, schedule.timezone, next_run, last, state_of(schedule)
     )  # fmt: skip

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tickwork.clock import to_datetime
 from tickwork.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
@@ -75,6 +77,11 @@ async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
 async def store_of(client: Client) -> Store:
     """For what only a command line asks of a store."""
     return await client._access.open_store()
+
+
+async def now_of(client: Client) -> datetime:
+    """By the clock of the store, as all its times are."""
+    return to_datetime((await store_of(client)).now())
 
 
 async def _meet(url: str, config: Config, create: bool) -> Config:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,8 +13,7 @@ from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
 from tickwork.cli.queues import show_queues
-from tickwork.cli.session import ask, store_of
-from tickwork.clock import to_datetime
+from tickwork.cli.session import ask, now_of, store_of
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Status
 from tickwork.store.base import Query
@@ -21,8 +21,10 @@ from tickwork.store.base import Query
 if TYPE_CHECKING:
     from tickwork.client.client import Client
     from tickwork.client.queues import QueueInfo
+    from tickwork.model.info import WorkerInfo
     from tickwork.store.base import Stats
 
+SECOND = timedelta(seconds=1)
 COUNTED_MAX = 200  # running tasks that are looked at one by one
 COLORS = {"idle": "green", "working": "green", "busy": "yellow", "offline": "red"}
 WORKER_COLUMNS = (
@@ -79,15 +81,14 @@ def stats_command() -> None:
 def workers_command(status: str | None) -> None:
     """List workers."""
 
-    async def look(client: Client) -> tuple[list[Worker], int]:
-        from tickwork.client.views import workers_of
+    async def look(client: Client) -> tuple[list[WorkerInfo], datetime]:
+        from tickwork.client.views import worker_infos
 
-        workers = workers_of(await _counted(client, await client.list_workers()), status)
-        return workers, (await store_of(client)).now()
+        return worker_infos(await _counted(client), status), await now_of(client)
 
     workers, now = ask(look)
     if output.as_json():
-        output.show_json({"workers": [worker_document(worker) for worker in workers]})
+        output.show_json({"workers": workers})
         return
     rows = [
         (
@@ -97,7 +98,7 @@ def workers_command(status: str | None) -> None:
             ", ".join(worker.queues),
             ", ".join(worker.task_types),
             worker.pid or "",
-            output.duration(max(now - worker.started_at, 0) // 1000) if worker.lost_at is None else "",
+            output.duration(max((now - worker.started_at) // SECOND, 0)) if worker.lost_at is None else "",
             output.age(worker.beat_at, now),
         )
         for worker in workers
@@ -106,8 +107,9 @@ def workers_command(status: str | None) -> None:
     output.show_table(WORKER_COLUMNS, rows, f"{none}; start one with `tickwork up MODULE:APP`")
 
 
-async def _counted(client: Client, workers: list[Worker]) -> list[Worker]:
+async def _counted(client: Client) -> list[Worker]:
     store = await store_of(client)
+    workers = await store.workers()
     running, cursor = await store.page(Query(Status.RUNNING, limit=COUNTED_MAX))
     return workers if cursor is not None else counted(workers, (record.worker_id for record in running))
 
@@ -120,13 +122,5 @@ def counted(workers: Iterable[Worker], running: Iterable[str | None]) -> list[Wo
     return [replace(worker, running=counts[worker.id]) for worker in workers]
 
 
-def status_of(worker: Worker) -> str:
+def status_of(worker: WorkerInfo) -> str:
     return "working" if worker.status == "idle" and worker.running else worker.status
-
-
-def worker_document(worker: Worker) -> dict[str, Any]:
-    """A worker with its status, and with times that programs can read."""
-    document = {name: getattr(worker, name) for name in worker.__struct_fields__}
-    for name in ("started_at", "beat_at", "expires_at", "lost_at"):
-        document[name] = None if document[name] is None else to_datetime(document[name])
-    return {**document, "status": worker.status}

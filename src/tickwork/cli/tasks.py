@@ -16,10 +16,9 @@ from tickwork.cli.pages import find
 from tickwork.cli.session import ask, store_of
 from tickwork.client import explain
 from tickwork.client.dependants import cancelled_with
-from tickwork.clock import to_datetime, to_millis
 from tickwork.errors import StoreError, TickworkError
-from tickwork.model.facts import Event, Fact
-from tickwork.model.info import TaskInfo
+from tickwork.model.facts import Fact
+from tickwork.model.info import Event, TaskInfo
 from tickwork.model.tasks import DELAYED, Status
 
 if TYPE_CHECKING:
@@ -82,8 +81,8 @@ def tasks_command(
     found.show_rest()
 
 
-def _row(task: TaskInfo, now: int) -> Sequence[object]:
-    when = output.age(to_millis(when_of(task)), now)
+def _row(task: TaskInfo, now: datetime) -> Sequence[object]:
+    when = output.age(when_of(task), now)
     return task.id, task.type, task.status, task.queue, task.priority, task.attempt, when, note_of(task)
 
 
@@ -128,9 +127,8 @@ def task_command(task_id: str) -> None:
     if output.as_json():
         import msgspec
 
-        events = [event_document(event) for event in story]
         waiting = [{"id": each.id, "status": each.status} for each in dependants]
-        document = {**msgspec.structs.asdict(info), "explanation": why, "dependants": waiting, "events": events}
+        document = {**msgspec.structs.asdict(info), "explanation": why, "dependants": waiting, "events": story}
         output.show_json(document)
         return
     _show_facts(info, why, dependants)
@@ -200,15 +198,9 @@ def _tell_story(story: list[Event]) -> None:
         )
         if event.detail:
             text += f": {first_line(event.detail)}"
-        waited = f"+{output.duration((event.at - before) / 1000)}" if event.at > before else ""
+        waited = f"+{output.duration((event.at - before).total_seconds())}" if event.at > before else ""
         click.echo(f"  {click.style(output.clock(event.at), dim=True)}  {waited:>8}  {output.clean(text)}")
         before = event.at
-
-
-def event_document(event: Event) -> dict[str, Any]:
-    """An event with all its keys, whether they say something or not."""
-    document = {name: getattr(event, name) for name in event.__struct_fields__}
-    return {**document, "at": to_datetime(event.at)}
 
 
 # --- steering

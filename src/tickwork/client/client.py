@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from typing import Any, Unpack
 
-from msgspec.structs import replace
+import msgspec
+from msgspec.structs import asdict
 
 from tickwork.client import explain, steering, views
 from tickwork.client.access import Access
@@ -28,6 +29,7 @@ from tickwork.errors import (
     TaskExists,
     TaskNotFound,
     TickworkError,
+    WorkerNotFound,
 )
 from tickwork.handlers.options import (
     Options,
@@ -40,8 +42,8 @@ from tickwork.handlers.options import (
     wanted_durability,
 )
 from tickwork.handlers.registry import MISSING, Registry
-from tickwork.ids import name_of, new_id
-from tickwork.model.info import Page, QueueStats, Task, TaskInfo
+from tickwork.ids import new_id
+from tickwork.model.info import Page, QueueStats, RemoteWorker, Task, TaskInfo, WorkerInfo
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Spec, Status
 from tickwork.store.base import PAGE_MAX, SUBMIT_MAX, Receipt, Store
@@ -225,25 +227,33 @@ class Client:
 
     # --- workers
 
-    async def register_worker(self, worker: Worker) -> None:
+    async def register_worker(self, worker: RemoteWorker) -> None:
         """Make a worker outside of this process known for `worker_timeout`; doing it again is its heartbeat."""
-        name("a worker's id", worker.id)
+        try:
+            member = msgspec.convert(asdict(worker), Worker)
+        except msgspec.ValidationError as error:  # stored as it is, it would be unreadable to everybody
+            raise ConfigError(f"worker {shown(worker.id)} cannot be registered: {error}") from None
+        name("a worker's id", member.id)
         store = await self._access.open_store()
-        heard = await store.beat(worker, round(self.config.worker_timeout * 1000))
+        heard = await store.beat(member, round(self.config.worker_timeout * 1000))
         if heard.rival is not None:
             raise TickworkError(taken(heard.rival, store.now()))
 
     async def unregister_worker(self, worker_id: str) -> None:
+        """Forget a worker; nothing happens if there is none."""
         name("a worker's id", worker_id)
         await (await self._access.open_store()).leave(worker_id)
 
-    async def list_workers(self, status: str | None = None) -> list[Worker]:
+    async def list_workers(self, status: str | None = None) -> list[WorkerInfo]:
         """The workers, all or those of a status: `idle` or `busy`, which are both `online`, or `offline`."""
-        workers = views.workers_of(await (await self._access.open_store()).workers(), status)
-        return [replace(worker, node=name_of(worker.node)) for worker in workers]
+        return views.worker_infos(await (await self._access.open_store()).workers(), status)
 
-    async def get_worker(self, worker_id: str) -> Worker | None:
-        return next((worker for worker in await self.list_workers() if worker.id == worker_id), None)
+    async def get_worker(self, worker_id: str) -> WorkerInfo:
+        """Raises `WorkerNotFound` when there is none of that id."""
+        for worker in await (await self._access.open_store()).workers():
+            if worker.id == worker_id:
+                return views.worker_info(worker)
+        raise WorkerNotFound(worker_id)
 
     # --- locks
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection
 
+from tickwork.client import views
 from tickwork.client.access import Access
+from tickwork.clock import to_datetime
 from tickwork.errors import ConfigError, StoreUnavailable
 from tickwork.handlers.options import count, known_id
-from tickwork.model.facts import Event, Fact
+from tickwork.model import facts
+from tickwork.model.facts import Fact
+from tickwork.model.info import Event
 from tickwork.store.hints import EVENTS
 from tickwork.texts import shown
 
@@ -29,7 +33,7 @@ class Events:
         if task_id is not None:
             known_id(task_id)
         found, _ = await (await self._access.open_store()).events(after, limit, task_id)
-        return found
+        return [views.event(fact) for fact in found]
 
     def subscribe(
         self,
@@ -48,17 +52,17 @@ class Events:
         if kinds is not None:
             check_kinds(kinds)
 
-        def wanted(event: Event) -> bool:
+        def wanted(fact: facts.Event) -> bool:
             return (
-                (kinds is None or event.kind in kinds)
-                and (types is None or event.type in types)
-                and (queues is None or event.queue in queues)
-                and (task_id is None or event.id == task_id)
+                (kinds is None or fact.kind in kinds)
+                and (types is None or fact.type in types)
+                and (queues is None or fact.queue in queues)
+                and (task_id is None or fact.id == task_id)
             )
 
         return self._follow(wanted, after)
 
-    async def _follow(self, wanted: Callable[[Event], bool], after: int | None) -> AsyncGenerator[Event, None]:
+    async def _follow(self, wanted: Callable[[facts.Event], bool], after: int | None) -> AsyncGenerator[Event, None]:
         store = await self._access.open_store()
         seen = await store.last_event() if after is None else after
         with store.hint(EVENTS) as hint:
@@ -73,11 +77,12 @@ class Events:
                     continue
                 store.contact.made("events")
                 if missed:
-                    yield Event(seen, store.now(), Fact.LOG_MISSED, "", detail=f"{missed} events")
-                for event in found:
-                    seen = event.seq
-                    if wanted(event):
-                        yield event
+                    at = to_datetime(store.now())
+                    yield Event(seq=seen, at=at, kind=Fact.LOG_MISSED, id="", detail=f"{missed} events")
+                for fact in found:
+                    seen = fact.seq
+                    if wanted(fact):
+                        yield views.event(fact)
                 if len(found) < EVENT_BATCH:
                     await hint.wait(1.0)
 

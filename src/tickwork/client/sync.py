@@ -19,8 +19,7 @@ from tickwork.client.schedules import Schedules
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handlers.options import Options
 from tickwork.handlers.registry import MISSING
-from tickwork.model.facts import Event
-from tickwork.model.info import TaskInfo
+from tickwork.model.info import Event, TaskInfo
 
 if TYPE_CHECKING:
     from tickwork.scheduler import Scheduler

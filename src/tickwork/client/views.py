@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -10,14 +10,17 @@ from tickwork.clock import to_datetime
 from tickwork.errors import ConfigError, PayloadError
 from tickwork.handlers.context import copied
 from tickwork.handlers.registry import Registry
-from tickwork.model.info import QueueStats, TaskInfo, TaskResult
+from tickwork.ids import name_of
+from tickwork.model import facts
+from tickwork.model.info import Event, QueueStats, TaskInfo, TaskResult, WorkerInfo, WorkerStatus
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Band, Record, Spec, Status
 from tickwork.payload.codec import JSON
 from tickwork.store.base import Stats
 from tickwork.texts import shown
 
-WORKER_STATUSES = ("idle", "busy", "offline")
+WORKER_STATUSES = get_args(WorkerStatus)
+FACTS: dict[str, facts.Fact] = {fact.value: fact for fact in facts.Fact}
 
 
 def task_info(record: Record, registry: Registry) -> TaskInfo:
@@ -91,13 +94,50 @@ def _plain(result: bytes | None) -> Any:
         return result
 
 
-def workers_of(workers: list[Worker], status: str | None) -> list[Worker]:
+def worker_info(worker: Worker) -> WorkerInfo:
+    return WorkerInfo(
+        id=worker.id,
+        status=worker.status,
+        node=name_of(worker.node),
+        host=worker.host.partition("/")[0],
+        pid=worker.pid,
+        address=worker.address,
+        queues=worker.queues,
+        task_types=worker.task_types,
+        labels=dict(worker.labels),
+        weight=worker.weight,
+        capacity=worker.capacity,
+        running=worker.running,
+        leaked=worker.leaked,
+        started_at=to_datetime(worker.started_at),
+        beat_at=to_datetime(worker.beat_at),
+        expires_at=to_datetime(worker.expires_at),
+        lost_at=None if worker.lost_at is None else to_datetime(worker.lost_at),
+    )
+
+
+def worker_infos(workers: list[Worker], status: str | None = None) -> list[WorkerInfo]:
     """Those of a status, if one is wanted; idle and busy ones are both online."""
     kinds = {None: WORKER_STATUSES, "online": ("idle", "busy")}
     if status not in (*kinds, *WORKER_STATUSES):
         known = ", ".join((*WORKER_STATUSES, "online"))
         raise ConfigError(f"unknown status {shown(status)} of a worker; known are {known}")
-    return [worker for worker in workers if worker.status in kinds.get(status, (status,))]
+    return [worker_info(worker) for worker in workers if worker.status in kinds.get(status, (status,))]
+
+
+def event(fact: facts.Event) -> Event:
+    return Event(
+        seq=fact.seq,
+        at=to_datetime(fact.at),
+        kind=FACTS.get(fact.kind, fact.kind),
+        id=fact.id,
+        type=fact.type,
+        queue=fact.queue,
+        worker_id=fact.worker_id,
+        attempt=fact.attempt,
+        duration=fact.duration,
+        detail=fact.detail,
+    )
 
 
 def queue_stats(stats: Stats) -> QueueStats:

@@ -48,7 +48,8 @@ class Fact(StrEnum):
 
 
 class Event(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One fact. `id` is the task's, or that of the worker, leader, schedule, queue or type it is about."""
+    """One fact as stores keep it: `at` is in milliseconds, `kind` whatever was written. Users are shown the `Event` of
+    `model.info`."""
 
     seq: int
     at: int

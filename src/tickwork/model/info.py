@@ -9,10 +9,12 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from msgspec import Struct
 
 from tickwork.backoff import Backoff
+from tickwork.model.facts import Fact
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Status
 
 T = TypeVar("T")
+WorkerStatus = Literal["idle", "busy", "offline"]
 
 
 class TaskResult(Struct, frozen=True):
@@ -66,6 +68,63 @@ class TaskInfo(Struct, frozen=True, kw_only=True):
     dedup_ttl: float | None = None  # seconds
     serializer: str = "json"
     executor: str = "local"
+
+
+class WorkerInfo(Struct, frozen=True, kw_only=True):
+    """A worker as users see it: one pool of slots in one process.
+
+    `status` is `idle` or `busy`, which are both online, or `offline`. It is `offline` from `lost_at` on, when it has
+    given no sign of life until `expires_at`. `leaked` counts handlers that could not be stopped.
+    """
+
+    id: str
+    status: WorkerStatus
+    node: str
+    host: str
+    pid: int
+    address: str
+    queues: tuple[str, ...]
+    task_types: tuple[str, ...]
+    labels: dict[str, str]
+    weight: int
+    capacity: int
+    running: int
+    leaked: int
+    started_at: datetime
+    beat_at: datetime
+    expires_at: datetime
+    lost_at: datetime | None = None
+
+
+class RemoteWorker(Struct, frozen=True, kw_only=True):
+    """A worker outside of this process, for `Scheduler.register_worker`."""
+
+    id: str
+    address: str = ""
+    queues: tuple[str, ...] = ("default",)
+    task_types: tuple[str, ...] = ()
+    labels: dict[str, str] = {}
+    weight: int = 1
+    capacity: int = 10
+    running: int = 0
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """One fact of the log. `id` is the task's, or that of the worker, leader, schedule, queue or type it is about.
+
+    `kind` is a `Fact`; of a fact that this version does not know it is the text that a newer one has written.
+    """
+
+    seq: int
+    at: datetime
+    kind: Fact | str
+    id: str
+    type: str = ""
+    queue: str = ""
+    worker_id: str = ""
+    attempt: int = 0
+    duration: float = 0.0  # seconds
+    detail: str = ""
 
 
 class QueueStats(Struct, frozen=True, kw_only=True):

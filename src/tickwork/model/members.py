@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct, field
 
 
 class Worker(Struct, frozen=True, kw_only=True):
-    """A member: one pool of slots in one process."""
+    """A member as stores keep it: one pool of slots in one process. Users are shown a `WorkerInfo`."""
 
     id: str
     node: str = ""
@@ -27,8 +29,8 @@ class Worker(Struct, frozen=True, kw_only=True):
     lost_at: int | None = None
 
     @property
-    def status(self) -> str:
-        """`idle` or `busy` (both are online), or `offline`."""
+    def status(self) -> Literal["idle", "busy", "offline"]:
+        """Idle and busy ones are both online."""
         if self.lost_at is not None:
             return "offline"
         return "busy" if self.running >= self.capacity else "idle"
