@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 WORKERS ?= 4
 
-.PHONY: help demo test coverage floors on-floors lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos lock clean
+.PHONY: help demo test coverage floors on-floors later-pythons lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -46,6 +46,9 @@ on-floors: $(READY)
 	@$(PIP) --require-hashes --no-deps -r requirements/floors.txt
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/unit tests/docs/test_snippets.py \
 	  tests/integration/test_handlers.py tests/integration/test_cli.py tests/topology/test_refusals.py $(ARGS)
+
+later-pythons: ## the unit tests on Python 3.12 and 3.13, where they are installed
+	@.ci/later-pythons
 
 lint: $(READY) ## ruff, and the format check
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
