@@ -25,7 +25,7 @@ from tickwork.handlers.registry import Registry
 from tickwork.ids import new_id, new_nonce
 from tickwork.model.outcomes import Succeeded
 from tickwork.model.tasks import Spec
-from tickwork.store.base import Claim, Grant
+from tickwork.store.contract import Claim, Grant
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.link import pack
 from tickwork.store.redis.net.target import parse

@@ -35,8 +35,8 @@ from tickwork.node.node import Node, new_node_id
 from tickwork.node.running import on_signals, run_loop
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Store
 from tickwork.store.bounded import bounded, within
+from tickwork.store.contract import Store
 from tickwork.store.opening import make_store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -367,8 +367,8 @@ class Scheduler(Client):
 
     async def status(self) -> SchedulerStatus:
         store = await self._access.open_store()
-        stats = await store.stats()
-        leader = await store.leader()
+        stats = await store.queries.stats()
+        leader = await store.members.leader()
         leads = self._node is not None and self._node.candidate.leads
         return SchedulerStatus(
             scheduler_id=self.id,

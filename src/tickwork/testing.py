@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tickwork.clock import Clock
     from tickwork.model.info import TaskInfo
     from tickwork.scheduler import Scheduler
-    from tickwork.store.base import Store
+    from tickwork.store.contract import Store
 
 __all__ = ["AppMaker", "ManualClock", "drain", "run", "submitted", "wait_for"]
 
@@ -142,15 +142,15 @@ async def wait_for(app: Scheduler, task_id: str, status: Status | str, timeout: 
 
 async def _look(store: Store) -> tuple[list[str], object]:
     """What is left to do, and a mark that differs when anything has happened since the last look."""
-    statuses = (await store.stats()).statuses
+    statuses = (await store.queries.stats()).statuses
     left = [f"{statuses[status]} {status}" for status in STARTED if statuses.get(status)]
-    if await store.promote(100) == 0:
+    if await store.tasks.promote(100) == 0:
         left.append("delayed tasks that are due")
-    if untold := await store.outbox(100):
+    if untold := await store.tasks.outbox(100):
         left.append(f"{len(untold)} ends not told to dependants and schedules yet")
-    schedules, _ = await store.due_schedules(100)
+    schedules, _ = await store.schedules.due(100)
     left += [f"schedule {schedule.id} is due" for schedule in schedules[:NAMED_MAX]]
-    return left, (await store.last_event(), statuses)
+    return left, (await store.log.last(), statuses)
 
 
 async def _named(app: Scheduler) -> str:

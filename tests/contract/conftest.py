@@ -21,4 +21,4 @@ async def bench(request: pytest.FixtureRequest, tmp_path: Path, policy: Policy) 
     async with open_store(request.param, tmp_path, clock, policy) as store:
         bench = Bench(store, clock, request.param)
         yield bench
-        assert await store.audit() == [], "a test left the store unsound"
+        assert await store.queries.audit() == [], "a test left the store unsound"

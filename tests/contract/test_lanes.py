@@ -49,7 +49,7 @@ async def test_two_claimers_share_a_lane_without_overlap(bench: Bench) -> None:
 async def test_every_priority_has_its_band(bench: Bench, priority: int) -> None:
     await bench.submit("it", priority=priority)
     band = Band.HIGH if priority == 10 else Band.NORMAL if priority >= 5 else Band.LOW
-    assert (await bench.store.stats()).ready == {("default", band): 1}
+    assert (await bench.store.queries.stats()).ready == {("default", band): 1}
 
 
 async def test_inside_a_band_only_the_order_of_submission_counts(bench: Bench) -> None:
@@ -84,13 +84,13 @@ async def test_a_queue_named_twice_gives_each_task_once(bench: Bench) -> None:
 
 
 async def test_a_claim_of_nothing_is_nothing(bench: Bench) -> None:
-    claimed = await bench.store.claim(bench.wish(10))
+    claimed = await bench.store.tasks.claim(bench.wish(10))
     assert (claimed.grants, claimed.next_due_in) == ([], None)
 
 
 async def test_a_grant_tells_what_to_run(bench: Bench) -> None:
     spec = bench.spec("it", payload=b'{"a":1}', tags={"env": "prod"})
-    await bench.store.submit([spec])
+    await bench.store.tasks.submit([spec])
     (grant,) = await bench.claim()
     assert (grant.spec, grant.attempt, grant.losses, grant.submitted_at) == (spec, 1, 0, bench.clock.now())
     record = await bench.record("it")
@@ -142,26 +142,26 @@ async def test_promote_moves_no_more_than_its_limit_earliest_first(bench: Bench)
     for second in (3, 1, 2):
         await bench.submit(f"s{second}", delay=second * 1000)
     bench.clock.advance(10)
-    assert await bench.store.promote(2) == 0
+    assert await bench.store.tasks.promote(2) == 0
     assert [await bench.status(f"s{n}") for n in (1, 2, 3)] == [Status.READY, Status.READY, Status.PENDING]
-    assert await bench.store.promote(2) is None
+    assert await bench.store.tasks.promote(2) is None
 
 
 async def test_next_due_is_told_by_promote_and_claim(bench: Bench) -> None:
     await bench.submit("later", delay=5000, queue="elsewhere")
-    assert await bench.store.promote(10) == 5000
+    assert await bench.store.tasks.promote(10) == 5000
     bench.clock.advance(2)
-    assert (await bench.store.claim(bench.wish())).next_due_in == 3000
-    await bench.store.cancel("later", False)
-    assert await bench.store.promote(10) is None
+    assert (await bench.store.tasks.claim(bench.wish())).next_due_in == 3000
+    await bench.store.operators.cancel("later", False)
+    assert await bench.store.tasks.promote(10) is None
 
 
 async def test_a_claim_sent_again_tells_the_next_due_time_too(bench: Bench) -> None:
     await bench.submit("now")
     await bench.submit("later", delay=5000)
     wish = bench.wish(nonce="same")
-    first = await bench.store.claim(wish)
-    again = await bench.store.claim(wish)
+    first = await bench.store.tasks.claim(wish)
+    again = await bench.store.tasks.claim(wish)
     assert first.next_due_in == 5000
     assert again == first
 
@@ -169,7 +169,7 @@ async def test_a_claim_sent_again_tells_the_next_due_time_too(bench: Bench) -> N
 async def test_run_now_goes_to_the_tail(bench: Bench) -> None:
     await bench.submit("hastened", delay=60_000)
     await bench.submit("ready")
-    assert await bench.store.run_now("hastened") is Status.PENDING
+    assert await bench.store.operators.run_now("hastened") is Status.PENDING
     assert await bench.claimed_ids() == ["ready", "hastened"]
 
 
@@ -181,10 +181,10 @@ async def come_back(bench: Bench, how: str, lease: Lease, worker: str = "w1") ->
     if how == "released":
         assert await bench.end(Released(lease)) == "done"
     elif how == "reclaimed":
-        assert (await bench.store.reclaim(10, gone=(worker,))).ids == [lease.id]
+        assert (await bench.store.tasks.reclaim(10, gone=(worker,))).ids == [lease.id]
     else:
         assert await bench.end(Aborted(lease, "boom")) == "done"
-        assert await bench.store.retry(lease.id) is Status.DEAD
+        assert await bench.store.operators.retry(lease.id) is Status.DEAD
 
 
 HOW = pytest.mark.parametrize("how", ["released", "reclaimed", "retried by hand"])
@@ -258,7 +258,7 @@ async def test_an_unknown_type_is_parked_once_and_stays_ready(bench: Bench) -> N
         await bench.claimed_ids()
     assert await bench.status("strange") is Status.READY
     assert await bench.facts("strange") == ["task.submitted", "task.parked"]
-    stats = await bench.store.stats()
+    stats = await bench.store.queries.stats()
     assert stats.parked == {("default", "strange"): 1}
     assert stats.ready == {("default", Band.NORMAL): 1}
 
@@ -273,7 +273,7 @@ async def test_what_lies_beyond_the_limit_is_not_parked(bench: Bench) -> None:
     await bench.submit("known")
     await bench.submit("strange", type="strange")
     assert await bench.claimed_ids(1) == ["known"]
-    assert (await bench.store.stats()).parked == {}
+    assert (await bench.store.queries.stats()).parked == {}
 
 
 async def test_a_parked_task_starts_for_a_worker_that_knows_it_before_main(bench: Bench) -> None:
@@ -281,7 +281,7 @@ async def test_a_parked_task_starts_for_a_worker_that_knows_it_before_main(bench
     await bench.claim()
     await bench.submit_many(2)
     assert await bench.claimed_ids(types=("job", "strange")) == ["strange", "t0", "t1"]
-    assert (await bench.store.stats()).parked == {}
+    assert (await bench.store.queries.stats()).parked == {}
 
 
 async def test_parked_tasks_of_several_types_start_in_the_order_they_were_parked(bench: Bench) -> None:
@@ -351,7 +351,7 @@ async def test_known_tasks_behind_more_strange_ones_than_a_claim_may_park(bench:
     while not found:
         found = await bench.claimed_ids(limit)
         claims += 1
-        parked = (await bench.store.stats()).parked.get(("default", "strange"), 0)
+        parked = (await bench.store.queries.stats()).parked.get(("default", "strange"), 0)
         assert parked <= claims * PARK_MAX, "one claim does a bounded amount of work"
         assert claims <= 3, "and each one comes nearer"
     assert found == ["known"]
@@ -362,10 +362,10 @@ async def test_a_claim_that_could_not_look_at_everything_asks_to_be_sent_again(b
     await bench.submit("later", delay=60_000)
     await bench.submit_many(PARK_MAX + 50, "s", type="strange")
     await bench.submit("known")
-    first = await bench.store.claim(bench.wish(5))
+    first = await bench.store.tasks.claim(bench.wish(5))
     if not first.grants:
         assert first.next_due_in == 0
-        second = await bench.store.claim(bench.wish(5))
+        second = await bench.store.tasks.claim(bench.wish(5))
         assert ([grant.spec.id for grant in second.grants], second.next_due_in) == (["known"], 60_000)
 
 
@@ -383,15 +383,15 @@ async def test_a_strange_high_backlog_holds_up_low_tasks_for_a_bounded_number_of
 async def test_a_paused_queue_gives_nothing_and_loses_nothing(bench: Bench) -> None:
     await bench.submit("held", queue="a")
     await bench.submit("free", queue="b")
-    await bench.store.pause("queue", "a")
+    await bench.store.operators.pause("queue", "a")
     assert await bench.claimed_ids(queues=("a", "b")) == ["free"]
     assert await bench.facts("held") == ["task.submitted"]
-    assert await bench.store.resume("queue", "a") is True
+    assert await bench.store.operators.resume("queue", "a") is True
     assert await bench.claimed_ids(queues=("a", "b")) == ["held"]
 
 
 async def test_a_paused_queue_still_takes_in_and_promotes(bench: Bench) -> None:
-    await bench.store.pause("queue", "default")
+    await bench.store.operators.pause("queue", "default")
     await bench.submit("later", delay=1000)
     bench.clock.advance(1)
     assert await bench.claimed_ids() == []
@@ -401,36 +401,36 @@ async def test_a_paused_queue_still_takes_in_and_promotes(bench: Bench) -> None:
 async def test_a_paused_type_is_parked_and_the_rest_goes_on(bench: Bench) -> None:
     await bench.submit("held", type="mail")
     await bench.submit("free")
-    await bench.store.pause("type", "mail")
+    await bench.store.operators.pause("type", "mail")
     assert await bench.claimed_ids(types=("job", "mail")) == ["free"]
     assert await bench.status("held") is Status.READY
-    assert (await bench.store.stats()).parked == {("default", "mail"): 1}
+    assert (await bench.store.queries.stats()).parked == {("default", "mail"): 1}
 
 
 async def test_a_resumed_type_starts_before_what_came_later(bench: Bench) -> None:
     await bench.submit("held", type="mail")
-    await bench.store.pause("type", "mail")
+    await bench.store.operators.pause("type", "mail")
     await bench.claim(types=("mail",))
     await bench.submit("later", type="mail")
-    await bench.store.resume("type", "mail")
+    await bench.store.operators.resume("type", "mail")
     assert await bench.claimed_ids(types=("mail",)) == ["held", "later"]
 
 
 async def test_a_pause_does_not_touch_what_runs(bench: Bench) -> None:
     lease = await bench.start("it")
-    await bench.store.pause("queue", "default")
-    await bench.store.pause("type", "job")
-    assert await bench.store.extend([lease], 30_000) == ["held"]
+    await bench.store.operators.pause("queue", "default")
+    await bench.store.operators.pause("type", "job")
+    assert await bench.store.tasks.extend([lease], 30_000) == ["held"]
     assert await bench.end(Succeeded(lease)) == "done"
 
 
 async def test_a_queue_and_a_type_of_one_name_are_paused_apart(bench: Bench) -> None:
     await bench.submit("it", queue="mail", type="job")
-    await bench.store.pause("type", "mail")
+    await bench.store.operators.pause("type", "mail")
     assert await bench.claimed_ids(queues=("mail",)) == ["it"]
-    assert await bench.store.resume("queue", "mail") is False
-    assert await bench.store.resume("type", "mail") is True
-    assert await bench.store.resume("type", "mail") is False
+    assert await bench.store.operators.resume("queue", "mail") is False
+    assert await bench.store.operators.resume("type", "mail") is True
+    assert await bench.store.operators.resume("type", "mail") is False
 
 
 # --- leaving a lane without running
@@ -438,22 +438,22 @@ async def test_a_queue_and_a_type_of_one_name_are_paused_apart(bench: Bench) -> 
 
 async def test_a_cancelled_ready_task_never_starts(bench: Bench) -> None:
     await bench.submit_many(3)
-    assert await bench.store.cancel("t1", False) is Status.READY
+    assert await bench.store.operators.cancel("t1", False) is Status.READY
     assert await bench.claimed_ids() == ["t0", "t2"]
 
 
 async def test_a_cancelled_parked_task_never_starts(bench: Bench) -> None:
     await bench.submit_many(3, type="strange")
     await bench.claim()
-    assert await bench.store.cancel("t1", False) is Status.READY
-    assert (await bench.store.stats()).parked == {("default", "strange"): 2}
+    assert await bench.store.operators.cancel("t1", False) is Status.READY
+    assert (await bench.store.queries.stats()).parked == {("default", "strange"): 2}
     assert await bench.claimed_ids(types=("strange",)) == ["t0", "t2"]
 
 
 async def test_a_cancelled_front_task_never_starts(bench: Bench) -> None:
     await bench.end(Released(await bench.start("front")))
     await bench.submit("main")
-    await bench.store.cancel("front", False)
+    await bench.store.operators.cancel("front", False)
     assert await bench.claimed_ids() == ["main"]
 
 
@@ -461,8 +461,8 @@ async def test_a_parked_task_that_was_cancelled_and_retried_goes_to_the_front(be
     await bench.submit("it", type="strange")
     await bench.claim()
     await bench.submit("main")
-    await bench.store.cancel("it", False)
-    await bench.store.retry("it")
+    await bench.store.operators.cancel("it", False)
+    await bench.store.operators.retry("it")
     assert await bench.claimed_ids(types=("job", "strange")) == ["it", "main"]
 
 

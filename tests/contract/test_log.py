@@ -50,11 +50,11 @@ async def test_the_story_of_retries_death_and_a_second_life(bench: Bench) -> Non
     await bench.end(Failed(await take(bench), "first", 5000))
     bench.clock.advance(5)
     await bench.end(Failed(await take(bench), "second", 5000))
-    await bench.store.run_now("it")
+    await bench.store.operators.run_now("it")
     await bench.end(Aborted(await take(bench), "third"))
-    await bench.store.retry("it")
+    await bench.store.operators.retry("it")
     await bench.end(Succeeded(await take(bench)))
-    await bench.store.delete("it")
+    await bench.store.operators.delete("it")
     events = await bench.events("it")
     assert [(event.kind.removeprefix("task."), event.attempt, event.detail) for event in events] == [
         ("submitted", 0, ""),
@@ -77,7 +77,7 @@ async def test_the_story_of_retries_death_and_a_second_life(bench: Bench) -> Non
 async def test_the_story_of_losses_a_release_and_a_snooze(bench: Bench) -> None:
     await bench.submit("it")
     await take(bench, "first")
-    await bench.store.reclaim(10, gone=("first",), why="killed")
+    await bench.store.tasks.reclaim(10, gone=("first",), why="killed")
     await bench.end(Released(await take(bench, "second")))
     await bench.end(Snoozed(await take(bench, "third"), delay=1000))
     bench.clock.advance(1)
@@ -102,7 +102,7 @@ async def test_the_story_of_a_poison_task(bench: Bench) -> None:
     await bench.submit("it")
     for _ in range(3):
         await take(bench)
-        await bench.store.reclaim(10, gone=("w1",))
+        await bench.store.tasks.reclaim(10, gone=("w1",))
     kinds = await bench.facts("it")
     assert kinds == ["task.submitted", *["task.claimed", "task.lost"] * 2, "task.claimed", "task.died"]
     assert "3 lost workers" in (await bench.events("it"))[-1].detail
@@ -110,7 +110,7 @@ async def test_the_story_of_a_poison_task(bench: Bench) -> None:
 
 async def test_the_story_of_a_forced_cancel(bench: Bench) -> None:
     lease = await bench.start("it")
-    await bench.store.cancel("it", True, "operator")
+    await bench.store.operators.cancel("it", True, "operator")
     await bench.end(Stopped(lease))
     events = await bench.events("it")
     assert [event.kind for event in events[1:]] == ["task.claimed", "task.cancel_asked", "task.cancelled"]
@@ -138,19 +138,19 @@ async def test_the_story_of_a_parked_task(bench: Bench) -> None:
 
 async def test_the_stories_of_all_else(bench: Bench) -> None:
     store = bench.store
-    await store.pause("queue", "mail", "maintenance")
-    await store.resume("queue", "mail")
-    await store.pause("type", "send")
-    await store.resume("type", "send")
-    await store.beat(Worker(id="w1"))
-    await store.beat(Worker(id="w1"))
-    await store.leave("w1")
-    await store.leave("w1")
-    leader = await store.campaign("n1", 1000)
-    await store.campaign("n1", 1000)
-    await store.resign("n1", leader.term)
-    await store.put_schedule(Schedule(id="s", cron="@daily", task=Spec(id="", type="job", nonce="")))
-    await store.drop_schedule("s")
+    await store.operators.pause("queue", "mail", "maintenance")
+    await store.operators.resume("queue", "mail")
+    await store.operators.pause("type", "send")
+    await store.operators.resume("type", "send")
+    await store.members.beat(Worker(id="w1"))
+    await store.members.beat(Worker(id="w1"))
+    await store.members.leave("w1")
+    await store.members.leave("w1")
+    leader = await store.members.campaign("n1", 1000)
+    await store.members.campaign("n1", 1000)
+    await store.members.resign("n1", leader.term)
+    await store.schedules.put(Schedule(id="s", cron="@daily", task=Spec(id="", type="job", nonce="")))
+    await store.schedules.drop("s")
     assert [(event.kind, event.id, event.detail) for event in await bench.events()] == [
         ("queue.paused", "mail", "maintenance"),
         ("queue.resumed", "mail", ""),
@@ -168,9 +168,9 @@ async def test_the_stories_of_all_else(bench: Bench) -> None:
 async def test_a_tasks_story_is_not_mixed_with_that_of_a_namesake(bench: Bench) -> None:
     """Queues, types, workers and schedules may have any task's name."""
     await bench.submit("it", queue="it", type="it")
-    await bench.store.pause("queue", "it")
-    await bench.store.pause("type", "it")
-    await bench.store.beat(Worker(id="it"))
+    await bench.store.operators.pause("queue", "it")
+    await bench.store.operators.pause("type", "it")
+    await bench.store.members.beat(Worker(id="it"))
     assert await bench.facts("it") == ["task.submitted"]
 
 
@@ -180,10 +180,10 @@ async def test_a_tasks_story_is_not_mixed_with_that_of_a_namesake(bench: Bench) 
 async def test_numbers_grow_one_by_one(bench: Bench) -> None:
     await bench.submit_many(3)
     await bench.claim(2)
-    await bench.store.cancel("t2", False)
+    await bench.store.operators.cancel("t2", False)
     events = await bench.events()
     assert [event.seq for event in events] == list(range(events[0].seq, events[0].seq + 6))
-    assert await bench.store.last_event() == events[-1].seq
+    assert await bench.store.log.last() == events[-1].seq
 
 
 async def test_a_log_begins_ahead_of_all_that_were_told_in_another_life(bench: Bench) -> None:
@@ -193,26 +193,26 @@ async def test_a_log_begins_ahead_of_all_that_were_told_in_another_life(bench: B
     assert bench.clock.now() // 1000 * SPAN < numbers[0]
     assert numbers[-1] < 2**53, "it must be a number wherever it is read"
     for seen in (0, 5_000, (bench.clock.now() // 1000 - 3600) * SPAN + 17):
-        events, dropped = await bench.store.events(seen, 10)
+        events, dropped = await bench.store.log.read(seen, 10)
         assert ([event.seq for event in events], dropped) == (numbers, 0)
 
 
 async def test_an_empty_log(bench: Bench) -> None:
-    assert await bench.store.events(0, 10) == ([], 0)
-    assert await bench.store.last_event() == 0
+    assert await bench.store.log.read(0, 10) == ([], 0)
+    assert await bench.store.log.last() == 0
 
 
 async def test_reading_goes_on_where_it_stopped(bench: Bench) -> None:
     await bench.submit_many(10)
     everything = await bench.events()
     seen, after = [], 0
-    while piece := (await bench.store.events(after, 3))[0]:
+    while piece := (await bench.store.log.read(after, 3))[0]:
         assert len(piece) <= 3
         seen += piece
         after = piece[-1].seq
     assert seen == everything
     await bench.submit("late")
-    ((late,), _) = await bench.store.events(after, 3)
+    ((late,), _) = await bench.store.log.read(after, 3)
     assert late.id == "late"
     assert late.seq == after + 1
 
@@ -224,20 +224,20 @@ async def test_reading_one_tasks_facts_goes_on_too(bench: Bench) -> None:
         await bench.submit(f"noise{number}")
     whole = [event for event in await bench.events() if event.id == "it"]
     assert len(whole) == 7
-    (first, _) = await bench.store.events(0, 2, "it")
-    (rest, _) = await bench.store.events(first[-1].seq, 100, "it")
+    (first, _) = await bench.store.log.read(0, 2, "it")
+    (rest, _) = await bench.store.log.read(first[-1].seq, 100, "it")
     assert first + rest == whole
 
 
 async def test_a_limit_counts_the_facts_asked_for(bench: Bench) -> None:
     await bench.submit_many(20)
     await bench.submit("it")
-    assert [event.id for event in (await bench.store.events(0, 1, "it"))[0]] == ["it"]
+    assert [event.id for event in (await bench.store.log.read(0, 1, "it"))[0]] == ["it"]
 
 
 async def test_reading_beyond_the_end_is_empty(bench: Bench) -> None:
     await bench.submit("it")
-    assert await bench.store.events(await bench.store.last_event() + 100, 10) == ([], 0)
+    assert await bench.store.log.read(await bench.store.log.last() + 100, 10) == ([], 0)
 
 
 @pytest.mark.parametrize("policy", [Policy(events_max=10)], ids=["ten"])
@@ -245,22 +245,22 @@ async def test_reading_beyond_the_end_is_empty(bench: Bench) -> None:
 async def test_a_bounded_log_says_how_much_it_dropped(bench: Bench, policy: Policy, pruned: bool) -> None:
     await bench.submit_many(25)
     if pruned:
-        await bench.store.prune(100)
-    events, dropped = await bench.store.events(0, 1000)
+        await bench.store.operators.prune(100)
+    events, dropped = await bench.store.log.read(0, 1000)
     assert [event.id for event in events] == [f"t{number}" for number in range(15, 25)]
     assert dropped == 15
-    assert await bench.store.last_event() == events[-1].seq
+    assert await bench.store.log.last() == events[-1].seq
 
 
 @pytest.mark.parametrize("policy", [Policy(events_max=10)], ids=["ten"])
 async def test_a_reader_that_fell_behind_can_tell(bench: Bench, policy: Policy) -> None:
     await bench.submit_many(5)
-    seen, dropped = await bench.store.events(0, 1000)
+    seen, dropped = await bench.store.log.read(0, 1000)
     assert dropped == 0
     await bench.submit_many(30, "later")
-    await bench.store.prune(100)
+    await bench.store.operators.prune(100)
     after = seen[-1].seq
-    events, dropped = await bench.store.events(after, 1000)
+    events, dropped = await bench.store.log.read(after, 1000)
     assert dropped == 20, "facts between them are gone"
     assert [event.seq for event in events] == list(range(after + 21, after + 31))
 
@@ -268,21 +268,21 @@ async def test_a_reader_that_fell_behind_can_tell(bench: Bench, policy: Policy) 
 @pytest.mark.parametrize("policy", [Policy(events_max=10)], ids=["ten"])
 async def test_numbers_go_on_after_the_log_was_cut(bench: Bench, policy: Policy) -> None:
     await bench.submit("first")
-    first = await bench.store.last_event()
+    first = await bench.store.log.last()
     for round_ in range(5):
         await bench.submit_many(7, f"r{round_}-")
-        await bench.store.prune(100)
-        assert await bench.store.last_event() == first + 7 * (round_ + 1)
+        await bench.store.operators.prune(100)
+        assert await bench.store.log.last() == first + 7 * (round_ + 1)
 
 
 @pytest.mark.parametrize("policy", [Policy(events_max=0)], ids=["none"])
 async def test_a_log_without_room_counts_facts_and_keeps_none(bench: Bench, policy: Policy) -> None:
     await bench.submit_many(5)
-    last = await bench.store.last_event()
+    last = await bench.store.log.last()
     await bench.submit_many(5, "more")
-    assert await bench.store.events(0, 10) == ([], 10)
-    assert await bench.store.events(last, 10) == ([], 5)
-    assert await bench.store.last_event() == last + 5
+    assert await bench.store.log.read(0, 10) == ([], 10)
+    assert await bench.store.log.read(last, 10) == ([], 5)
+    assert await bench.store.log.last() == last + 5
 
 
 async def test_the_memory_log_is_cut_also_when_it_has_no_room() -> None:
@@ -295,11 +295,11 @@ async def test_the_memory_log_is_cut_also_when_it_has_no_room() -> None:
 @pytest.mark.parametrize("policy", [Policy(events=False)], ids=["off"])
 async def test_a_log_that_is_off_holds_nothing(bench: Bench, policy: Policy) -> None:
     await bench.end(Succeeded(await bench.start("it")))
-    await bench.store.pause("queue", "mail")
-    await bench.store.beat(Worker(id="w1"))
-    await bench.store.campaign("n1", 1000)
-    assert await bench.store.events(0, 10) == ([], 0)
-    assert await bench.store.last_event() == 0
+    await bench.store.operators.pause("queue", "mail")
+    await bench.store.members.beat(Worker(id="w1"))
+    await bench.store.members.campaign("n1", 1000)
+    assert await bench.store.log.read(0, 10) == ([], 0)
+    assert await bench.store.log.last() == 0
 
 
 # --- hints: a hint that is lost costs latency, so they are tested, but nothing is built on them
@@ -312,15 +312,15 @@ async def do_submit(bench: Bench) -> None:
 
 
 async def do_resolve(bench: Bench) -> None:
-    await bench.store.resolve("blocked", "pending", True)
+    await bench.store.tasks.resolve("blocked", "pending", True)
 
 
 async def do_promote(bench: Bench) -> None:
-    await bench.store.promote(10)
+    await bench.store.tasks.promote(10)
 
 
 async def do_run_now(bench: Bench) -> None:
-    await bench.store.run_now("pending")
+    await bench.store.operators.run_now("pending")
 
 
 async def do_release(bench: Bench) -> None:
@@ -328,15 +328,15 @@ async def do_release(bench: Bench) -> None:
 
 
 async def do_reclaim(bench: Bench) -> None:
-    await bench.store.reclaim(10, gone=("w1",))
+    await bench.store.tasks.reclaim(10, gone=("w1",))
 
 
 async def do_retry(bench: Bench) -> None:
-    await bench.store.retry("dead")
+    await bench.store.operators.retry("dead")
 
 
 async def do_resume(bench: Bench) -> None:
-    await bench.store.resume("queue", "closed")
+    await bench.store.operators.resume("queue", "closed")
 
 
 async def crowd(bench: Bench) -> None:
@@ -344,7 +344,7 @@ async def crowd(bench: Bench) -> None:
     await bench.bring(Status.RUNNING, "running")
     await bench.bring(Status.PENDING, "pending")
     await bench.submit("blocked", depends_on=("pending",))
-    await bench.store.pause("queue", "closed")
+    await bench.store.operators.pause("queue", "closed")
     bench.clock.advance(60)  # the pending one is due; moving the clock raises every hint, so not later
 
 
@@ -379,14 +379,14 @@ async def test_who_waits_for_a_task_is_told_of_every_end(bench: Bench) -> None:
     await bench.submit("it")
     with bench.store.hint("it") as hint:
         await bench.listens(hint)
-        await bench.store.get("it", hint)
+        await bench.store.queries.get("it", hint)
         (grant,) = await bench.claim()
         await bench.end(Aborted(grant.lease, "boom"))
-        await bench.store.retry("it")  # before the waiter has looked
+        await bench.store.operators.retry("it")  # before the waiter has looked
         assert await hint.wait(5)
         assert await bench.status("it") is Status.READY  # what others see is what is there now
-        await bench.store.get("it", hint)  # this is the end that was told
-        await bench.store.get("it", hint)
+        await bench.store.queries.get("it", hint)  # this is the end that was told
+        await bench.store.queries.get("it", hint)
         (grant,) = await bench.claim()
         await bench.end(Succeeded(grant.lease))
         assert await hint.wait(5)
@@ -396,15 +396,15 @@ async def test_a_forced_cancel_raises_the_control_hint(bench: Bench) -> None:
     await bench.start("it")
     with bench.store.hint(CONTROL) as hint:
         await bench.listens(hint)
-        await bench.store.cancel("it", False)
+        await bench.store.operators.cancel("it", False)
         assert await hint.wait(0) is False
-        await bench.store.cancel("it", True)
+        await bench.store.operators.cancel("it", True)
         assert await hint.wait(PATIENCE) is True
 
 
 async def test_every_fact_raises_the_events_hint(bench: Bench) -> None:
     with bench.store.hint(EVENTS) as hint:
-        await bench.store.pause("queue", "mail")
+        await bench.store.operators.pause("queue", "mail")
         assert await hint.wait(PATIENCE) is True
         await bench.submit("it")
         assert await hint.wait(PATIENCE) is True
@@ -431,9 +431,9 @@ async def test_an_end_that_nobody_waits_for_does_not_raise_it(bench: Bench) -> N
 async def test_a_new_or_changed_schedule_raises_its_hint(bench: Bench) -> None:
     schedule = Schedule(id="s", cron="@daily", task=Spec(id="", type="job", nonce=""))
     with bench.store.hint(SCHEDULES) as hint:
-        await bench.store.put_schedule(schedule)
+        await bench.store.schedules.put(schedule)
         assert await hint.wait(PATIENCE) is True
-        await bench.store.set_schedule("s", paused=True)
+        await bench.store.schedules.change("s", paused=True)
         assert await hint.wait(PATIENCE) is True
 
 
@@ -443,7 +443,7 @@ async def test_the_end_of_a_task_wakes_who_waits_for_it(bench: Bench, how: str) 
     await bench.submit("other")
     with bench.store.hint("it") as hint, bench.store.hint("other") as other:
         await bench.listens(hint, other)
-        await bench.store.get("it", hint)  # who waits for a task looks at it first
+        await bench.store.queries.get("it", hint)  # who waits for a task looks at it first
         match how:
             case "success":
                 await bench.end(Succeeded(lease))
@@ -452,21 +452,21 @@ async def test_the_end_of_a_task_wakes_who_waits_for_it(bench: Bench, how: str) 
             case "stop":
                 await bench.end(Stopped(lease))
             case "loss":
-                await bench.store.cancel("it", True)
-                await bench.store.reclaim(10, gone=("w1",))
+                await bench.store.operators.cancel("it", True)
+                await bench.store.tasks.reclaim(10, gone=("w1",))
             case _:
                 await bench.end(Snoozed(lease))
-                await bench.store.cancel("it", False)
+                await bench.store.operators.cancel("it", False)
         assert await hint.wait(PATIENCE) is True
         assert await other.wait(0) is False
-        assert await bench.store.get("it", hint) == await bench.store.get("it")
+        assert await bench.store.queries.get("it", hint) == await bench.store.queries.get("it")
 
 
 async def test_a_retry_is_no_end(bench: Bench) -> None:
     lease = await bench.start("it")
     with bench.store.hint("it") as hint:
         await bench.listens(hint)
-        await bench.store.get("it", hint)
+        await bench.store.queries.get("it", hint)
         await bench.end(Failed(lease, "boom", 1000))
         assert await hint.wait(0) is False
 

@@ -33,7 +33,7 @@ from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed,
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import DELAYED, ENDS, Lease, Place, Record, Spec, Status
-from tickwork.store.base import Advance, Claim, Claimed, OutboxEntry, Query, Store
+from tickwork.store.contract import Advance, Claim, Claimed, OutboxEntry, Query, Store
 from tickwork.store.rules import SPAN
 
 QUEUES = ("qa", "qb")
@@ -311,7 +311,7 @@ class Twins(RuleBasedStateMachine):
             elif name == "retry":
                 self.retry(self.an_id(any_))
             elif name == "run_now":
-                delayed, _ = self.loop.run_until_complete(self.model.page(Query(status=Status.PENDING)))
+                delayed, _ = self.loop.run_until_complete(self.model.queries.page(Query(status=Status.PENDING)))
                 self.send("run_now", any_.choice([*(record.id for record in delayed), self.an_id(any_)]))
             else:
                 self.send(name, self.an_id(any_))
@@ -346,7 +346,7 @@ class Twins(RuleBasedStateMachine):
         self.retry(first)
 
     async def look(self, task_id: str) -> tuple[Record | None, dict[str, str]]:
-        return await self.model.get(task_id), await key_holders(self.model)
+        return await self.model.queries.get(task_id), await key_holders(self.model)
 
     def clean_up(self, any_: Random) -> None:
         self.told["pruned"] += self.send("prune", any_.choice(LIMITS))
@@ -436,8 +436,8 @@ class Twins(RuleBasedStateMachine):
     def take_lock(self, name: str, owner: str, ttl: int) -> None:
         """Fences may differ between stores, but they change together, and only upwards."""
         show(("lock", name, owner, ttl))
-        expected = self.loop.run_until_complete(self.model.lock(name, owner, ttl))
-        answer = self.loop.run_until_complete(self.other.lock(name, owner, ttl))
+        expected = self.loop.run_until_complete(self.model.locks.acquire(name, owner, ttl))
+        answer = self.loop.run_until_complete(self.other.locks.acquire(name, owner, ttl))
         assert (answer is None) == (expected is None)
         if expected is None or answer is None:
             self.told["lock refused"] += 1
@@ -487,7 +487,7 @@ ACTS: dict[Callable[[Twins, Random], None], int] = {
 async def walk(store: Store, query: Query) -> list[Record]:
     found: list[Record] = []
     while True:
-        records, cursor = await store.page(query)
+        records, cursor = await store.queries.page(query)
         assert len(records) <= query.limit
         found += records
         if cursor is None:
@@ -498,7 +498,7 @@ async def walk(store: Store, query: Query) -> list[Record]:
 async def key_holders(store: Store) -> dict[str, str]:
     """Who holds each dedup key, '' for nobody. What is submitted to find out is refused: it depends on no task."""
     specs = [Spec(id="x", type="ta", nonce="x", dedup_key=key, dedup_ttl=1, depends_on=("nobody",)) for key in KEYS]
-    receipts = await store.submit(specs)
+    receipts = await store.tasks.submit(specs)
     assert {receipt.verdict for receipt in receipts} <= {"duplicate", "orphan"}
     return {
         key: receipt.other if receipt.verdict == "duplicate" else ""
@@ -510,10 +510,18 @@ async def snapshot(store: Store, after: int) -> tuple[dict[str, Any], list[str]]
     """All that can be seen of a store, and what it finds wrong with itself."""
     (records, stats, (events, missed), last, problems), (outbox, paused, members, schedules, due) = (
         await asyncio.gather(
-            walk(store, Query(limit=1000)), store.stats(), store.events(after, 1000), store.last_event(), store.audit()
+            walk(store, Query(limit=1000)),
+            store.queries.stats(),
+            store.log.read(after, 1000),
+            store.log.last(),
+            store.queries.audit(),
         ),
         await asyncio.gather(
-            store.outbox(1000), store.paused(), store.workers(), store.schedules(), store.due_schedules(10)
+            store.tasks.outbox(1000),
+            store.queries.paused(),
+            store.members.workers(),
+            store.schedules.all(),
+            store.schedules.due(10),
         ),
     )
     assert [event.seq for event in events] == list(range(last - len(events) + 1, last + 1))

@@ -11,7 +11,7 @@ from tickwork.clock import ManualClock
 from tickwork.model.outcomes import Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
-from tickwork.store.base import Query
+from tickwork.store.contract import Query
 from tickwork.store.memory.tasks import MemoryStore
 
 
@@ -35,12 +35,12 @@ async def test_dependants_leave_nothing_behind(bench: Bench, store: Any, way: st
     assert len(store._dependants) == 100
     if way == "cancelled":
         for number in range(50):
-            await bench.store.cancel(f"down{number}", False)
+            await bench.store.operators.cancel(f"down{number}", False)
     else:
-        await bench.store.finish([Succeeded(grant.lease) for grant in await bench.claim(200)])
+        await bench.store.tasks.finish([Succeeded(grant.lease) for grant in await bench.claim(200)])
         await bench.propagate()
     assert store._dependants == {}
-    assert await bench.store.audit() == []
+    assert await bench.store.queries.audit() == []
 
 
 async def test_one_event_of_many_is_not_all_of_them(bench: Bench, store: Any) -> None:
@@ -55,10 +55,10 @@ async def test_one_event_of_many_is_not_all_of_them(bench: Bench, store: Any) ->
             return found
 
     store._log = Watched(store._log)
-    last = await bench.store.last_event()
-    events, _ = await bench.store.events(last - 5, 1)
+    last = await bench.store.log.last()
+    events, _ = await bench.store.log.read(last - 5, 1)
     assert [event.seq for event in events] == [last - 4]
-    events, _ = await bench.store.events(0, 10, "t1500")
+    events, _ = await bench.store.log.read(0, 10, "t1500")
     assert [event.seq for event in events] == [last - 499]
     assert sum(taken) <= 1
 
@@ -71,7 +71,7 @@ async def test_counts_are_kept_and_not_counted(bench: Bench, store: Any) -> None
             raise AssertionError("it looks at every task")
 
     store._tasks = Unwalked(store._tasks)
-    assert (await bench.store.stats()).statuses[Status.READY] == 100
+    assert (await bench.store.queries.stats()).statuses[Status.READY] == 100
 
 
 async def test_pages_of_delayed_tasks_sort_once(bench: Bench, store: Any) -> None:
@@ -83,6 +83,6 @@ async def test_pages_of_delayed_tasks_sort_once(bench: Bench, store: Any) -> Non
     bench.clock.advance(10)
     assert len(await bench.claimed_ids(100)) == 10
     assert await bench.walk(status=Status.PENDING, limit=7) == [f"t{number}" for number in range(39, -1, -1)]
-    await bench.store.page(Query(Status.RETRYING))
+    await bench.store.queries.page(Query(Status.RETRYING))
     bench.clock.advance(100)
     assert len(await bench.claimed_ids(100)) == 40

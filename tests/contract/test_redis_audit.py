@@ -31,28 +31,28 @@ def break_it(*command: Any) -> Any:
 
 
 async def found_and_mended(bench: Bench, *wanted: str) -> None:
-    problems = await bench.store.audit()
+    problems = await bench.store.queries.audit()
     assert sorted(problems) == sorted(wanted)
-    assert sorted(await bench.store.mend()) == sorted(wanted)
-    assert await bench.store.audit() == []
+    assert sorted(await bench.store.operators.mend()) == sorted(wanted)
+    assert await bench.store.queries.audit() == []
 
 
 async def test_a_sound_store_needs_no_mending(bench: Bench) -> None:
     for status in (Status.RUNNING, Status.RETRYING, Status.SUCCESS, Status.DEAD, Status.CANCELLED, Status.BLOCKED):
         await bench.bring(status, f"it-{status}")
     await bench.bring(Status.READY, "it")
-    assert await bench.store.audit() == []
-    assert await bench.store.mend() == []
+    assert await bench.store.queries.audit() == []
+    assert await bench.store.operators.mend() == []
 
 
 async def test_a_running_task_without_a_lease_runs_again(bench: Bench) -> None:
     await bench.start("it")
     break_it("DEL", f"{ROOT}leases")
-    assert "task it is missing in leases" in await bench.store.audit()
-    await bench.store.mend()
-    assert await bench.store.audit() == []
+    assert "task it is missing in leases" in await bench.store.queries.audit()
+    await bench.store.operators.mend()
+    assert await bench.store.queries.audit() == []
     bench.clock.advance(1)
-    assert (await bench.store.reclaim(10)).ids == ["it"]
+    assert (await bench.store.tasks.reclaim(10)).ids == ["it"]
     assert await bench.claimed_ids() == ["it"]
 
 
@@ -94,7 +94,7 @@ async def test_a_claim_steps_over_an_entry_without_a_task(bench: Bench) -> None:
     await bench.submit_many(3)
     break_it("DEL", f"{ROOT}task:t0")
     assert await bench.claimed_ids() == ["t1", "t2"]
-    assert await bench.store.audit() == []
+    assert await bench.store.queries.audit() == []
 
 
 async def test_a_task_in_two_homes_keeps_the_right_one(bench: Bench) -> None:
@@ -118,16 +118,16 @@ async def test_who_waits_in_vain_is_told(bench: Bench) -> None:
 async def test_a_lost_counter_is_noticed_by_whoever_needs_it_next(bench: Bench, lost: tuple[str, ...]) -> None:
     await bench.submit_many(300)
     leases = [grant.lease for grant in await bench.claim(200)]
-    await bench.store.finish([Succeeded(lease) for lease in leases[:150]])
+    await bench.store.tasks.finish([Succeeded(lease) for lease in leases[:150]])
     break_it(*lost)
     assert (await bench.submit("x")).verdict == "created"
     break_it(*lost)
-    await bench.store.finish([Succeeded(leases[150]), Aborted(leases[151], "boom")])
+    await bench.store.tasks.finish([Succeeded(leases[150]), Aborted(leases[151], "boom")])
     break_it(*lost)
     assert (await bench.submit("y", dedup_key="k")).verdict == "created"
     break_it(*lost)
-    await bench.store.retry(leases[0].id)
-    assert await bench.store.audit() == []
+    await bench.store.operators.retry(leases[0].id)
+    assert await bench.store.queries.audit() == []
     claimed = await bench.claimed_ids(200)
     assert (claimed[0], claimed[-2:], len(claimed)) == ("t0", ["x", "y"], 103)
 
@@ -142,12 +142,12 @@ async def test_a_lost_number_of_the_last_fact_is_noticed_by_whoever_tells_the_ne
         break_it(*lost)
         assert (await bench.submit(f"x{number}")).verdict == "created"
     break_it(*lost)
-    await bench.store.finish([Succeeded(lease) for lease in leases])
-    events, missed = await bench.store.events(0, 1000)
+    await bench.store.tasks.finish([Succeeded(lease) for lease in leases])
+    events, missed = await bench.store.log.read(0, 1000)
     assert [event.seq for event in events] == sorted({event.seq for event in events})
     assert (len(events), missed) == (20 + 10 + 3 + 10, 0)
-    assert await bench.store.last_event() == events[-1].seq
-    assert await bench.store.audit() == []
+    assert await bench.store.log.last() == events[-1].seq
+    assert await bench.store.queries.audit() == []
 
 
 async def test_a_counter_that_was_set_back_is_put_right(bench: Bench) -> None:

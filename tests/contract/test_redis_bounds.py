@@ -17,7 +17,7 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.outcomes import Aborted, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
-from tickwork.store.base import Query
+from tickwork.store.contract import Query
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse
 
@@ -43,16 +43,16 @@ async def test_a_claim_of_thousands_takes_what_one_call_may(bench: Bench) -> Non
     await bench.submit_many(1200)
     grants = await bench.claim(9000)
     assert len(grants) == 1000
-    answers = await bench.store.extend([grant.lease for grant in grants], 30_000)
+    answers = await bench.store.tasks.extend([grant.lease for grant in grants], 30_000)
     assert set(answers) == {"held"}
-    finished = await bench.store.finish([Succeeded(grant.lease, b"1") for grant in grants])
+    finished = await bench.store.tasks.finish([Succeeded(grant.lease, b"1") for grant in grants])
     assert {verdict.kind for verdict in finished.verdicts} == {"done"}
 
 
 async def test_one_that_cannot_be_stored_keeps_its_whole_call_out(bench: Bench) -> None:
     odd = bench.spec("odd", context={"number": 2**70})
     with pytest.raises(StoreError, match="task odd cannot be stored"):
-        await bench.store.submit([*(bench.spec(f"t{number}") for number in range(150)), odd])
+        await bench.store.tasks.submit([*(bench.spec(f"t{number}") for number in range(150)), odd])
     assert await bench.claimed_ids() == []
 
 
@@ -92,12 +92,12 @@ async def test_a_dead_letter_queue_that_was_made_small_empties_in_steps(bench: B
     big = Bench(generous, bench.clock)
     await big.submit_many(250)
     for grant in await big.claim(250):
-        await big.store.finish([Aborted(grant.lease, "boom")])
-    await bench.store.prune(10)
-    assert (await bench.store.stats()).statuses[Status.DEAD] == 150
+        await big.store.tasks.finish([Aborted(grant.lease, "boom")])
+    await bench.store.operators.prune(10)
+    assert (await bench.store.queries.stats()).statuses[Status.DEAD] == 150
     for _ in range(3):
-        await bench.store.prune(10)
-    assert (await bench.store.stats()).statuses[Status.DEAD] == 0
+        await bench.store.operators.prune(10)
+    assert (await bench.store.queries.stats()).statuses[Status.DEAD] == 0
     await generous.close()
 
 
@@ -111,7 +111,7 @@ async def test_lanes_that_are_empty_are_forgotten(bench: Bench) -> None:
     for grant in await bench.claim(10, queues=tuple(f"once{number}" for number in range(5))):
         await bench.end(Succeeded(grant.lease))
     await bench.submit("stays")
-    await bench.store.prune(10)
+    await bench.store.operators.prune(10)
     assert shared_server().command("SMEMBERS", f"{ROOT}lanes") == [b"normal:default"]
     assert await bench.claimed_ids() == ["stays"]
     await bench.submit(queue="once1")
@@ -121,17 +121,17 @@ async def test_lanes_that_are_empty_are_forgotten(bench: Bench) -> None:
 async def test_a_page_goes_on_behind_a_home_that_has_gone(bench: Bench) -> None:
     await bench.submit_many(3, "a", queue="qa")
     await bench.submit_many(3, "b", queue="qb")
-    first, cursor = await bench.store.page(Query(Status.READY, limit=2))
+    first, cursor = await bench.store.queries.page(Query(Status.READY, limit=2))
     shown = [record.id for record in first]
     assert shown == ["a0", "a1"]
     await bench.claim(10, queues=("qa",))
     while cursor is not None:
-        records, cursor = await bench.store.page(Query(Status.READY, limit=2, cursor=cursor))
+        records, cursor = await bench.store.queries.page(Query(Status.READY, limit=2, cursor=cursor))
         shown += [record.id for record in records]
     assert shown == ["a0", "a1", "b0", "b1", "b2"]
     for nonsense in ("1", "x.0.leases", "1.0.", "1.x.leases"):
         with pytest.raises(StoreError, match="is not a cursor"):
-            await bench.store.page(Query(cursor=nonsense))
+            await bench.store.queries.page(Query(cursor=nonsense))
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ async def test_pruning_an_empty_lane_leaves_the_token_of_its_queue(bench: Bench)
     await bench.submit("urgent", priority=10)
     assert await bench.claimed_ids() == ["urgent"]
     await bench.submit("usual")
-    await bench.store.prune(10)
+    await bench.store.operators.prune(10)
     assert shared_server().command("LLEN", f"{ROOT}wake:default") == 1
     assert await bench.claimed_ids() == ["usual"]
-    await bench.store.prune(10)
+    await bench.store.operators.prune(10)
     assert shared_server().command("EXISTS", f"{ROOT}wake:default") == 0

@@ -37,7 +37,7 @@ async def test_every_key_is_one_of_the_table() -> None:
     await bench.submit("side", type="unknown", dedup_key="order:1", dedup_ttl=1000)
     await bench.claim(10)
     lease = await bench.start("front")
-    await bench.store.reclaim(10, gone=("w1",))
+    await bench.store.tasks.reclaim(10, gone=("w1",))
     assert await bench.end(Succeeded(lease)) == "lost"
     await bench.submit("up", schedule_id="nightly")
     await bench.submit("down", depends_on=("up",))

@@ -18,7 +18,7 @@ from tickwork.model.outcomes import Aborted, Released, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
 from tickwork.node import duties
-from tickwork.store.base import Receipt
+from tickwork.store.contract import Receipt
 
 COUNT = 4
 
@@ -42,19 +42,19 @@ async def test_every_task_is_found_claimed_and_ended(bench: Bench) -> None:
     ids = await bench.submit_many(200)
     assert {partition_of(task_id, COUNT) for task_id in ids} == set(range(COUNT))
     assert sorted(await bench.walk(limit=30)) == sorted(ids)
-    assert (await bench.store.stats()).statuses[Status.READY] == 200
+    assert (await bench.store.queries.stats()).statuses[Status.READY] == 200
     taken = []
-    claimed = (await bench.store.claim(bench.wish(50))).grants
+    claimed = (await bench.store.tasks.claim(bench.wish(50))).grants
     for _ in range(20):
         taken += [grant.spec.id for grant in claimed]
-        finished = await bench.store.finish([Succeeded(grant.lease, b"1") for grant in claimed], bench.wish(50))
+        finished = await bench.store.tasks.finish([Succeeded(grant.lease, b"1") for grant in claimed], bench.wish(50))
         assert {verdict.kind for verdict in finished.verdicts} == {"done"}
         assert finished.claimed is not None
         claimed = finished.claimed.grants
         if not claimed:
             break
     assert sorted(taken) == sorted(ids)
-    assert (await bench.store.stats()).statuses[Status.SUCCESS] == 200
+    assert (await bench.store.queries.stats()).statuses[Status.SUCCESS] == 200
 
 
 async def test_order_and_bands_hold_inside_a_partition(bench: Bench) -> None:
@@ -67,7 +67,7 @@ async def test_order_and_bands_hold_inside_a_partition(bench: Bench) -> None:
 async def test_a_dependency_over_partitions(bench: Bench) -> None:
     (up,), (down,), (last,) = ids_in(0, 1), ids_in(1, 1), ids_in(3, 1)
     specs = [bench.spec(up), bench.spec(down, depends_on=(up,)), bench.spec(last, depends_on=(up, down))]
-    assert [receipt.verdict for receipt in await bench.store.submit(specs)] == ["created"] * 3
+    assert [receipt.verdict for receipt in await bench.store.tasks.submit(specs)] == ["created"] * 3
     for name in (up, down, last):
         (grant,) = await bench.claim(10)
         assert grant.spec.id == name
@@ -77,7 +77,7 @@ async def test_a_dependency_over_partitions(bench: Bench) -> None:
 
 async def test_a_failed_dependency_over_partitions_cancels(bench: Bench) -> None:
     (up,), (down,) = ids_in(0, 1), ids_in(1, 1)
-    await bench.store.submit([bench.spec(up), bench.spec(down, depends_on=(up,))])
+    await bench.store.tasks.submit([bench.spec(up), bench.spec(down, depends_on=(up,))])
     (grant,) = await bench.claim(10)
     await bench.end(Aborted(grant.lease, "boom"))
     await bench.propagate()
@@ -96,31 +96,31 @@ async def test_a_dependency_that_is_not_there(bench: Bench) -> None:
 
 async def test_a_cancelled_dependant_is_not_told_for_ever(bench: Bench) -> None:
     (up,), (down,) = ids_in(0, 1), ids_in(1, 1)
-    await bench.store.submit([bench.spec(up), bench.spec(down, depends_on=(up,))])
-    await bench.store.cancel(down, False)
+    await bench.store.tasks.submit([bench.spec(up), bench.spec(down, depends_on=(up,))])
+    await bench.store.operators.cancel(down, False)
     (grant,) = await bench.claim(10)
     await bench.end(Succeeded(grant.lease))
     await bench.propagate()
-    assert await bench.store.outbox(10) == []
+    assert await bench.store.tasks.outbox(10) == []
 
 
 async def test_lost_work_comes_back_in_every_partition(bench: Bench) -> None:
     await bench.submit_many(40)
     first = await bench.claimed_ids(40, worker="w1")
     assert len(first) == 40
-    assert sorted((await bench.store.reclaim(100, ("w1",))).ids) == sorted(first)
+    assert sorted((await bench.store.tasks.reclaim(100, ("w1",))).ids) == sorted(first)
     again = await bench.claim(40, worker="w2")
     assert len(again) == 40
-    await bench.store.finish([Released(grant.lease) for grant in again])
+    await bench.store.tasks.finish([Released(grant.lease) for grant in again])
     assert len(await bench.claimed_ids(100, worker="w3")) == 40
 
 
 async def test_pauses_hold_everywhere(bench: Bench) -> None:
     await bench.submit_many(40)
-    await bench.store.pause("queue", "default", "for now")
+    await bench.store.operators.pause("queue", "default", "for now")
     assert await bench.claimed_ids(100) == []
-    assert [pause.name for pause in await bench.store.paused()] == ["default"]
-    assert await bench.store.resume("queue", "default")
+    assert [pause.name for pause in await bench.store.queries.paused()] == ["default"]
+    assert await bench.store.operators.resume("queue", "default")
     assert len(await bench.claimed_ids(100)) == 40
     assert (await bench.facts()).count("queue.paused") == 0, "what is new is told a moment later"
     bench.clock.advance(1)
@@ -134,8 +134,8 @@ async def test_the_log_is_one(bench: Bench) -> None:
     assert sorted(event.id for event in events) == sorted(ids)
     numbers = [event.seq for event in events]
     assert numbers == sorted(numbers)
-    assert await bench.store.last_event() == numbers[-1]
-    later, _ = await bench.store.events(numbers[9], 100)
+    assert await bench.store.log.last() == numbers[-1]
+    later, _ = await bench.store.log.read(numbers[9], 100)
     assert [event.seq for event in later] == [number for number in numbers if number > numbers[9]]
 
 
@@ -159,10 +159,10 @@ async def test_a_retry_takes_its_dedup_key_again_in_every_partition(bench: Bench
         plain, dependant, key, _ = ids_in(place, 4)
         for task_id, depends_on in ((plain, ()), (dependant, (upstreams[place - 1],))):
             await bench.submit(task_id, dedup_key=key, dedup_ttl=60_000, depends_on=depends_on)
-            await bench.store.cancel(task_id, False)
-            await bench.store.retry(task_id)
+            await bench.store.operators.cancel(task_id, False)
+            await bench.store.operators.retry(task_id)
             assert await bench.submit(key, dedup_key=key) == Receipt(key, "duplicate", task_id)
-            await bench.store.cancel(task_id, False)
+            await bench.store.operators.cancel(task_id, False)
 
 
 async def test_the_number_of_partitions_is_the_namespaces() -> None:
@@ -193,11 +193,11 @@ async def test_a_node_works_through_all_partitions() -> None:
 
 async def test_every_fact_has_a_number_of_its_own_and_none_is_passed_over(bench: Bench) -> None:
     await bench.submit_many(60)
-    await bench.store.beat(Worker(id="w9"))
+    await bench.store.members.beat(Worker(id="w9"))
     bench.clock.advance(1)
     numbers, after = [], 0
     for _ in range(200):
-        events, _ = await bench.store.events(after, 1)
+        events, _ = await bench.store.log.read(after, 1)
         if not events:
             break
         after = events[0].seq
@@ -250,4 +250,4 @@ async def test_pruning_goes_on_while_there_is_more(bench: Bench) -> None:
     assert await duties.prune(bench.store, 10) == 0, "again, at once"
     while await duties.prune(bench.store, 10) == 0:
         continue
-    assert (await bench.store.stats()).statuses[Status.SUCCESS] == 0
+    assert (await bench.store.queries.stats()).statuses[Status.SUCCESS] == 0

@@ -15,7 +15,7 @@ from tickwork.model.outcomes import Failed, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Spec
-from tickwork.store.base import Claim, Heard
+from tickwork.store.contract import Claim, Heard
 from tickwork.store.hints import CONTROL
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse

@@ -15,7 +15,7 @@ from tickwork.model.members import Worker
 from tickwork.model.outcomes import Aborted, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
-from tickwork.store.base import Query
+from tickwork.store.contract import Query
 from tickwork.store.sqlite import SqliteStore, spec_cache
 
 FEW, MANY = 100, 2000  # of each kind

@@ -245,7 +245,7 @@ async def test_nothing_is_acknowledged_that_is_lost(
             await bench.submit("lost")
         assert not isinstance(caught.value, StoreUnavailable), "sending it again would not help"
         assert str(path) in str(caught.value)
-    for call in (bench.claim, bench.store.stats, bench.store.audit):
+    for call in (bench.claim, bench.store.queries.stats, bench.store.queries.audit):
         with pytest.raises(StoreError, match=text):
             await call()
 
@@ -256,7 +256,7 @@ async def test_a_file_that_is_gone_is_told_by_itself(
     move(path)
     await wait_until(lambda: caplog.records, what="it was noticed without a call")
     with pytest.raises(StoreError):
-        await bench.store.stats()
+        await bench.store.queries.stats()
     (record,) = caplog.records
     assert (record.levelname, "deleted or moved away" in record.getMessage()) == ("ERROR", True)
 
@@ -269,7 +269,7 @@ async def test_work_goes_on_when_the_same_file_is_put_back(bench: Bench, path: P
     beside(path, ".moved").rename(path)
     assert (await bench.submit("after")).verdict == "created"
     assert await bench.status("before") is not None
-    assert await bench.store.audit() == []
+    assert await bench.store.queries.audit() == []
 
 
 async def test_a_log_that_is_gone_is_not_taken_for_synced(
@@ -317,7 +317,7 @@ async def test_a_store_that_opens_another_file_remembers_nothing_of_the_first(be
     await bench.store.close()
     path.unlink()
     await bench.store.open()
-    assert await bench.store.extend([lease], 30_000) == ["lost"]
+    assert await bench.store.tasks.extend([lease], 30_000) == ["lost"]
     await bench.submit("new", payload=b"new")
     assert (await bench.record("new")).spec.payload == b"new"
     (grant,) = await bench.claim()

@@ -110,11 +110,11 @@ async def test_two_stores_on_one_file_see_each_others_work(opened: Opener) -> No
 
 async def test_two_stores_on_one_file_share_members_schedules_and_leader(opened: Opener) -> None:
     here, there = await opened(), await opened()
-    leader = await here.store.campaign("n1", 10_000)
-    assert await there.store.campaign("n2", 10_000) == leader
-    await here.store.beat(Worker(id="w1"))
-    assert [worker.id for worker in await there.store.workers()] == ["w1"]
-    await here.store.pause("queue", "default")
+    leader = await here.store.members.campaign("n1", 10_000)
+    assert await there.store.members.campaign("n2", 10_000) == leader
+    await here.store.members.beat(Worker(id="w1"))
+    assert [worker.id for worker in await there.store.members.workers()] == ["w1"]
+    await here.store.operators.pause("queue", "default")
     await there.submit("it")
     assert await there.claimed_ids() == []
 
@@ -140,7 +140,7 @@ async def test_stores_on_one_file_wake_each_other(opened: Opener, topic: str) ->
     with there.store.hint(topic) as hint:
         while await hint.wait(0.1):  # what was committed before may still be noticed
             pass
-        await here.store.cancel("it", True)
+        await here.store.operators.cancel("it", True)
         await here.end(Succeeded(lease))
         await here.submit("new")
         assert await hint.wait(PATIENCE) is True
@@ -150,7 +150,7 @@ async def test_a_rolled_back_submit_does_not_haunt_another_process(opened: Opene
     """The number a failed submit had is given to the next one, whoever sends it; no cached spec may survive."""
     here, there = await opened(), await opened()
     with pytest.raises((StoreError, OverflowError)):
-        await here.store.submit([here.spec("ghost"), here.spec("bad", delay=2**70)])
+        await here.store.tasks.submit([here.spec("ghost"), here.spec("bad", delay=2**70)])
     await there.submit("real", payload=b"real")
     (grant,) = await here.claim()
     assert (grant.spec.id, grant.spec.payload) == ("real", b"real")
@@ -159,9 +159,9 @@ async def test_a_rolled_back_submit_does_not_haunt_another_process(opened: Opene
 async def test_a_rolled_back_call_of_a_group_does_not_haunt_another_process(opened: Opener) -> None:
     here, there = await opened(), await opened()
     results = await asyncio.gather(
-        here.store.stats(),
-        here.store.submit([here.spec("ghost"), here.spec("bad", delay=2**70)]),
-        here.store.beat(Worker(id="w1")),
+        here.store.queries.stats(),
+        here.store.tasks.submit([here.spec("ghost"), here.spec("bad", delay=2**70)]),
+        here.store.members.beat(Worker(id="w1")),
         return_exceptions=True,
     )
     assert isinstance(results[1], Exception)
@@ -172,9 +172,9 @@ async def test_a_rolled_back_call_of_a_group_does_not_haunt_another_process(open
 async def test_what_one_process_takes_back_another_cannot_finish(opened: Opener) -> None:
     here, there = await opened(), await opened()
     lease = await here.start("it")
-    assert (await there.store.reclaim(10, gone=("w1",))).ids == ["it"]
-    assert await here.store.extend([lease], 30_000) == ["lost"]
-    assert await here.store.note(lease, 0.5, "", ["line"]) is False
+    assert (await there.store.tasks.reclaim(10, gone=("w1",))).ids == ["it"]
+    assert await here.store.tasks.extend([lease], 30_000) == ["lost"]
+    assert await here.store.tasks.note(lease, 0.5, "", ["line"]) is False
     (grant,) = await there.claim(worker="w2")
     assert await here.end(Succeeded(lease)) == "lost"
     assert await here.end(Succeeded(grant.lease)) == "done"
@@ -184,9 +184,9 @@ async def test_what_one_process_takes_back_another_cannot_finish(opened: Opener)
 async def test_a_cancel_by_one_process_reaches_the_holder_in_another(opened: Opener) -> None:
     here, there = await opened(), await opened()
     lease = await here.start("it")
-    assert await here.store.extend([lease], 30_000) == ["held"]
-    await there.store.cancel("it", True, "enough")
-    assert await here.store.extend([lease], 30_000) == ["cancel"]
+    assert await here.store.tasks.extend([lease], 30_000) == ["held"]
+    await there.store.operators.cancel("it", True, "enough")
+    assert await here.store.tasks.extend([lease], 30_000) == ["cancel"]
     await here.end(Failed(lease, "interrupted", 1000))
     assert await there.status("it") is Status.CANCELLED
 
@@ -194,9 +194,9 @@ async def test_a_cancel_by_one_process_reaches_the_holder_in_another(opened: Ope
 async def test_what_one_process_notes_another_keeps(opened: Opener) -> None:
     here, there = await opened(), await opened()
     lease = await here.start("it")
-    await here.store.note(lease, 0.1, "here", ["one"])
-    await there.store.note(lease, 0.2, "there", ["two"])
-    await here.store.note(lease, None, "", ["three"])
+    await here.store.tasks.note(lease, 0.1, "here", ["one"])
+    await there.store.tasks.note(lease, 0.2, "there", ["two"])
+    await here.store.tasks.note(lease, None, "", ["three"])
     record = await here.record("it")
     assert (record.progress, record.progress_note, record.log) == (0.2, "there", ["one", "two", "three"])
 
@@ -207,13 +207,13 @@ async def test_a_finish_that_was_rolled_back_can_be_sent_again(opened: Opener, a
     bench = await opened()
     await bench.submit_many(3)
     a, b, c = (grant.lease for grant in await bench.claim(3))
-    bad = bench.store.finish([Succeeded(a, b"1"), Failed(b, "boom", 2**70), Aborted(c, "broken")])
-    companion = asyncio.sleep(0) if alone else bench.store.beat(Worker(id="w1"))
+    bad = bench.store.tasks.finish([Succeeded(a, b"1"), Failed(b, "boom", 2**70), Aborted(c, "broken")])
+    companion = asyncio.sleep(0) if alone else bench.store.members.beat(Worker(id="w1"))
     results = await asyncio.gather(bad, companion, return_exceptions=True)
     assert isinstance(results[0], Exception)
     assert {(await bench.record(f"t{n}")).status for n in range(3)} == {Status.RUNNING}
-    assert await bench.store.extend([a, b, c], 30_000) == ["held"] * 3
-    done = await bench.store.finish([Succeeded(a, b"1"), Failed(b, "boom", 2), Aborted(c, "broken")])
+    assert await bench.store.tasks.extend([a, b, c], 30_000) == ["held"] * 3
+    done = await bench.store.tasks.finish([Succeeded(a, b"1"), Failed(b, "boom", 2), Aborted(c, "broken")])
     assert [verdict.kind for verdict in done.verdicts] == ["done"] * 3
     assert (await bench.record("t1")).last_error == "boom"
 
@@ -235,21 +235,21 @@ async def test_several_processes_bound_the_dead_letters_together(opened: Opener)
                 dead.append(lease.id)
             case "retry" if dead:
                 task_id = dead.pop(chance.randrange(len(dead)))
-                await bench.store.retry(task_id)
+                await bench.store.operators.retry(task_id)
                 (grant,) = await bench.claim()
                 await bench.end(Succeeded(grant.lease))
             case "delete" if dead:
-                await bench.store.delete(dead.pop(chance.randrange(len(dead))))
+                await bench.store.operators.delete(dead.pop(chance.randrange(len(dead))))
             case "fail":  # a call that is rolled back
                 lease = await bench.start(f"t{number}")
                 other = await bench.start(f"u{number}")
                 with pytest.raises(StoreError):
-                    await bench.store.finish([Aborted(lease, "boom"), Failed(other, "boom", 2**70)])
-                await bench.store.finish([Succeeded(lease), Succeeded(other)])
+                    await bench.store.tasks.finish([Aborted(lease, "boom"), Failed(other, "boom", 2**70)])
+                await bench.store.tasks.finish([Succeeded(lease), Succeeded(other)])
         dropped += max(len(dead) - limit, 0)
         dead = dead[-limit:]
         assert await bench.walk(status=Status.DEAD) == dead[::-1]
-        assert (await bench.store.stats()).dropped == dropped
+        assert (await bench.store.queries.stats()).dropped == dropped
 
 
 async def test_another_process_shares_the_file(opened: Opener, path: Path) -> None:
@@ -278,14 +278,14 @@ async def test_another_process_shares_the_file(opened: Opener, path: Path) -> No
 async def test_namespaces_on_one_file_do_not_see_each_other(opened: Opener, other: str) -> None:
     mine, yours = await opened("test"), await opened(other)
     await mine.submit("it", dedup_key="k", dedup_ttl=60_000)
-    await mine.store.pause("queue", "default")
-    await mine.store.beat(Worker(id="w1"))
-    await mine.store.campaign("n1", 10_000)
+    await mine.store.operators.pause("queue", "default")
+    await mine.store.members.beat(Worker(id="w1"))
+    await mine.store.members.campaign("n1", 10_000)
     assert await yours.walk() == []
     assert (await yours.submit("it", dedup_key="k", dedup_ttl=60_000)).verdict == "created"
     assert await yours.claimed_ids() == ["it"]
-    assert await yours.store.workers() == []
-    assert (await yours.store.campaign("n2", 10_000)).id == "n2"
+    assert await yours.store.members.workers() == []
+    assert (await yours.store.members.campaign("n2", 10_000)).id == "n2"
     assert await yours.facts() == ["task.submitted", "task.claimed", "leader.elected"]
     assert await mine.status("it") is Status.READY
 
@@ -307,7 +307,7 @@ async def test_everything_survives_a_restart(opened: Opener, clock: ManualClock)
     await first.submit("ready", payload=b"x", dedup_key="k", dedup_ttl=60_000)
     await first.submit("pending", delay=60_000)
     await first.submit("blocked", depends_on=("pending",))
-    await first.store.pause("type", "other")
+    await first.store.operators.pause("type", "other")
     before = [await first.record(name) for name in ("running", "ready", "pending", "blocked")]
     events = await first.events()
     await first.store.close()
@@ -315,7 +315,7 @@ async def test_everything_survives_a_restart(opened: Opener, clock: ManualClock)
     assert [await second.record(name) for name in ("running", "ready", "pending", "blocked")] == before
     assert await second.events() == events
     assert (await second.submit("dup", dedup_key="k")).verdict == "duplicate"
-    assert len(await second.store.paused()) == 1
+    assert len(await second.store.queries.paused()) == 1
     assert await second.end(Succeeded(lease)) == "done"
 
 
@@ -346,10 +346,10 @@ async def test_a_file_that_is_put_back_from_a_copy_repeats_no_number_of_a_fact(
 ) -> None:
     async def told(*names: str) -> list[int]:
         bench = await opened()
-        before = await bench.store.last_event()
+        before = await bench.store.log.last()
         for name in names:
             await bench.submit(name)
-        events, missed = await bench.store.events(before, 100)
+        events, missed = await bench.store.log.read(before, 100)
         assert ([event.id for event in events], missed) == ([*names], 0)
         await bench.store.close()
         return [event.seq for event in events]
@@ -364,7 +364,7 @@ async def test_a_file_that_is_put_back_from_a_copy_repeats_no_number_of_a_fact(
     after = await told("g", "h")
     assert [*before, *lost, *after] == sorted({*before, *lost, *after})
     bench = await opened()
-    events, missed = await bench.store.events(lost[-1], 100)
+    events, missed = await bench.store.log.read(lost[-1], 100)
     assert ([event.id for event in events], missed) == (["g", "h"], 0)
     assert [event.id for event in await bench.events()] == ["a", "b", "g", "h"]
 
@@ -384,7 +384,7 @@ async def test_a_log_that_has_left_numbers_out_is_bounded_all_the_same(opened: O
     assert kept[-10:] == [*(f"r{round_}" for round_ in range(34, 40)), *(f"n{number}" for number in range(4))]
     assert len(kept) <= 20
     await bench.submit_many(10)
-    events, missed = await bench.store.events(0, 100)
+    events, missed = await bench.store.log.read(0, 100)
     assert ([event.id for event in events], missed) == ([f"t{number}" for number in range(10)], 4)
 
 
@@ -394,9 +394,9 @@ async def test_a_restart_after_a_long_time_gives_leases_their_grace(opened: Open
     await first.store.close()
     clock.advance(3600)
     second = await opened()
-    assert (await second.store.reclaim(10)).ids == []
+    assert (await second.store.tasks.reclaim(10)).ids == []
     await second.pass_time(30)
-    assert (await second.store.reclaim(10)).ids == ["it"]
+    assert (await second.store.tasks.reclaim(10)).ids == ["it"]
 
 
 async def test_the_same_object_may_be_opened_again(opened: Opener) -> None:
@@ -520,7 +520,7 @@ async def test_a_full_disk_is_told_and_loses_nothing(opened: Opener) -> None:
     with pytest.raises(StoreUnavailable, match="nothing was changed"):
         await bench.submit("too much", payload=b"x" * 500_000)
     assert await bench.status("too much") is None
-    assert await bench.store.audit() == []
+    assert await bench.store.queries.audit() == []
     await pragma(bench, "max_page_count = 1000000")
     assert (await bench.submit("too much", payload=b"x" * 500_000)).verdict == "created"
     assert await bench.claimed_ids() == ["before", "too much"]
@@ -532,12 +532,12 @@ async def test_a_full_disk_in_a_group_fails_only_with_what_was_not_written(opene
     pages = await pragma(bench, "page_count")
     await pragma(bench, f"max_page_count = {pages + 2}")
     specs = [bench.spec(f"t{n}", payload=b"x" * (200_000 if n % 5 == 2 else 10)) for n in range(10)]
-    results = await asyncio.gather(*(bench.store.submit([spec]) for spec in specs), return_exceptions=True)
+    results = await asyncio.gather(*(bench.store.tasks.submit([spec]) for spec in specs), return_exceptions=True)
     assert any(isinstance(result, StoreUnavailable) for result in results)
     await pragma(bench, "max_page_count = 1000000")
     for spec, result in zip(specs, results, strict=True):
         assert (await bench.status(spec.id) is None) is isinstance(result, StoreUnavailable)
-    assert await bench.store.audit() == []
+    assert await bench.store.queries.audit() == []
 
 
 async def test_a_locked_file_is_unavailable_not_broken(
@@ -564,7 +564,7 @@ async def test_one_failing_call_in_a_group_does_not_harm_the_others(opened: Open
     first = asyncio.ensure_future(store._write.call(gate.wait))  # holds the writer, so that the rest forms one group
     await asyncio.sleep(0)
     good = [asyncio.ensure_future(bench.submit(f"good{n}")) for n in range(3)]
-    bad = asyncio.ensure_future(bench.store.submit([bench.spec("half"), bench.spec("bad", delay=2**70)]))
+    bad = asyncio.ensure_future(bench.store.tasks.submit([bench.spec("half"), bench.spec("bad", delay=2**70)]))
     worse = asyncio.ensure_future(store._write.call(lambda: store._tasks.tx.run("INSERT INTO nowhere VALUES (1)")))
     good += [asyncio.ensure_future(bench.submit(f"good{n}")) for n in range(3, 6)]
     await asyncio.sleep(0)
@@ -578,7 +578,7 @@ async def test_one_failing_call_in_a_group_does_not_harm_the_others(opened: Open
     assert await bench.status("half") is None
     assert await bench.facts("half") == []
     assert await bench.claimed_ids() == [f"good{n}" for n in range(6)]
-    assert await bench.store.audit() == []
+    assert await bench.store.queries.audit() == []
 
 
 async def test_a_failing_call_in_a_group_takes_its_counters_back(opened: Opener) -> None:
@@ -589,18 +589,18 @@ async def test_a_failing_call_in_a_group_takes_its_counters_back(opened: Opener)
     gate = threading.Event()
     first = asyncio.ensure_future(store._write.call(gate.wait))
     await asyncio.sleep(0)
-    before = asyncio.ensure_future(bench.store.beat(Worker(id="w1")))
-    bad = asyncio.ensure_future(bench.store.finish([Aborted(a, "boom"), Failed(b, "boom", 2**70)]))
+    before = asyncio.ensure_future(bench.store.members.beat(Worker(id="w1")))
+    bad = asyncio.ensure_future(bench.store.tasks.finish([Aborted(a, "boom"), Failed(b, "boom", 2**70)]))
     after = asyncio.ensure_future(bench.submit("new"))
     await asyncio.sleep(0)
     gate.set()
     await asyncio.gather(first, before, after)
     with pytest.raises(Exception, match="int too large"):
         await bad
-    assert (await bench.store.stats()).dropped == 0, "the dropped dead letter came back with the rest"
+    assert (await bench.store.queries.stats()).dropped == 0, "the dropped dead letter came back with the rest"
     assert [await bench.status(lease.id) for lease in (a, b)] == [Status.RUNNING] * 2
     assert await bench.end(Aborted(a, "boom")) == "done"
-    assert (await bench.store.stats()).dropped == 1
+    assert (await bench.store.queries.stats()).dropped == 1
 
 
 async def test_a_group_is_one_commit(opened: Opener) -> None:
@@ -652,7 +652,7 @@ async def test_several_loops_in_several_threads_use_one_store(opened: Opener) ->
     runs = await asyncio.gather(*(elsewhere(work(n)) for n in range(4)), work(4))
     ran = list(itertools.chain(*runs))
     assert len(ran) == len(set(ran)) == 50
-    assert (await bench.store.stats()).statuses[Status.SUCCESS] == 50
+    assert (await bench.store.queries.stats()).statuses[Status.SUCCESS] == 50
 
 
 async def test_a_hint_wakes_a_loop_of_another_thread(opened: Opener) -> None:
@@ -681,9 +681,9 @@ async def test_calls_after_close_are_refused(opened: Opener, path: Path) -> None
         lambda: bench.submit("new"),
         lambda: bench.claim(),
         lambda: bench.end(Aborted(lease, "boom")),
-        lambda: bench.store.get("it"),
-        lambda: bench.store.stats(),
-        lambda: bench.store.beat(Worker(id="w1")),
+        lambda: bench.store.queries.get("it"),
+        lambda: bench.store.queries.stats(),
+        lambda: bench.store.members.beat(Worker(id="w1")),
     ]
     for call in calls:
         with pytest.raises(StoreError, match="closed") as caught:
@@ -712,7 +712,7 @@ async def test_no_call_is_left_hanging_by_a_close_in_another_thread(opened: Open
         done = 0
         try:
             while True:
-                await bench.store.submit([Spec(id=f"{number}-{done}", type="job", nonce="n")])
+                await bench.store.tasks.submit([Spec(id=f"{number}-{done}", type="job", nonce="n")])
                 done += 1
                 if done == 20:
                     closing.set()
@@ -724,7 +724,7 @@ async def test_no_call_is_left_hanging_by_a_close_in_another_thread(opened: Open
     await bench.store.close()
     counts = await asyncio.wait_for(asyncio.gather(*busy), 20)
     await bench.store.open()
-    assert (await bench.store.stats()).statuses[Status.READY] == sum(counts)
+    assert (await bench.store.queries.stats()).statuses[Status.READY] == sum(counts)
 
 
 async def test_a_call_that_was_let_in_before_a_close_is_answered(opened: Opener) -> None:

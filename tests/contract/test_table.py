@@ -8,7 +8,7 @@ from tests.support.stores import OUTCOMES, Bench
 from tickwork.model.policy import Policy
 from tickwork.model.table import TABLE, Op
 from tickwork.model.tasks import ENDS, Lease, Status
-from tickwork.store.base import Claim
+from tickwork.store.contract import Claim
 
 SOURCES: list[Status | None] = [None, *(status for status in Status if status is not Status.ASSIGNED)]
 
@@ -17,33 +17,33 @@ async def operate(bench: Bench, op: Op, lease: Lease) -> None:
     """Send one operation at the task `it`, as any caller might at any time."""
     store = bench.store
     if op in OUTCOMES:
-        await store.finish([OUTCOMES[op](lease)])
+        await store.tasks.finish([OUTCOMES[op](lease)])
         return
     match op:
         case Op.SUBMIT:
             await bench.submit("it", nonce="another")
         case Op.RESOLVE:
-            await store.resolve("it", "upstream", True)
+            await store.tasks.resolve("it", "upstream", True)
         case Op.PROMOTE:
             await bench.pass_time(60)
-            await store.extend([lease], 30_000)
-            await store.promote(10)
+            await store.tasks.extend([lease], 30_000)
+            await store.tasks.promote(10)
         case Op.RUN_NOW:
-            await store.run_now("it")
+            await store.operators.run_now("it")
         case Op.CLAIM:
             await bench.claim(10, worker="w2")
         case Op.EXPIRE:
             await bench.pass_time(31)
-            await store.reclaim(10)
+            await store.tasks.reclaim(10)
         case Op.CANCEL | Op.FORCE_CANCEL:
-            await store.cancel("it", op is Op.FORCE_CANCEL)
+            await store.operators.cancel("it", op is Op.FORCE_CANCEL)
         case Op.RETRY:
-            await store.retry("it")
+            await store.operators.retry("it")
         case Op.DELETE:
-            await store.delete("it")
+            await store.operators.delete("it")
         case Op.PRUNE:
             bench.clock.advance(Policy().retention / 1000 + 1)
-            await store.prune(100)
+            await store.operators.prune(100)
         case _:
             raise AssertionError(f"no way to send {op}")
 
@@ -79,14 +79,14 @@ async def check(bench: Bench, op: Op, source: Status | None) -> None:
 @pytest.mark.parametrize("op", [Op.FAIL, Op.ABORT, Op.SNOOZE, Op.RELEASE, Op.STOP, Op.EXPIRE], ids=str)
 async def test_every_exit_of_a_force_cancelled_run_but_success_is_cancelled(bench: Bench, op: Op) -> None:
     lease = await bench.bring(Status.RUNNING)
-    await bench.store.cancel("it", True)
+    await bench.store.operators.cancel("it", True)
     await operate(bench, op, lease)
     assert await bench.status("it") is Status.CANCELLED
 
 
 async def test_success_wins_over_a_forced_cancel(bench: Bench) -> None:
     lease = await bench.bring(Status.RUNNING)
-    await bench.store.cancel("it", True)
+    await bench.store.operators.cancel("it", True)
     await operate(bench, Op.SUCCEED, lease)
     assert await bench.status("it") is Status.SUCCESS
 
@@ -111,7 +111,7 @@ async def test_then_claim_takes_the_next_batch_in_the_same_step(bench: Bench) ->
     lease = await bench.bring(Status.RUNNING)
     await bench.submit("next")
     wish = Claim("w1", ("default",), frozenset({"job"}), 5, 30_000, "n")
-    done = await bench.store.finish([OUTCOMES["succeed"](lease)], wish)
+    done = await bench.store.tasks.finish([OUTCOMES["succeed"](lease)], wish)
     assert [verdict.kind for verdict in done.verdicts] == ["done"]
     assert done.claimed is not None
     assert [grant.spec.id for grant in done.claimed.grants] == ["next"]

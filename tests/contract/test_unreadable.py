@@ -19,7 +19,7 @@ from tickwork.model.outcomes import Aborted, Failed, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import CANNOT_READ, UNKNOWN, Spec, Status
-from tickwork.store.base import Advance, Query
+from tickwork.store.contract import Advance, Query
 
 every_damage = pytest.mark.parametrize(("bench", "kind"), EVERY_DAMAGE, indirect=["bench"], ids=str)
 each_store = pytest.mark.parametrize(("bench", "kind"), EACH, indirect=["bench"], ids=str)
@@ -37,7 +37,7 @@ async def bench(request: pytest.FixtureRequest, tmp_path: Path, policy: Policy) 
     async with open_store(request.param, tmp_path, clock, policy) as store:
         bench = Bench(store, clock, request.param)
         yield bench
-        assert await store.audit() == [], "nothing may be left of it"
+        assert await store.queries.audit() == [], "nothing may be left of it"
 
 
 @pytest.fixture
@@ -62,10 +62,10 @@ async def submit_with_one_bad(bench: Bench, damage: Damage, kind: str, **fields:
 
 async def run_all(bench: Bench, **fields: Any) -> list[str]:
     """Claim once and end everything in one batch, as a worker does; answers what was granted."""
-    claimed = await bench.store.claim(bench.wish(10, **fields))
+    claimed = await bench.store.tasks.claim(bench.wish(10, **fields))
     outcomes = [Succeeded(grant.lease, b"1") for grant in claimed.grants]
     aborted = [Aborted(lost.lease, lost.why) for lost in claimed.unreadable]
-    finished = await bench.store.finish([*aborted, *outcomes])
+    finished = await bench.store.tasks.finish([*aborted, *outcomes])
     assert {verdict.kind for verdict in finished.verdicts} <= {"done"}
     return [grant.spec.id for grant in claimed.grants]
 
@@ -74,17 +74,17 @@ async def assert_is_a_dead_letter(bench: Bench) -> None:
     record = await bench.record("bad")
     assert (record.status, record.id) == (Status.DEAD, "bad")
     assert (record.last_error or "").startswith(f"{CANNOT_READ}: ")
-    dead, cursor = await bench.store.page(Query(Status.DEAD))
+    dead, cursor = await bench.store.queries.page(Query(Status.DEAD))
     assert [(each.id, each.last_error) for each in dead] == [("bad", record.last_error)]
     assert cursor is None
     assert "bad" in await bench.walk()
-    assert (await bench.store.stats()).statuses[Status.DEAD] == 1
+    assert (await bench.store.queries.stats()).statuses[Status.DEAD] == 1
     assert (await bench.facts("bad"))[-1] == Fact.TASK_DIED
 
 
 async def delete_it(bench: Bench) -> None:
-    assert await bench.store.delete("bad", Status.DEAD) is Status.DEAD
-    assert await bench.store.get("bad") is None
+    assert await bench.store.operators.delete("bad", Status.DEAD) is Status.DEAD
+    assert await bench.store.queries.get("bad") is None
 
 
 @every_damage
@@ -94,7 +94,7 @@ async def test_a_claim_makes_a_dead_letter_of_it_and_grants_the_others(bench: Be
     await assert_is_a_dead_letter(bench)
     assert [(await bench.record(task_id)).status for task_id in GOOD] == [Status.SUCCESS] * 4
     if (await bench.record("bad")).unreadable:  # what heals when it is written anew is no fault any more
-        (problem,) = await bench.store.audit()
+        (problem,) = await bench.store.queries.audit()
         assert problem.startswith(f"task bad: {CANNOT_READ}: ")
     await delete_it(bench)
 
@@ -111,9 +111,9 @@ async def test_it_is_shown_before_anyone_has_claimed_it(bench: Bench, damage: Da
     assert sorted(await bench.walk(status=Status.READY, limit=2)) == sorted([*GOOD, "bad"])
     assert sorted(await bench.walk(queue="default")) in (sorted(GOOD), sorted([*GOOD, "bad"]))
     assert await bench.walk(tags={"a": "b"}) == []
-    problems = await bench.store.audit()
+    problems = await bench.store.queries.audit()
     assert [problem.partition(": ")[0] for problem in problems] == ["task bad"] * bool(record.unreadable)
-    assert (await bench.store.claim(bench.wish(0))).grants == []
+    assert (await bench.store.tasks.claim(bench.wish(0))).grants == []
     await run_all(bench)
     await delete_it(bench)
 
@@ -127,18 +127,18 @@ async def test_one_that_waits_or_runs_when_it_is_damaged(
     await bench.submit_many(2, "g", delay=60_000)
     damage.task("bad", kind)
     forget_specs(bench)
-    await bench.store.extend([lease], 30_000)
-    assert await bench.store.note(lease, 0.5, "half", ["line"]) in (True, False)
+    await bench.store.tasks.extend([lease], 30_000)
+    assert await bench.store.tasks.note(lease, 0.5, "half", ["line"]) in (True, False)
     await bench.pass_time(70)
-    await bench.store.reclaim(10)
-    await bench.store.promote(10)
+    await bench.store.tasks.reclaim(10)
+    await bench.store.tasks.promote(10)
     if status is Status.BLOCKED:
         bench.clock.advance(3600)
         (upstream,) = [grant for grant in await bench.claim(10) if grant.spec.id == "upstream"]
         await bench.end(Succeeded(upstream.lease))
         await bench.propagate()
-        assert await bench.store.outbox(10) == []
-        await bench.store.mend()
+        assert await bench.store.tasks.outbox(10) == []
+        await bench.store.operators.mend()
     await run_all(bench)
     await assert_is_a_dead_letter(bench)
     await delete_it(bench)
@@ -147,9 +147,9 @@ async def test_one_that_waits_or_runs_when_it_is_damaged(
 @each_store
 async def test_operators_may_touch_it(bench: Bench, damage: Damage, kind: str) -> None:
     await submit_with_one_bad(bench, damage, kind)
-    assert await bench.store.run_now("bad") in (Status.READY, Status.DEAD)
-    assert await bench.store.cancel("bad", True, "enough") in (Status.READY, Status.DEAD)
-    assert await bench.store.delete("bad") in (Status.CANCELLED, Status.DEAD)
+    assert await bench.store.operators.run_now("bad") in (Status.READY, Status.DEAD)
+    assert await bench.store.operators.cancel("bad", True, "enough") in (Status.READY, Status.DEAD)
+    assert await bench.store.operators.delete("bad") in (Status.CANCELLED, Status.DEAD)
     assert await run_all(bench) == GOOD
 
 
@@ -164,7 +164,7 @@ async def test_one_that_ended_is_shown_retried_and_pruned(bench: Bench, damage: 
     assert await bench.walk(status=Status.SUCCESS) == ["good", "bad"]
     bench.clock.advance(Policy().retention / 1000 + 1)
     for _ in range(2):
-        await bench.store.prune(10)
+        await bench.store.operators.prune(10)
     assert await bench.status("good") is None
     if (found := await bench.status("bad")) is not None:  # what could not be read at all became a dead letter first
         assert found is Status.DEAD
@@ -176,7 +176,7 @@ async def test_a_dead_letter_that_cannot_be_read_may_be_tried_again(bench: Bench
     """Somebody with a newer version may be able to."""
     await submit_with_one_bad(bench, damage, kind)
     await run_all(bench)
-    assert await bench.store.retry("bad", Status.DEAD) is Status.DEAD
+    assert await bench.store.operators.retry("bad", Status.DEAD) is Status.DEAD
     record = await bench.record("bad")
     assert record.status is (Status.DEAD if record.spec.type == UNKNOWN else Status.READY), "nothing is left to run"
     assert await run_all(bench) == []
@@ -190,7 +190,7 @@ async def test_without_dead_letters_it_has_failed(bench: Bench, damage: Damage, 
     await submit_with_one_bad(bench, damage, kind)
     assert await run_all(bench) == GOOD
     assert await bench.status("bad") is Status.FAILED
-    assert await bench.store.delete("bad") is Status.FAILED
+    assert await bench.store.operators.delete("bad") is Status.FAILED
 
 
 @each_store
@@ -199,9 +199,9 @@ async def test_it_may_be_dropped_from_the_dead_letters(bench: Bench, damage: Dam
     await submit_with_one_bad(bench, damage, kind)
     await run_all(bench)
     await bench.end(Aborted(await bench.start("next"), "boom"))
-    await bench.store.prune(10)
+    await bench.store.operators.prune(10)
     assert await bench.status("bad") is None
-    assert (await bench.store.stats()).dropped == 1
+    assert (await bench.store.queries.stats()).dropped == 1
 
 
 @each_store
@@ -226,7 +226,7 @@ async def test_one_that_waits_aside(bench: Bench, damage: Damage, kind: str, pla
         assert await bench.claimed_ids() == []
     else:
         await bench.submit("bad")
-        await bench.store.reclaim(10, gone=("w1",)) if await bench.claim() else None
+        await bench.store.tasks.reclaim(10, gone=("w1",)) if await bench.claim() else None
         for task_id in GOOD:
             await bench.submit(task_id)
     damage.task("bad", kind)
@@ -240,16 +240,16 @@ async def test_one_that_waits_aside(bench: Bench, damage: Damage, kind: str, pla
 async def test_a_claim_that_is_sent_again_hands_it_out_again(bench: Bench, damage: Damage, kind: str) -> None:
     await submit_with_one_bad(bench, damage, kind)
     wish = bench.wish(10)
-    first = await bench.store.claim(wish)
-    assert await bench.store.claim(wish) == first
-    await bench.store.finish([Aborted(lost.lease, lost.why) for lost in first.unreadable])
+    first = await bench.store.tasks.claim(wish)
+    assert await bench.store.tasks.claim(wish) == first
+    await bench.store.tasks.finish([Aborted(lost.lease, lost.why) for lost in first.unreadable])
     await delete_it(bench)
 
 
 @pytest.mark.parametrize(("bench", "kind"), [("redis", "cut in the label")], indirect=["bench"], ids=str)
 async def test_mending_buries_it(bench: Bench, damage: Damage, kind: str) -> None:
     await submit_with_one_bad(bench, damage, kind)
-    (line,) = await bench.store.mend()
+    (line,) = await bench.store.operators.mend()
     assert line.startswith(f"task bad: {CANNOT_READ}")
     await assert_is_a_dead_letter(bench)
     assert await bench.claimed_ids() == GOOD
@@ -266,7 +266,7 @@ async def test_a_report_of_the_last_run_that_cannot_be_read(bench: Bench, damage
     assert (await bench.record("bad")).unreadable
     assert await run_all(bench) == ["bad"], "what was asked is whole"
     assert await bench.status("bad") is Status.SUCCESS
-    await bench.store.delete("bad")
+    await bench.store.operators.delete("bad")
 
 
 @pytest.mark.parametrize("bench", ["redis"], indirect=True)
@@ -275,7 +275,7 @@ async def test_a_key_of_another_type_in_its_place(bench: Bench, damage: RedisDam
     damage.server.command("DEL", f"{damage.root}task:bad")
     damage.server.command("LPUSH", f"{damage.root}task:bad", "x")
     assert await run_all(bench) == GOOD
-    assert await bench.store.cancel("bad", False) is None
+    assert await bench.store.operators.cancel("bad", False) is None
     assert "bad" not in await bench.walk()
     damage.server.command("DEL", f"{damage.root}task:bad")
 
@@ -286,7 +286,7 @@ async def test_a_status_that_nobody_knows(bench: Bench, damage: SqliteDamage) ->
     damage.run("UPDATE \"@tasks\" SET status = 'napping' WHERE id = 'bad'")
     assert await bench.walk() == ["bad"]
     assert (await bench.record("bad")).status is Status.DEAD
-    assert len(await bench.store.audit()) == 2
+    assert len(await bench.store.queries.audit()) == 2
     await delete_it(bench)
 
 
@@ -298,13 +298,13 @@ async def test_times_that_are_no_numbers(bench: Bench, damage: SqliteDamage) -> 
     damage.run("UPDATE \"@tasks\" SET due_at = 'soon' WHERE id = 'later'")
     damage.run("UPDATE \"@tasks\" SET finished_at = 'once' WHERE id = 'over'")
     damage.run("UPDATE \"@tasks\" SET position = 'first' WHERE id = 'gone'")
-    assert await bench.store.promote(10) is None
+    assert await bench.store.tasks.promote(10) is None
     assert await run_all(bench) == []
-    assert len(await bench.store.audit()) == 3
-    assert await bench.store.prune(10) == 1
+    assert len(await bench.store.queries.audit()) == 3
+    assert await bench.store.operators.prune(10) == 1
     for task_id in ("later", "gone"):
-        await bench.store.cancel(task_id, False)
-        await bench.store.delete(task_id)
+        await bench.store.operators.cancel(task_id, False)
+        await bench.store.operators.delete(task_id)
 
 
 # --- schedules, members and the log
@@ -318,20 +318,20 @@ async def test_a_schedule_that_cannot_be_read(bench: Bench, damage: Damage) -> N
     for schedule_id in ("a", "b", "bad", "c"):
         await bench.put(hourly(schedule_id))
     damage.schedule("bad")
-    listed = await bench.store.schedules()
+    listed = await bench.store.schedules.all()
     assert [schedule.id for schedule in listed] == ["a", "b", "bad", "c"]
     assert [schedule.id for schedule in listed if schedule.active] == ["a", "b", "c"]
     (stopped,) = [schedule.stopped for schedule in listed if schedule.stopped]
     assert stopped.startswith(f"{CANNOT_READ}: ")
-    assert await bench.store.get_schedule("bad") == listed[2]
-    assert [schedule.id for schedule in (await bench.store.due_schedules(10))[0]] == ["a", "b", "c"]
-    assert await bench.store.advance("bad", None, Advance(START + 1)) is None
-    assert await bench.store.audit() == [f"schedule bad: {stopped}"]
-    assert await bench.store.put_schedule(hourly("bad"), create=True) is None
-    assert await bench.put(hourly("bad"), if_changed=True) == await bench.store.get_schedule("bad")
+    assert await bench.store.schedules.get("bad") == listed[2]
+    assert [schedule.id for schedule in (await bench.store.schedules.due(10))[0]] == ["a", "b", "c"]
+    assert await bench.store.schedules.advance("bad", None, Advance(START + 1)) is None
+    assert await bench.store.queries.audit() == [f"schedule bad: {stopped}"]
+    assert await bench.store.schedules.put(hourly("bad"), create=True) is None
+    assert await bench.put(hourly("bad"), if_changed=True) == await bench.store.schedules.get("bad")
     damage.schedule("bad")
-    assert await bench.store.drop_schedule("bad") is True
-    assert await bench.store.get_schedule("bad") is None
+    assert await bench.store.schedules.drop("bad") is True
+    assert await bench.store.schedules.get("bad") is None
 
 
 async def test_many_schedules_that_cannot_be_read_keep_none_from_firing(bench: Bench, damage: Damage) -> None:
@@ -342,28 +342,28 @@ async def test_many_schedules_that_cannot_be_read_keep_none_from_firing(bench: B
         await bench.put(hourly(schedule_id))
     fired: list[str] = []
     for _ in range(10):
-        due, _ = await bench.store.due_schedules(2)
+        due, _ = await bench.store.schedules.due(2)
         for schedule in due:
-            assert await bench.store.advance(schedule.id, schedule.next_at, Advance(START + 3_600_000))
+            assert await bench.store.schedules.advance(schedule.id, schedule.next_at, Advance(START + 3_600_000))
             fired.append(schedule.id)
     assert fired == ["x", "y", "z"]
-    assert (await bench.store.due_schedules(2))[1] == 3_600_000
+    assert (await bench.store.schedules.due(2))[1] == 3_600_000
     for number in range(7):
-        await bench.store.drop_schedule(f"bad{number}")
+        await bench.store.schedules.drop(f"bad{number}")
 
 
 async def test_a_member_that_cannot_be_read(bench: Bench, damage: Damage) -> None:
     for worker_id in ("a", "bad"):
-        await bench.store.beat(Worker(id=worker_id, host="here"))
+        await bench.store.members.beat(Worker(id=worker_id, host="here"))
     damage.worker("bad")
-    assert [worker.id for worker in await bench.store.workers()] == ["a", "bad"]
-    await bench.store.beat(Worker(id="bad", host="here"))
-    assert [worker.host for worker in await bench.store.workers()] == ["here", "here"]
+    assert [worker.id for worker in await bench.store.members.workers()] == ["a", "bad"]
+    await bench.store.members.beat(Worker(id="bad", host="here"))
+    assert [worker.host for worker in await bench.store.members.workers()] == ["here", "here"]
     damage.worker("bad")
     bench.clock.advance(40)
-    await bench.store.reclaim(10)
+    await bench.store.tasks.reclaim(10)
     bench.clock.advance(40)
-    assert (await bench.store.reclaim(10)).lost_workers in (["a", "bad"], [])
+    assert (await bench.store.tasks.reclaim(10)).lost_workers in (["a", "bad"], [])
 
 
 async def test_facts_that_cannot_be_read(bench: Bench, damage: Damage) -> None:
@@ -386,7 +386,7 @@ async def test_facts_that_cannot_be_read(bench: Bench, damage: Damage) -> None:
         (third, "task.submitted"),
     ]
     assert events[1].detail.startswith(f"{CANNOT_READ}: ")
-    assert (await bench.store.events(first, 1))[0] == [events[1]]
+    assert (await bench.store.log.read(first, 1))[0] == [events[1]]
     assert [event.seq for event in await bench.events("b")] == [third]
 
 
@@ -403,15 +403,15 @@ async def test_one_fact_of_many_that_cannot_be_read(bench: Bench, damage: Sqlite
 async def test_bookkeeping_that_was_lost_or_damaged(bench: Bench, damage: RedisDamage) -> None:
     await bench.submit("up")
     await bench.submit("down", depends_on=("up",))
-    await bench.store.campaign("n1", 10_000)
+    await bench.store.members.campaign("n1", 10_000)
     damage.server.command("SET", f"{damage.root}pulse", "soon")
     damage.server.command("HDEL", f"{damage.root}schedule:leader", "term")
     (grant,) = await bench.claim()
     await bench.end(Succeeded(grant.lease))
     damage.server.command("DEL", f"{damage.root}outbox:status")
     damage.server.command("SET", f"{damage.root}pulse", "")
-    assert (await bench.store.beat(Worker(id="w1"))).leader is None
-    assert (await bench.store.campaign("n2", 10_000)).id == "n2"
+    assert (await bench.store.members.beat(Worker(id="w1"))).leader is None
+    assert (await bench.store.members.campaign("n2", 10_000)).id == "n2"
     await bench.propagate()
     assert await bench.claimed_ids() == ["down"]
 
@@ -460,28 +460,28 @@ COLUMNS_OF_A_ROW = (
 async def use_everything(bench: Bench, chance: Random, ids: list[str]) -> None:
     store = bench.store
     for turn in range(3):
-        claimed = await store.claim(bench.wish(5, worker=f"w{turn}"))
+        claimed = await store.tasks.claim(bench.wish(5, worker=f"w{turn}"))
         leases = [grant.lease for grant in claimed.grants]
-        await store.extend(leases, 30_000)
+        await store.tasks.extend(leases, 30_000)
         for lease in leases[:2]:
-            await store.note(lease, 0.5, "half", ["line"])
+            await store.tasks.note(lease, 0.5, "half", ["line"])
         outcomes: list[Any] = [Aborted(lost.lease, lost.why) for lost in claimed.unreadable]
         outcomes += [chance.choice([Succeeded(lease, b"1"), Failed(lease, "boom", 10)]) for lease in leases]
-        await store.finish(outcomes, bench.wish(3, worker=f"w{turn}"))
-        await store.reclaim(10, gone=("w0",))
+        await store.tasks.finish(outcomes, bench.wish(3, worker=f"w{turn}"))
+        await store.tasks.reclaim(10, gone=("w0",))
         bench.clock.advance(chance.choice([1, 40, 4000]))
-        await store.promote(10)
+        await store.tasks.promote(10)
         for task_id in chance.sample(ids, 4):
-            await store.get(task_id)
-            await chance.choice([store.run_now, store.retry, store.delete])(task_id)
-            await store.cancel(task_id, chance.random() < 0.5, "enough")
+            await store.queries.get(task_id)
+            await chance.choice([store.operators.run_now, store.operators.retry, store.operators.delete])(task_id)
+            await store.operators.cancel(task_id, chance.random() < 0.5, "enough")
         await bench.propagate()
-        await store.prune(5)
-        await store.stats()
-        await store.audit()
+        await store.operators.prune(5)
+        await store.queries.stats()
+        await store.queries.audit()
         for status in (None, *Status):
             await bench.walk(status=status, limit=3)
-    await store.events(0, 10_000)
+    await store.log.read(0, 10_000)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -501,7 +501,7 @@ async def test_random_damage_never_raises(bench: Bench, damage: Damage, seed: in
     await bench.submit("sound")
     for _ in range(20):  # it comes behind whatever is still to run
         grants = await bench.claim(50)
-        await bench.store.finish([Succeeded(grant.lease) for grant in grants])
+        await bench.store.tasks.finish([Succeeded(grant.lease) for grant in grants])
         if "sound" in [grant.spec.id for grant in grants]:
             break
     assert await bench.status("sound") is Status.SUCCESS

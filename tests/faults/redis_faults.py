@@ -25,7 +25,7 @@ from tickwork import Scheduler
 from tickwork.model.facts import Event, Fact
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Record, Status
-from tickwork.store.base import Query
+from tickwork.store.contract import Query
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse
 

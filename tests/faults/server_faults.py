@@ -20,7 +20,7 @@ from tickwork import Scheduler, Status, TaskContext
 from tickwork.errors import StoreError, StoreUnavailable, TaskExists
 from tickwork.model.facts import Fact
 from tickwork.model.tasks import Record
-from tickwork.store.base import Query, Store
+from tickwork.store.contract import Query, Store
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse
 
@@ -208,7 +208,9 @@ class Crew:
         while True:
             with contextlib.suppress(StoreUnavailable):
                 left -= {task_id for task_id in left if await _is_over(store, task_id)}
-                waiting = {name: n for name, n in (await store.stats()).statuses.items() if n and not name.ended}
+                waiting = {
+                    name: n for name, n in (await store.queries.stats()).statuses.items() if n and not name.ended
+                }
                 if not left and not waiting:
                     return
                 counted = str(waiting)
@@ -237,13 +239,13 @@ class Crew:
                        if task_id in records
                        and len(times) > 1 + records[task_id].losses + releases[task_id]]  # fmt: skip
         assert not unexplained, f"started again though neither lost nor given back: {unexplained[:5]}"
-        problems = await store.audit()
+        problems = await store.queries.audit()
         assert problems == [], problems[:5]
         return {"acked": len(witness.acked), "unknown": len(witness.unknown), "reruns": witness.reruns}
 
 
 async def _is_over(store: Store, task_id: str) -> bool:
-    record = await store.get(task_id)
+    record = await store.queries.get(task_id)
     return record is None or record.status.ended
 
 
@@ -251,7 +253,7 @@ async def records_of(store: Store) -> dict[str, Record]:
     found: dict[str, Record] = {}
     cursor: str | None = None
     while True:
-        page, cursor = await store.page(Query(limit=1000, cursor=cursor))
+        page, cursor = await store.queries.page(Query(limit=1000, cursor=cursor))
         found.update((record.id, record) for record in page)
         if cursor is None:
             return found
@@ -263,7 +265,7 @@ async def ends_of(store: Store) -> tuple[Counter[str], Counter[str]]:
     releases: Counter[str] = Counter()
     after = 0
     while True:
-        events, dropped = await store.events(after, 5000)
+        events, dropped = await store.log.read(after, 5000)
         assert dropped == 0, "the log is too short to judge by"
         if not events:
             return ends, releases

@@ -21,7 +21,7 @@ from tests.faults.history import History, Judgement, judge
 from tickwork.model.facts import Fact
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Record, Status
-from tickwork.store.base import Query
+from tickwork.store.contract import Query
 from tickwork.store.sqlite import SqliteStore
 
 ROOT = Path(__file__).resolve().parents[2]

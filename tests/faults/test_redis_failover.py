@@ -96,7 +96,7 @@ async def _judge_failover(team: Crew, over_at: float, durability: str) -> Figure
     assert all(record.status.ended for record in records.values())
     ends, _ = await ends_of(store)
     assert [task_id for task_id, count in ends.items() if count > 1] == []
-    assert await store.audit() == []
+    assert await store.queries.audit() == []
     return {"acked": len(witness.acked), "lost_before": len(lost), "reruns": witness.reruns}
 
 

@@ -15,7 +15,7 @@ from tickwork.ids import new_nonce
 from tickwork.model.outcomes import Succeeded
 from tickwork.model.schedules import Overlap, Schedule
 from tickwork.model.tasks import Spec
-from tickwork.store.base import SUBMIT_MAX, Claim
+from tickwork.store.contract import SUBMIT_MAX, Claim
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse
 

@@ -33,7 +33,7 @@ from tickwork.model.outcomes import Succeeded
 from tickwork.model.policy import WhenCutOff
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec
-from tickwork.store.base import Advance, Claim
+from tickwork.store.contract import Advance, Claim
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.scripts import compose
 from tickwork.testing import wait_for
@@ -110,7 +110,7 @@ async def _empty_once(team: Crew, server: RedisServer) -> Figures:
     assert all(worker.lost_at is None for worker in workers)
     info = await team.client.get_task(task_id)
     assert info.status is Status.SUCCESS
-    schedules = [schedule.id for schedule in await (await team.store()).schedules()]
+    schedules = [schedule.id for schedule in await (await team.store()).schedules.all()]
     # Two nodes: a beat, a campaign and a claim at their intervals, and the leader's duties.
     assert rate < 80, f"{rate:.0f} scripts a second while nothing happens"
     assert schedules == ["yearly"], "the periodic schedules were not written again"

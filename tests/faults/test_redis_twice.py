@@ -14,7 +14,7 @@ from tickwork.model.outcomes import Aborted, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Spec, Status
-from tickwork.store.base import Advance, Claim
+from tickwork.store.contract import Advance, Claim
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse
 from tickwork.store.redis.scripts import compose

@@ -24,7 +24,7 @@ from tickwork import Scheduler, TaskContext
 from tickwork.errors import StoreUnavailable
 from tickwork.model.outcomes import Outcome
 from tickwork.model.tasks import Lease
-from tickwork.store.base import Claim, Finished
+from tickwork.store.contract import Claim, Finished
 from tickwork.store.redis import RedisStore
 
 OPTIONS: dict[str, Any] = {"concurrency": 5, "lease_ttl": 3, "renew_interval": 1, "max_losses": 1000, "timeout": 60}

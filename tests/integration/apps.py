@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tickwork import FixedDelay, Scheduler, Status
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 
 ROOT = Path(__file__).parents[2]
 

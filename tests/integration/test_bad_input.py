@@ -477,7 +477,7 @@ async def test_a_result_waits_for_the_disk(make: Make, sqlite_url: str) -> None:
         assert worker is not None
 
         async def outlived() -> bool:
-            record = await store.get(handle.id)
+            record = await store.queries.get(handle.id)
             assert record is not None
             started = record.started_at
             return started is not None and worker._exchange._failures >= 2 and record.lease_until > started + 2000

@@ -22,7 +22,7 @@ from tickwork import Fact, Scheduler, Status, TaskInfo, TickworkError
 from tickwork.cli import commands
 from tickwork.model import ticks
 from tickwork.model.members import Worker as Member
-from tickwork.store.base import Advance, Claim
+from tickwork.store.contract import Advance, Claim
 from tickwork.testing import drain
 
 SHOP = """
@@ -375,12 +375,12 @@ async def _fire(*types: str) -> None:
     store = await app._open()
     for number, kind in enumerate(types):
         await app.schedules.put(kind, kind, cron="@yearly", timezone="Asia/Tokyo")
-        schedule = await store.get_schedule(kind)
+        schedule = await store.schedules.get(kind)
         assert schedule is not None
         run = ticks.run_of(schedule, 1_800_000_000_000)
-        await store.submit([run])
+        await store.tasks.submit([run])
         fired = run.id
-        await store.advance(kind, schedule.next_at, Advance(schedule.next_at, fired, 1_800_000_000_000))
+        await store.schedules.advance(kind, schedule.next_at, Advance(schedule.next_at, fired, 1_800_000_000_000))
         if number == 0:
             await app.cancel(fired)
             await app.delete(fired)
@@ -400,11 +400,11 @@ async def _hold_two() -> None:
     """A worker that told of itself when it had nothing, and has taken two tasks since."""
     app = Scheduler("sqlite:///tickwork.db")
     store = await app._open()
-    await store.beat(Member(id="w1", node="n", capacity=4, task_types=("add",)))
-    await store.beat(Member(id="w2", node="n", capacity=2, running=2, task_types=("add",)))
+    await store.members.beat(Member(id="w1", node="n", capacity=4, task_types=("add",)))
+    await store.members.beat(Member(id="w2", node="n", capacity=2, running=2, task_types=("add",)))
     for n in range(2):
         await app.submit("add", {"a": n, "b": n})
-    await store.claim(Claim("w1", ("default",), frozenset({"add"}), 2, 60_000, "nonce"))
+    await store.tasks.claim(Claim("w1", ("default",), frozenset({"add"}), 2, 60_000, "nonce"))
     await app.close()
 
 

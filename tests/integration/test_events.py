@@ -458,7 +458,7 @@ async def test_an_end_that_the_store_refuses_is_not_logged_as_one(make: Make, ur
         handle = await work.submit()
         await wait_for(app, handle.id, "running")
         store = await store_of(app)
-        await store.reclaim(10, (app.id,))
+        await store.tasks.reclaim(10, (app.id,))
         gate.set()
         await eventually(lambda: len(records.of("Task started")) == 2, what="it came back and was started again")
         await wait_for(app, handle.id, "success")

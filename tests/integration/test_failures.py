@@ -39,7 +39,7 @@ from tickwork.ids import new_nonce
 from tickwork.model.members import Worker as Member
 from tickwork.model.outcomes import Outcome, Succeeded
 from tickwork.model.tasks import Spec
-from tickwork.store.base import Claim, Finished
+from tickwork.store.contract import Claim, Finished
 from tickwork.testing import ManualClock, drain, wait_for
 
 DAY = 86_400
@@ -287,14 +287,14 @@ async def test_an_outcome_that_the_store_refuses_spoils_no_other(make: Make, url
         return n
 
     store = await store_of(app)
-    finish = store.finish
+    finish = store.tasks.finish
 
     async def picky(outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
         if any(isinstance(outcome, Succeeded) and outcome.result == b"13" for outcome in outcomes):
             raise StoreError("thirteen is too much")
         return await finish(outcomes, then_claim)
 
-    store.finish = picky  # type: ignore[method-assign]
+    store.tasks.finish = picky  # type: ignore[method-assign]
     async with app:
         handles = [await work.submit(n) for n in range(40)]
         await eventually(lambda: gate.inside == 40)
@@ -330,10 +330,10 @@ async def lose(app: Scheduler, task_id: str, times: int) -> None:
     store = await store_of(app)
     for number in range(times):
         ghost = f"ghost-{number}"
-        await store.beat(Member(id=ghost))
-        claimed = await store.claim(Claim(ghost, ("default",), frozenset({"work"}), 1, 30_000, new_nonce()))
+        await store.members.beat(Member(id=ghost))
+        claimed = await store.tasks.claim(Claim(ghost, ("default",), frozenset({"work"}), 1, 30_000, new_nonce()))
         assert [grant.spec.id for grant in claimed.grants] == [task_id]
-        await store.reclaim(10, (ghost,))
+        await store.tasks.reclaim(10, (ghost,))
 
 
 async def test_a_task_that_kills_three_workers_is_set_aside(make: Make, url: str) -> None:
@@ -728,7 +728,7 @@ async def test_a_token_ends_no_other_task(make: Make, url: str) -> None:
     async with app:
         await eventually(lambda: gate.inside == 10)
         assert len(set(tokens.values())) == 10
-        records = [await (await app._open()).get(task_id) for task_id in tokens]
+        records = [await (await app._open()).queries.get(task_id) for task_id in tokens]
         assert not any(record is not None and record.nonce in "".join(tokens.values()) for record in records)
         refused = 0
         for task_id in tokens:
@@ -828,7 +828,7 @@ async def test_explain_while_others_work(make: Make, url: str) -> None:
         elsewhere = await app.submit("work", queue="elsewhere")
         assert await app.explain(elsewhere.id) == "No worker that is up serves queue elsewhere."
         store = await store_of(app)
-        await store.submit([Spec(id="strange", type="unheard", nonce="n")])
+        await store.tasks.submit([Spec(id="strange", type="unheard", nonce="n")])
         assert await app.explain("strange") == "No worker that is up on queue default knows task type unheard."
         gate.open()
         await waiting.result(10)
@@ -866,7 +866,7 @@ async def submit_unknown(app: Scheduler, count: int) -> None:
     """As another process would; on memory:// a client refuses types that are not registered."""
     store = await store_of(app)
     specs = [Spec(id=f"strange-{n}", type="unheard", nonce=f"n{n}") for n in range(count)]
-    await store.submit(specs)
+    await store.tasks.submit(specs)
 
 
 async def test_an_unknown_type_is_left_alone_visibly(make: Make, url: str) -> None:
@@ -878,13 +878,13 @@ async def test_an_unknown_type_is_left_alone_visibly(make: Make, url: str) -> No
         return 1
 
     store = await store_of(app)
-    claim = store.claim
+    claim = store.tasks.claim
 
     async def count_and_claim(want: Claim) -> Any:
         claims.append(time.monotonic())
         return await claim(want)
 
-    store.claim = count_and_claim  # type: ignore[method-assign]
+    store.tasks.claim = count_and_claim  # type: ignore[method-assign]
     async with app:
         await submit_unknown(app, 3)
         await eventually(lambda: _parked(app))

@@ -39,7 +39,7 @@ from tickwork import (
 )
 from tickwork.model.outcomes import Succeeded
 from tickwork.model.tasks import Spec
-from tickwork.store.base import Claim
+from tickwork.store.contract import Claim
 from tickwork.testing import ManualClock, drain, wait_for
 
 
@@ -662,8 +662,8 @@ async def test_bytes_that_are_no_payload_at_all(make: Make, url: str, run_in: st
     else:
         app.registry.register("it", take_int, run_in="process")
     store = await store_of(app)
-    await store.submit([Spec(id="torn", type="it", nonce="n", payload=b'{"a": ')])
-    await store.submit([Spec(id="strange", type="it", nonce="n", payload=b"1", serializer="runes")])
+    await store.tasks.submit([Spec(id="torn", type="it", nonce="n", payload=b'{"a": ')])
+    await store.tasks.submit([Spec(id="strange", type="it", nonce="n", payload=b"1", serializer="runes")])
     async with app:
         torn = await wait_for(app, "torn", "dead")
         assert "the payload does not fit the handler" in (torn.last_error or "")
@@ -696,7 +696,7 @@ async def test_a_serializer_at_three_levels(make: Make, url: str) -> None:
     store = await store_of(app)
 
     async def stored(handle: Any) -> tuple[str, bytes]:
-        record = await store.get(handle.id)
+        record = await store.queries.get(handle.id)
         assert record is not None
         return record.spec.serializer, record.spec.payload
 
@@ -739,7 +739,7 @@ async def test_the_scheduler_wide_option(make: Make, url: str) -> None:
     app.registry.register("it", take_anything)
     async with app:
         handle = await app.submit("it", b"raw")
-        record = await (await store_of(app)).get(handle.id)
+        record = await (await store_of(app)).queries.get(handle.id)
         assert record is not None
         assert record.spec.serializer == "msgpack"
 
@@ -808,7 +808,7 @@ async def test_a_payload_that_another_client_nested_too_deep(app: Scheduler, ser
 
     store = await store_of(app)
     async with app:
-        await store.submit([Spec(id="deep", type="echo", nonce="n", payload=payload, serializer=serializer)])
+        await store.tasks.submit([Spec(id="deep", type="echo", nonce="n", payload=payload, serializer=serializer)])
         info = await wait_for(app, "deep", "dead")
         assert info.last_error == "the payload does not fit the handler: it is nested more than 64 levels deep"
         assert info.payload == payload
@@ -839,7 +839,7 @@ async def test_protobuf_messages(make: Make, url: str) -> None:
         with pytest.raises(PayloadError, match="takes messages, not dict"):
             await app.submit("struct", {"name": "ann"})
         store = await store_of(app)
-        await store.submit([Spec(id="bad", type="text", nonce="n", payload=b"\xff\xff", serializer="protobuf")])
+        await store.tasks.submit([Spec(id="bad", type="text", nonce="n", payload=b"\xff\xff", serializer="protobuf")])
         info = await wait_for(app, "bad", "dead")
         assert "not a StringValue message" in (info.last_error or "")
 
@@ -898,9 +898,9 @@ async def test_a_return_value_that_cannot_be_kept(app: Scheduler, value: Any) ->
 async def test_a_stored_result_that_cannot_be_read(make: Make, url: str, result: bytes) -> None:
     client = make(url)
     store = await store_of(client)
-    await store.submit([Spec(id="it", type="echo", nonce="n")])
-    (grant,) = (await store.claim(Claim("w", ("default",), frozenset({"echo"}), 1, 30_000, "c"))).grants
-    await store.finish([Succeeded(grant.lease, result)])
+    await store.tasks.submit([Spec(id="it", type="echo", nonce="n")])
+    (grant,) = (await store.tasks.claim(Claim("w", ("default",), frozenset({"echo"}), 1, 30_000, "c"))).grants
+    await store.tasks.finish([Succeeded(grant.lease, result)])
     info = await client.get_task("it")
     assert info.result is not None
     assert info.result.data == result

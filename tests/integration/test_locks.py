@@ -15,7 +15,7 @@ from tests.integration.apps import Make, eventually, store_of
 from tickwork import ConfigError, LeaseLost, Lock, Scheduler, TickworkError
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 
 KEY = "task:lock:it"
 
@@ -26,7 +26,7 @@ def app(make: Make, url: str, clock: ManualClock) -> Scheduler:
 
 
 async def owner(app: Scheduler) -> str | None:
-    found = await (await store_of(app)).locked(KEY)
+    found = await (await store_of(app)).locks.holder(KEY)
     return None if found is None else found[0]
 
 
@@ -114,7 +114,7 @@ async def test_it_is_renewed_while_it_is_held(app: Scheduler, clock: ManualClock
     store = await store_of(app)
 
     async def renewed() -> bool:
-        found = await store.locked(KEY)
+        found = await store.locks.holder(KEY)
         assert found is not None, "it ran out"
         return found[1] == clock.now() + 900
 
@@ -253,9 +253,9 @@ class SlowAnswers:
 
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch, *delays: float) -> None:
         self.now = 1000.0
-        self._take, self._delays = store.lock, list(delays)
+        self._take, self._delays = store.locks.acquire, list(delays)
         monkeypatch.setattr("tickwork.client.lock.time", SimpleNamespace(monotonic=lambda: self.now))
-        monkeypatch.setattr(store, "lock", self._lock)
+        monkeypatch.setattr(store.locks, "acquire", self._lock)
 
     async def _lock(self, name: str, owner: str, ttl: int) -> int | None:
         fence = await self._take(name, owner, ttl)
@@ -300,14 +300,14 @@ async def test_an_answer_that_comes_after_ttl_and_timeout_gives_nothing(
 
 async def test_an_outage_that_the_lock_outlived_is_no_loss(app: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await store_of(app)
-    extend, broken = store.extend_lock, True
+    extend, broken = store.locks.extend, True
 
     async def unreliable(name: str, owner: str, ttl: int) -> bool:
         if broken:
             raise StoreUnavailable("no route")
         return await extend(name, owner, ttl)
 
-    monkeypatch.setattr(store, "extend_lock", unreliable)
+    monkeypatch.setattr(store.locks, "extend", unreliable)
     async with app.lock("it", ttl=0.3) as lock:
         await eventually(lambda: not lock.held)
         broken = False
@@ -322,7 +322,7 @@ async def test_a_store_that_is_gone_ends_the_renewing(
 
     lock = app.lock("it", ttl=0.3)
     await lock.acquire()
-    monkeypatch.setattr(await store_of(app), "extend_lock", closed)
+    monkeypatch.setattr((await store_of(app)).locks, "extend", closed)
     await eventually(lambda: not lock.held)
     assert [record.message for record in caplog.records] == ["lock it cannot be renewed: is closed"]
 
@@ -336,7 +336,7 @@ async def test_a_release_that_fails_is_a_loss_only_in_doubt(
 
     async def hold() -> None:
         async with app.lock("it", ttl=60) as lock:
-            monkeypatch.setattr(store, "unlock", broken)
+            monkeypatch.setattr(store.locks, "release", broken)
             if not trusted:
                 lock._trusted_until = 0
 
@@ -354,7 +354,7 @@ async def test_an_acquire_that_was_cut_short_holds_nothing(
 ) -> None:
     """The store may have given the lock before the answer got lost."""
     store = await store_of(app)
-    take, given = store.lock, asyncio.Event()
+    take, given = store.locks.acquire, asyncio.Event()
 
     async def no_answer(name: str, owner: str, ttl: int) -> int | None:
         assert await take(name, owner, ttl) is not None
@@ -363,7 +363,7 @@ async def test_an_acquire_that_was_cut_short_holds_nothing(
             raise StoreUnavailable("the line broke")
         return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
-    monkeypatch.setattr(store, "lock", no_answer)
+    monkeypatch.setattr(store.locks, "acquire", no_answer)
     lock = app.lock("it")
     waiting = asyncio.ensure_future(lock.acquire())
     await given.wait()
@@ -395,14 +395,14 @@ async def test_prefix_and_ttl_are_options(make: Make, url: str, clock: ManualClo
     store = await store_of(app)
     for ttl, length in ((None, 900_000), (5, 5000), (timedelta(minutes=1), 60_000)):
         async with app.lock("it", ttl=ttl):
-            found = await store.locked("mine/it")
+            found = await store.locks.holder("mine/it")
         assert found is not None
         assert found[1] == clock.now() + length
 
 
 async def test_a_lock_lasts_as_long_as_a_lease_unless_said(app: Scheduler, clock: ManualClock) -> None:
     async with app.lock("it"):
-        found = await (await store_of(app)).locked(KEY)
+        found = await (await store_of(app)).locks.holder(KEY)
     assert found is not None
     assert found[1] == clock.now() + round(1000 * app.config.lease_ttl)
 

@@ -103,16 +103,16 @@ async def test_warnings_of_every_part_reach_the_logger_that_was_given(
 
     async with app:
         store = await store_of(app)
-        await store.beat(Member(id="ghost", node="ghost", queues=("default",), capacity=1), 1)
+        await store.members.beat(Member(id="ghost", node="ghost", queues=("default",), capacity=1), 1)
         for _ in range(2):
             await wait_for(app, (await fails.submit()).id, "dead")
         await deaf.submit()
         await eventually(lambda: names("goes on without a slot"), what="the worker tells of a handler that leaks")
         await eventually(lambda: names("counted as lost"), what="a duty tells of a lost worker")
         async with app.lock("report", ttl=0.1):
-            store.extend_lock = refuse  # type: ignore[method-assign]
+            store.locks.extend = refuse  # type: ignore[method-assign]
             await eventually(lambda: names("lock report"), what="a lock tells that it cannot be renewed")
-            del store.extend_lock
+            del store.locks.extend
         gate.set()
     assert names("the dead-letter queue is full") == {"shop.tasks.store"}
     assert names("goes on without a slot") == {"shop.tasks.worker"}
@@ -165,11 +165,14 @@ async def test_an_outage_is_two_lines_for_all_parts_of_a_node(
 
             return refused
 
-        parts = ("claim", "extend", "beat", "campaign", "reclaim", "workers", "promote", "outbox", "note")
-        met = {*parts} - {"extend", "promote", "outbox"}  # those that others may come before
+        calls = {
+            **dict.fromkeys(("claim", "extend", "reclaim", "promote", "outbox", "note"), store.tasks),
+            **dict.fromkeys(("beat", "campaign", "workers"), store.members),
+        }
+        met = {*calls} - {"extend", "promote", "outbox"}  # those that others may come before
         with monkeypatch.context() as outage:
-            for name in parts:
-                outage.setattr(store, name, refusal(name))
+            for name, part in calls.items():
+                outage.setattr(part, name, refusal(name))
             await eventually(lambda: asked >= met, what="all parts have met it")
         await eventually(lambda: len(outage_lines(caplog)) == 2, what="the end is told")
         told.set()
@@ -199,7 +202,7 @@ async def test_log_lines_of_a_handler_outlive_an_outage(make: Make, monkeypatch:
             raise StoreUnavailable("gone fishing")
 
         with monkeypatch.context() as outage:
-            outage.setattr(store, "note", refused)
+            outage.setattr(store.tasks, "note", refused)
             handle = await work.submit()
             await eventually(lambda: len(asked) >= 2)
         await eventually(lambda: handle.info(), what="it answers again")

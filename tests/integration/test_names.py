@@ -16,7 +16,7 @@ import pytest
 from tests.integration.apps import FAST, ROOT, Child, Make, eventually, store_of
 from tickwork import RemoteWorker, Scheduler, StoreUnavailable, TickworkError
 from tickwork.model.members import Worker as Member
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 
 LONG = ("lease_ttl=30.0", "renew_interval=10.0")  # nothing here may depend on a lease that runs out
 ELSEWHERE = Member(id="twin", node="twin#there", host="other-host/boot/ns", pid=4711, pid_started="1")
@@ -78,16 +78,16 @@ async def test_a_name_that_is_used_on_another_host_is_refused(make: Make, url: s
 
     async def beat_on() -> None:
         while True:
-            await store.beat(ELSEWHERE)
+            await store.members.beat(ELSEWHERE)
             await asyncio.sleep(0.2)
 
-    await store.beat(ELSEWHERE)
+    await store.members.beat(ELSEWHERE)
     beating = asyncio.ensure_future(beat_on())
     try:
         with pytest.raises(TickworkError, match="in use by process 4711 on host other-host"):
             await app.start()
         assert (await app.status()).running is False
-        assert [worker.node for worker in await store.workers()] == ["twin#there"]
+        assert [worker.node for worker in await store.members.workers()] == ["twin#there"]
     finally:
         beating.cancel()
 
@@ -100,7 +100,7 @@ async def test_a_name_of_one_that_died_on_another_host_is_free_after_its_lease(m
         return 2 * n
 
     store = await store_of(app)
-    await store.beat(ELSEWHERE)
+    await store.members.beat(ELSEWHERE)
     began = time.monotonic()
     await app.start()
     assert time.monotonic() - began > FAST["lease_ttl"] - 1
@@ -138,28 +138,30 @@ async def test_a_node_whose_name_was_taken_meanwhile_gives_way(make: Make, file_
         await pause(child, store)
 
         async def taken() -> bool:
-            return (await store.beat(ELSEWHERE)).rival is None
+            return (await store.members.beat(ELSEWHERE)).rival is None
 
         await eventually(taken, what="its lease is over")
         child.process.send_signal(signal.SIGCONT)
 
         async def ended() -> bool:
-            await store.beat(ELSEWHERE)
+            await store.members.beat(ELSEWHERE)
             return child.process.poll() is not None
 
         await eventually(ended, 20, "it ends by itself")
-        (member,) = [worker for worker in await store.workers() if worker.id == "twin"]
+        (member,) = [worker for worker in await store.members.workers() if worker.id == "twin"]
         assert (member.node, member.lost_at) == ("twin#there", None), "whoever has the name keeps it"
 
 
 async def pause(child: Child, store: Store) -> None:
     """Stop a process, but not in the middle of a write: it would keep everybody from the file."""
     while True:
-        await store.beat(Member(id="witness"))  # so it has ended the write in which it was stopped the last time
+        await store.members.beat(
+            Member(id="witness")
+        )  # so it has ended the write in which it was stopped the last time
         child.process.send_signal(signal.SIGSTOP)
         await asyncio.to_thread(os.waitid, os.P_PID, child.process.pid, os.WSTOPPED)
         try:
-            await store.beat(Member(id="witness"))
+            await store.members.beat(Member(id="witness"))
             return
         except StoreUnavailable:
             child.process.send_signal(signal.SIGCONT)

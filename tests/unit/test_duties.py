@@ -15,7 +15,7 @@ from tickwork.model.tasks import Spec, Status
 from tickwork.model.ticks import ticks_to_run
 from tickwork.node import duties, firing
 from tickwork.observe.bus import Bus
-from tickwork.store.base import Claim, Store
+from tickwork.store.contract import Claim, Store
 from tickwork.store.memory.tasks import MemoryStore
 
 NOW = 1_700_000_000_000

@@ -15,8 +15,8 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.outcomes import Aborted, Outcome, Succeeded
 from tickwork.model.tasks import Lease, Spec
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Claim, Claimed, Finished, Grant, Store, Verdict
 from tickwork.store.contact import Contact
+from tickwork.store.contract import Capabilities, Claim, Claimed, Finished, Grant, Store, Verdict
 from tickwork.store.hints import WORK, Hint, Hints
 from tickwork.worker.exchange import Exchange
 from tickwork.worker.notes import Notes
@@ -47,9 +47,9 @@ LOG = Log.of(None, "worker")
 class SlowStore:
     """Holds every call until the test answers it with the number of tasks to grant."""
 
-    overlaps = True
-
-    def __init__(self) -> None:
+    def __init__(self, remote: bool) -> None:
+        self.capabilities = Capabilities(shared=True, remote=remote, own_clock=True, durabilities=("memory",))
+        self.tasks = self
         self.calls: list[Call] = []
         self.granted = 0
         self.hints = Hints()
@@ -107,9 +107,8 @@ class Slots:
 
 
 class Scene:
-    def __init__(self, concurrency: int, overlaps: bool = True) -> None:
-        self.store = SlowStore()
-        self.store.overlaps = overlaps
+    def __init__(self, concurrency: int, remote: bool = True) -> None:
+        self.store = SlowStore(remote)
         self.slots = Slots(concurrency)
         config, store = Config(concurrency=concurrency, scan_interval=60.0), cast(Store, self.store)
         self.exchange = Exchange(self.slots, store, config, Notes(store, lambda run: None, LOG), lambda *_: None)
@@ -248,7 +247,7 @@ async def test_a_store_that_refuses_a_claim_ends_the_worker() -> None:
 
 
 async def test_a_store_in_this_process_gets_everything_at_once() -> None:
-    it = Scene(10, overlaps=False)
+    it = Scene(10, remote=False)
     running = asyncio.ensure_future(it.exchange.run())
     (await it.store.call(0)).answer.set_result(10)
     await wait_until(lambda: len(it.slots.running) == 10)

@@ -10,7 +10,7 @@ import pytest
 from tickwork.client.explain import explain
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Record, Spec, Status
-from tickwork.store.base import Pause
+from tickwork.store.contract import Pause
 
 READY = Record(spec=Spec(id="t", type="a", nonce=""), seq=1)
 OWN = Worker(id="w", node="n", task_types=("a",), capacity=2)

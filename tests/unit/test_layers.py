@@ -20,7 +20,7 @@ LAYERS = (
     "node", "logs", "scheduler", "testing", "cli", "__main__",
 )  # fmt: skip
 PURE = LAYERS[: LAYERS.index("store")]
-SEAM = {"store.base", "store.hints", "store.joining"}  # what everybody may know of stores
+SEAM = {"store.contract", "store.hints", "store.joining"}  # what everybody may know of stores
 FORBIDDEN = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "jsonpickle", "joblib"}
 
 

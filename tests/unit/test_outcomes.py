@@ -9,7 +9,7 @@ import pytest
 from tickwork import Abort, FixedDelay, Retry
 from tickwork.model.outcomes import Aborted, Failed
 from tickwork.model.tasks import Lease, Spec
-from tickwork.store.base import Grant
+from tickwork.store.contract import Grant
 from tickwork.worker import outcomes
 
 DEFAULT = FixedDelay(5)

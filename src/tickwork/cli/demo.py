@@ -28,7 +28,7 @@ from tickwork.model.facts import Fact
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Status
 from tickwork.node.running import run_loop
-from tickwork.store.base import Stats
+from tickwork.store.contract import Stats
 
 FRAME = 0.5  # seconds between looks on a terminal
 LINE = 1.0  # and between lines where there is none
@@ -108,7 +108,7 @@ class _Demo:
 
     async def _start_over(self, path: str) -> None:
         if os.path.exists(path):
-            others = _alive(await (await app._open()).workers())
+            others = _alive(await (await app._open()).members.workers())
             await app.close()
             if others:
                 raise TickworkError(f"another demo uses {path} (pid {others[0].pid}); stop it first")
@@ -120,10 +120,10 @@ class _Demo:
         """What the last time has left."""
         if self._path is not None and not os.path.exists(self._path):
             return f"{self._path} is a new file"
-        stats = await (await app._open()).stats()
+        stats = await (await app._open()).queries.stats()
         if self._path is None and not any(stats.statuses.values()):
             return f"{self._where} holds no task yet"
-        others = _alive(await (await app._open()).workers())
+        others = _alive(await (await app._open()).members.workers())
         running = stats.statuses.get(Status.RUNNING, 0)
         cut_off = f"{running} cut off while running, taken back now, " if running else ""
         if others:
@@ -180,15 +180,15 @@ class _Demo:
         return hints
 
     async def _close(self) -> None:
-        seen = await (await app._open()).last_event()
+        seen = await (await app._open()).log.last()
         if self._live:
             sys.stdout.write("\r\x1b[K")  # the ^C of the terminal
         click.echo(f"Stopping, at most {GRACE:g} s for what runs ...")
         await app.shutdown(GRACE)
         store = await app._open()
-        facts, _ = await store.events(seen, 10_000)
+        facts, _ = await store.log.read(seen, 10_000)
         given_back = sum(event.kind == Fact.TASK_RELEASED for event in facts)
-        stats = await store.stats()
+        stats = await store.queries.stats()
         await app.close()
         back = f" ({given_back} of them given back unfinished)" if given_back else ""
         click.echo(f"Stopped. {self._where} holds {_summary(stats, back)}.")

@@ -21,7 +21,7 @@ from tickwork.model.info import Event, TaskInfo
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Band, Status, band_of
 from tickwork.scheduler import Scheduler
-from tickwork.store.base import Stats
+from tickwork.store.contract import Stats
 
 HISTORY = 18  # seconds of the small charts
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -75,17 +75,17 @@ class Watcher:
         await self._read_log()
         now = to_datetime(store.now())
         running = await self._app.list_tasks(Status.RUNNING, limit=100)
-        workers = [worker for worker in await store.workers() if worker.lost_at is None]
+        workers = [worker for worker in await store.members.workers() if worker.lost_at is None]
         if running.cursor is None:
             workers = counted(workers, (task.worker_id for task in running))
         return Snapshot(
             now=now,
-            stats=await store.stats(),
+            stats=await store.queries.stats(),
             running=sorted(running, key=lambda task: (task.progress is None, task.started_at or task.submitted_at)),
             dead=(await self._app.dlq.list(limit=5)).items,
             workers=workers,
             schedules=await with_last_status(self._app, await self._app.schedules.list()),
-            paused=[pause.name for pause in await store.paused() if pause.kind == "queue"],
+            paused=[pause.name for pause in await store.queries.paused() if pause.kind == "queue"],
             latest=list(self._latest),
             submitted=self._series("submitted", now),
             done=self._series("done", now),
@@ -95,7 +95,7 @@ class Watcher:
     async def _read_log(self) -> None:
         if self._seen is None:
             store = await self._app._open()
-            self._seen = max(await store.last_event() - 100, 0)
+            self._seen = max(await store.log.last() - 100, 0)
         while found := await self._app.events.read(self._seen, 1000):
             for event in found:
                 self._note(event)

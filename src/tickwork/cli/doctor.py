@@ -7,9 +7,10 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
+from msgspec.structs import asdict
 
 from tickwork import __version__
 from tickwork.cli import output
@@ -20,13 +21,13 @@ from tickwork.config.urls import mask_url
 from tickwork.ids import name_of
 from tickwork.model.members import Leader, Worker
 from tickwork.model.tasks import CANNOT_READ, Band, Status
-from tickwork.store.base import NotPermitted
+from tickwork.store.contract import Finding, NotPermitted
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
     from tickwork.client.queues import QueueInfo
     from tickwork.client.schedules import ScheduleInfo
-    from tickwork.store.base import Pause, Stats
+    from tickwork.store.contract import Pause, Stats
 
 LATE = 10_000  # milliseconds that a tick may be overdue
 SKEW = 5_000  # milliseconds that a written time may lie ahead of the clock
@@ -36,12 +37,6 @@ EPOCH_OF_THIS_RELEASE = 1_735_689_600_000  # no honest clock shows a time before
 WAITING = (Status.READY, Status.PENDING, Status.RETRYING)
 START_LEADER = "start one that does: `tickwork up MODULE:APP` or `tickwork up --role scheduler`"
 COLORS = {"ok": "green", "warning": "yellow", "problem": "red"}
-
-
-class Finding(NamedTuple):
-    level: Literal["ok", "warning", "problem"]
-    text: str
-    advice: str = ""
 
 
 class Patient(NamedTuple):
@@ -79,7 +74,7 @@ def doctor_command(mend: bool) -> None:
     findings += check_patient(patient)
     problems = sum(finding.level == "problem" for finding in findings)
     if output.as_json():
-        output.show_json({"healthy": not problems, "findings": [finding._asdict() for finding in findings]})
+        output.show_json({"healthy": not problems, "findings": [asdict(finding) for finding in findings]})
     else:
         for finding in findings:
             level = click.style(f"{finding.level:<8}", fg=COLORS[finding.level], bold=finding.level != "ok")
@@ -92,36 +87,31 @@ def doctor_command(mend: bool) -> None:
 
 async def _examine(client: Client) -> Patient:
     store = await store_of(client)
-    last = await store.last_event()
+    last = await store.log.last()
     newest = await client.events.read(last - 1, 1) if last else []
     started = time.monotonic()
     try:
-        audit = await store.audit()
+        audit = await store.queries.audit()
     except NotPermitted:
         audit = None
     return Patient(
         now=store.now(),
         host_now=round(time.time() * 1000),
-        stats=await store.stats(),
-        workers=await store.workers(),
+        stats=await store.queries.stats(),
+        workers=await store.members.workers(),
         queues=await client.queues.list(),
-        pauses=await store.paused(),
+        pauses=await store.queries.paused(),
         schedules=await client.schedules.list(),
         newest_event_at=to_millis(newest[0].at) if newest else None,
         audit=audit,
         audit_seconds=time.monotonic() - started,
-        store=tuple(Finding(*found) for found in await health(store)),
-        leader=await store.leader(),
+        store=tuple(await store.queries.health()),
+        leader=await store.members.leader(),
     )
 
 
 async def _mend(client: Client) -> list[str]:
-    return await (await store_of(client)).mend()
-
-
-async def health(store: Any) -> list[Any]:
-    """What the kind of store has to say of its server; most have none."""
-    return await store.health() if hasattr(store, "health") else []
+    return await (await store_of(client)).operators.mend()
 
 
 def check_installation() -> Iterator[Finding]:

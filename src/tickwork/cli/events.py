@@ -98,7 +98,7 @@ async def _latest(client: Client, task_id: str | None, kinds: frozenset[str] | N
         story = await client.events.read(0, 10_000, task_id=task_id)
         return [event for event in story if kinds is None or event.kind in kinds][-limit:]
     found: list[Event] = []
-    end = await (await store_of(client)).last_event()
+    end = await (await store_of(client)).log.last()
     width = STEP
     for _ in range(STEPS_MAX):
         start = max(end - width, 0)

@@ -10,7 +10,7 @@ import click
 
 from tickwork.cli.session import now_of
 from tickwork.client.listing import PAGES_MAX
-from tickwork.store.base import PAGE_MAX
+from tickwork.store.contract import PAGE_MAX
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client

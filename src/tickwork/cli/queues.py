@@ -14,7 +14,7 @@ from tickwork.cli.session import ask, store_of
 if TYPE_CHECKING:
     from tickwork.client.client import Client
     from tickwork.client.queues import QueueInfo
-    from tickwork.store.base import Pause
+    from tickwork.store.contract import Pause
 
 COLUMNS = (
     Column("QUEUE", least=12),
@@ -47,7 +47,7 @@ def list_command() -> None:
     """List the queues that have tasks, workers or a pause."""
 
     async def look(client: Client) -> tuple[list[QueueInfo], list[Pause]]:
-        return await client.queues.list(), await (await store_of(client)).paused()
+        return await client.queues.list(), await (await store_of(client)).queries.paused()
 
     queues, pauses = ask(look)
     types = [pause for pause in pauses if pause.kind == "type"]

@@ -80,7 +80,7 @@ async def with_last_status(client: Client, schedules: list[ScheduleInfo]) -> lis
     for schedule in schedules:
         if not schedule.last_status and schedule.last_task_id is not None and asked < ASKED_MAX:
             asked += 1
-            record = await (await store_of(client)).get(schedule.last_task_id)
+            record = await (await store_of(client)).queries.get(schedule.last_task_id)
             schedule = replace(schedule, last_status="deleted" if record is None else record.status)
         shown.append(schedule)
     return shown

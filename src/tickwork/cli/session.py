@@ -15,7 +15,7 @@ from tickwork.errors import ConfigError, StoreError
 if TYPE_CHECKING:
     from tickwork.client.client import Client
     from tickwork.config import Config, Loaded
-    from tickwork.store.base import Store
+    from tickwork.store.contract import Store
 
 T = TypeVar("T")
 

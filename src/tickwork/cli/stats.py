@@ -16,13 +16,13 @@ from tickwork.cli.queues import show_queues
 from tickwork.cli.session import ask, now_of, store_of
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Status
-from tickwork.store.base import Query
+from tickwork.store.contract import Query
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
     from tickwork.client.queues import QueueInfo
     from tickwork.model.info import WorkerInfo
-    from tickwork.store.base import Stats
+    from tickwork.store.contract import Stats
 
 SECOND = timedelta(seconds=1)
 COUNTED_MAX = 200  # running tasks that are looked at one by one
@@ -46,7 +46,7 @@ def stats_command() -> None:
 
     async def look(client: Client) -> tuple[Stats, list[QueueInfo], str]:
         store = await store_of(client)
-        return await store.stats(), await client.queues.list(), client.config.namespace
+        return await store.queries.stats(), await client.queues.list(), client.config.namespace
 
     stats, queues, namespace = ask(look)
     if output.as_json():
@@ -109,8 +109,8 @@ def workers_command(status: str | None) -> None:
 
 async def _counted(client: Client) -> list[Worker]:
     store = await store_of(client)
-    workers = await store.workers()
-    running, cursor = await store.page(Query(Status.RUNNING, limit=COUNTED_MAX))
+    workers = await store.members.workers()
+    running, cursor = await store.queries.page(Query(Status.RUNNING, limit=COUNTED_MAX))
     return workers if cursor is not None else counted(workers, (record.worker_id for record in running))
 
 

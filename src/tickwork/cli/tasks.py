@@ -236,7 +236,7 @@ def wants_cascade(task_ids: Sequence[str], said: bool | None) -> bool:
     async def count(client: Client) -> int:
         store, found = await store_of(client), set[str]()
         for task_id in task_ids:
-            record = await store.get(task_id)
+            record = await store.queries.get(task_id)
             found |= {follower.id for follower in await cancelled_with(store, record)} if record is not None else set()
         return len(found)
 

@@ -12,7 +12,7 @@ from tickwork.errors import ConfigError, HandlerNotFound, TaskNotFound
 from tickwork.handlers.options import Options, TaskOptions, known_id
 from tickwork.handlers.registry import MISSING, Entry, Registry
 from tickwork.model.tasks import Record, Spec
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 
 NOBODY_RUNS = (
     "this scheduler names no store, so the task would be kept in the memory of this process, where nothing runs it. "
@@ -69,7 +69,7 @@ class Access:
     async def record(self, task_id: str) -> Record:
         known_id(task_id)
         store = await self.open_store()
-        record = await store.get(task_id)
+        record = await store.queries.get(task_id)
         if record is None:
             raise TaskNotFound(task_id)
         return record

@@ -46,7 +46,7 @@ from tickwork.ids import new_id
 from tickwork.model.info import Page, QueueStats, RemoteWorker, Task, TaskInfo, WorkerInfo
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Spec, Status
-from tickwork.store.base import PAGE_MAX, SUBMIT_MAX, Receipt, Store
+from tickwork.store.contract import PAGE_MAX, SUBMIT_MAX, Receipt, Store
 from tickwork.store.joining import taken
 from tickwork.texts import shown
 
@@ -79,7 +79,7 @@ class Client:
         spec = access.spec(kind, payload, options)
         access.check_that_tasks_can_run()
         store = await access.open_store()
-        (receipt,) = await store.submit([spec], durability)
+        (receipt,) = await store.tasks.submit([spec], durability)
         if receipt.verdict == "created":
             return Handle(self, spec.id)
         if receipt.verdict in ("exists", "duplicate") and returns_existing(options):
@@ -101,7 +101,7 @@ class Client:
         try:
             for start in range(0, len(specs), SUBMIT_MAX):
                 batch = specs[start : start + SUBMIT_MAX]
-                receipts = await store.submit(batch, durability)
+                receipts = await store.tasks.submit(batch, durability)
                 handles += [Handle(self, receipt.id) for receipt in receipts if receipt.verdict == "created"]
                 for receipt, spec in zip(receipts, batch, strict=True):
                     if receipt.verdict != "created":
@@ -172,7 +172,7 @@ class Client:
     async def dependants(self, task_id: str) -> list[TaskInfo]:
         """The tasks that depend on this one: those that wait for it, and those that were cancelled with it."""
         store, record = await self._access.open_store(), await self._access.record(task_id)
-        waiting = [await store.get(each) for each in await store.dependants(task_id, PAGE_MAX)]
+        waiting = [await store.queries.get(each) for each in await store.queries.dependants(task_id, PAGE_MAX)]
         found = [each for each in waiting if each is not None] + await cancelled_with(store, record)
         return [views.task_info(each, self.registry) for each in found]
 
@@ -181,11 +181,11 @@ class Client:
         return await explain.of_task(self._access, task_id)
 
     async def queue_stats(self) -> QueueStats:
-        return views.queue_stats(await (await self._access.open_store()).stats())
+        return views.queue_stats(await (await self._access.open_store()).queries.stats())
 
     async def audit(self) -> list[str]:
         """Everything in the store that is not as it must be; empty when all is well."""
-        return await (await self._access.open_store()).audit()
+        return await (await self._access.open_store()).queries.audit()
 
     # --- steering
 
@@ -193,7 +193,7 @@ class Client:
         """Cancel a waiting task; with `force` also ask a running one to stop."""
         known_id(task_id)
         store = await self._access.open_store()
-        found = await store.cancel(task_id, force, "cancelled by request")
+        found = await store.operators.cancel(task_id, force, "cancelled by request")
         if found is None:
             raise TaskNotFound(task_id)
         if found is Status.RUNNING and not force:
@@ -212,7 +212,7 @@ class Client:
 
     async def delete(self, task_id: str) -> None:
         """Remove an ended task and all that is known of it."""
-        found = await (await self._access.open_store()).delete(known_id(task_id))
+        found = await (await self._access.open_store()).operators.delete(known_id(task_id))
         if found is None:
             raise TaskNotFound(task_id)
         if not found.ended:
@@ -235,22 +235,22 @@ class Client:
             raise ConfigError(f"worker {shown(worker.id)} cannot be registered: {error}") from None
         name("a worker's id", member.id)
         store = await self._access.open_store()
-        heard = await store.beat(member, round(self.config.worker_timeout * 1000))
+        heard = await store.members.beat(member, round(self.config.worker_timeout * 1000))
         if heard.rival is not None:
             raise TickworkError(taken(heard.rival, store.now()))
 
     async def unregister_worker(self, worker_id: str) -> None:
         """Forget a worker; nothing happens if there is none."""
         name("a worker's id", worker_id)
-        await (await self._access.open_store()).leave(worker_id)
+        await (await self._access.open_store()).members.leave(worker_id)
 
     async def list_workers(self, status: str | None = None) -> list[WorkerInfo]:
         """The workers, all or those of a status: `idle` or `busy`, which are both `online`, or `offline`."""
-        return views.worker_infos(await (await self._access.open_store()).workers(), status)
+        return views.worker_infos(await (await self._access.open_store()).members.workers(), status)
 
     async def get_worker(self, worker_id: str) -> WorkerInfo:
         """Raises `WorkerNotFound` when there is none of that id."""
-        for worker in await (await self._access.open_store()).workers():
+        for worker in await (await self._access.open_store()).members.workers():
             if worker.id == worker_id:
                 return views.worker_info(worker)
         raise WorkerNotFound(worker_id)

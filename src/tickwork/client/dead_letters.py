@@ -13,7 +13,7 @@ from tickwork.errors import NotRetryable, TaskNotFound
 from tickwork.handlers.options import known_id
 from tickwork.model.info import Page, TaskInfo
 from tickwork.model.tasks import Record, Status
-from tickwork.store.base import Query
+from tickwork.store.contract import Query
 
 
 class DeadLetters:
@@ -38,7 +38,7 @@ class DeadLetters:
 
     async def remove(self, task_id: str) -> None:
         known_id(task_id)
-        if await (await self._access.open_store()).delete(task_id, Status.DEAD) is not Status.DEAD:
+        if await (await self._access.open_store()).operators.delete(task_id, Status.DEAD) is not Status.DEAD:
             raise TaskNotFound(task_id)
 
     async def retry_all(self, *, cascade: bool = False) -> int:
@@ -60,14 +60,14 @@ class DeadLetters:
 
     async def clear(self) -> int:
         store = await self._access.open_store()
-        found = [await store.delete(record.id, Status.DEAD) async for record in self._dead()]
+        found = [await store.operators.delete(record.id, Status.DEAD) async for record in self._dead()]
         return found.count(Status.DEAD)
 
     async def _dead(self) -> AsyncIterator[Record]:
         """Every task that is dead now; those that die meanwhile are left alone."""
         store, cursor = await self._access.open_store(), None
         while True:
-            records, cursor = await store.page(Query(Status.DEAD, limit=500, cursor=cursor))
+            records, cursor = await store.queries.page(Query(Status.DEAD, limit=500, cursor=cursor))
             for record in records:
                 yield record
             if cursor is None:

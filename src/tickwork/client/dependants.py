@@ -11,7 +11,7 @@ from graphlib import TopologicalSorter
 
 from tickwork.model.tasks import Record, Status
 from tickwork.model.transitions import because_of
-from tickwork.store.base import Query, Store
+from tickwork.store.contract import Query, Store
 
 
 async def cancelled_with(store: Store, record: Record) -> list[Record]:
@@ -33,7 +33,7 @@ async def cancelled_with(store: Store, record: Record) -> list[Record]:
 async def _cancelled_since(store: Store, moment: int) -> AsyncIterator[Record]:
     cursor: str | None = None
     while True:
-        records, cursor = await store.page(Query(Status.CANCELLED, limit=500, cursor=cursor))
+        records, cursor = await store.queries.page(Query(Status.CANCELLED, limit=500, cursor=cursor))
         for record in records:
             if (record.finished_at or 0) < moment:
                 return

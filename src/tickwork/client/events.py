@@ -32,7 +32,7 @@ class Events:
         count("limit", limit, 0, NUMBER_MAX)
         if task_id is not None:
             known_id(task_id)
-        found, _ = await (await self._access.open_store()).events(after, limit, task_id)
+        found, _ = await (await self._access.open_store()).log.read(after, limit, task_id)
         return [views.event(fact) for fact in found]
 
     def subscribe(
@@ -64,13 +64,13 @@ class Events:
 
     async def _follow(self, wanted: Callable[[facts.Event], bool], after: int | None) -> AsyncGenerator[Event, None]:
         store = await self._access.open_store()
-        seen = await store.last_event() if after is None else after
+        seen = await store.log.last() if after is None else after
         with store.hint(EVENTS) as hint:
             while True:
                 try:
-                    found, missed = await store.events(seen, EVENT_BATCH)
+                    found, missed = await store.log.read(seen, EVENT_BATCH)
                     if missed:
-                        seen = found[0].seq - 1 if found else await store.last_event()
+                        seen = found[0].seq - 1 if found else await store.log.last()
                 except StoreUnavailable as error:  # it goes on where it was when the store is back
                     store.contact.lost("events", error)
                     await asyncio.sleep(1.0)

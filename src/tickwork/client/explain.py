@@ -9,7 +9,7 @@ from tickwork.client.access import Access
 from tickwork.clock import to_datetime
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Record, Spec, Status
-from tickwork.store.base import Pause, Store
+from tickwork.store.contract import Pause, Store
 
 WAITING_MAX = 20  # tasks that one waits for, looked at to explain it
 Shown = Callable[[datetime], str]  # how to say a time
@@ -23,11 +23,11 @@ async def of_task(access: Access, task_id: str, shown: Shown = in_utc) -> str:
     """Of a task in the store."""
     store, record = await access.open_store(), await access.record(task_id)
     ended = [task_id for task_id in record.waiting[:WAITING_MAX] if await _has_ended(store, task_id)]
-    return explain(record, await store.paused(), await store.workers(), store.now(), ended, shown)
+    return explain(record, await store.queries.paused(), await store.members.workers(), store.now(), ended, shown)
 
 
 async def _has_ended(store: Store, task_id: str) -> bool:
-    record = await store.get(task_id)
+    record = await store.queries.get(task_id)
     return record is not None and record.status.ended
 
 

@@ -62,7 +62,7 @@ class Jobs:
         """Let go of the objects of tasks that were cancelled or deleted, which nobody tells us of."""
         store = await self._client._access.open_store()
         for task_id in list(self._waiting):
-            record = None if task_id in self._coming else await store.get(task_id)
+            record = None if task_id in self._coming else await store.queries.get(task_id)
             if task_id not in self._coming and (record is None or record.status is Status.CANCELLED):
                 self._waiting.pop(task_id, None)
         self._sweep_at = max(SWEEP_FROM, 2 * len(self._waiting))

@@ -11,7 +11,7 @@ from tickwork.handlers.options import count
 from tickwork.handlers.options import tags as read_tags
 from tickwork.model.info import Page, TaskInfo
 from tickwork.model.tasks import Record, Status
-from tickwork.store.base import Query
+from tickwork.store.contract import Query
 from tickwork.texts import shown
 
 CURSOR = re.compile(r"[0-9]+(\.[0-9A-Za-z._:@/-]{1,400})?")
@@ -40,7 +40,7 @@ async def list_tasks(
     found: list[Record] = []
     for _ in range(PAGES_MAX):
         query = Query(wanted, type, queue, tags, limit - len(found), cursor)
-        records, cursor = await store.page(query)
+        records, cursor = await store.queries.page(query)
         found += records
         if cursor is None or len(found) >= limit:
             break

@@ -16,7 +16,7 @@ from tickwork.handlers.options import name as checked_name
 from tickwork.handlers.options import seconds
 from tickwork.ids import new_id
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 from tickwork.texts import shown
 
 FIRST_PAUSE = 0.02  # between two tries for a lock that another holds
@@ -112,7 +112,7 @@ class Lock:
     async def _try(self, store: Store) -> bool:
         asked_at = time.monotonic()
         try:
-            fence = await store.lock(self._key, self._owner, self._ttl_ms)
+            fence = await store.locks.acquire(self._key, self._owner, self._ttl_ms)
         except (asyncio.CancelledError, StoreError):  # it may have been given all the same
             await self._give_back(store)
             raise
@@ -130,7 +130,7 @@ class Lock:
 
     async def _give_back(self, store: Store) -> None:
         try:
-            await store.unlock(self._key, self._owner)
+            await store.locks.release(self._key, self._owner)
         except StoreError as error:
             self._log.warning("lock %s may be taken until its ttl is over: %s", self.name, error)
 
@@ -145,7 +145,7 @@ class Lock:
             await asyncio.sleep(pause)
             asked_at = time.monotonic()
             try:
-                kept = await store.extend_lock(self._key, self._owner, self._ttl_ms)
+                kept = await store.locks.extend(self._key, self._owner, self._ttl_ms)
             except StoreUnavailable as error:
                 if not told:
                     self._log.warning("lock %s could not be renewed, trying again: %s", self.name, error)
@@ -172,7 +172,7 @@ class Lock:
         self._trusted_until = 0.0
         if self._store is None:
             return False
-        was_ours = await self._store.unlock(self._key, self._owner)
+        was_ours = await self._store.locks.release(self._key, self._owner)
         self._store = None
         return was_ours
 

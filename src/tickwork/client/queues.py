@@ -29,7 +29,11 @@ class Queues:
 
     async def list(self) -> list[QueueInfo]:
         store = await self._access.open_store()
-        stats, pauses, workers = await store.stats(), await store.paused(), await store.workers()
+        stats, pauses, workers = (
+            await store.queries.stats(),
+            await store.queries.paused(),
+            await store.members.workers(),
+        )
         paused = {pause.name: pause for pause in pauses if pause.kind == "queue"}
         serving = [queue for worker in workers if worker.lost_at is None for queue in worker.queues]
         names = sorted({queue for queue, _ in stats.ready} | set(paused) | set(serving))
@@ -49,14 +53,14 @@ class Queues:
 
     async def pause(self, queue: str, note: str = "") -> None:
         """Nothing of this queue is started until it is resumed; what runs goes on."""
-        await (await self._access.open_store()).pause("queue", name("queue", queue), read_note("note", note))
+        await (await self._access.open_store()).operators.pause("queue", name("queue", queue), read_note("note", note))
 
     async def resume(self, queue: str) -> bool:
-        return await (await self._access.open_store()).resume("queue", name("queue", queue))
+        return await (await self._access.open_store()).operators.resume("queue", name("queue", queue))
 
     async def pause_type(self, type: str, note: str = "") -> None:
         """Nothing of this task type is started, whatever its queue."""
-        await (await self._access.open_store()).pause("type", name("type", type), read_note("note", note))
+        await (await self._access.open_store()).operators.pause("type", name("type", type), read_note("note", note))
 
     async def resume_type(self, type: str) -> bool:
-        return await (await self._access.open_store()).resume("type", name("type", type))
+        return await (await self._access.open_store()).operators.resume("type", name("type", type))

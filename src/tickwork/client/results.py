@@ -28,7 +28,7 @@ async def wait_for_result(access: Access, task_id: str, timeout: float | timedel
     store = await access.open_store()
     with store.hint(task_id) as ended:
         while True:
-            record = await store.get(task_id, ended)
+            record = await store.queries.get(task_id, ended)
             if record is None:
                 raise TaskNotFound(task_id)
             if record.status.ended:

@@ -90,7 +90,7 @@ class Schedules:
         store = await self._access.open_store()
         if schedule.cron is not None:
             schedule = replace(schedule, next_at=ticks.cron_of(schedule).next_ms(store.now()))
-        put = await store.put_schedule(schedule, if_changed, create)
+        put = await store.schedules.put(schedule, if_changed, create)
         if put is None:
             raise TaskExists(id, "schedule")
         return _info(put, self._access.registry)
@@ -126,34 +126,34 @@ class Schedules:
         return schedule
 
     async def list(self) -> list[ScheduleInfo]:
-        found = await (await self._access.open_store()).schedules()
+        found = await (await self._access.open_store()).schedules.all()
         return [_info(schedule, self._access.registry) for schedule in found]
 
     async def get(self, schedule_id: str) -> ScheduleInfo:
         return _info(await self._find(schedule_id), self._access.registry)
 
     async def _find(self, schedule_id: str) -> Schedule:
-        schedule = await (await self._access.open_store()).get_schedule(known_schedule(schedule_id))
+        schedule = await (await self._access.open_store()).schedules.get(known_schedule(schedule_id))
         if schedule is None:
             raise ScheduleNotFound(schedule_id)
         return schedule
 
     async def pause(self, schedule_id: str) -> None:
-        if not await (await self._access.open_store()).set_schedule(known_schedule(schedule_id), paused=True):
+        if not await (await self._access.open_store()).schedules.change(known_schedule(schedule_id), paused=True):
             raise ScheduleNotFound(schedule_id)
 
     async def resume(self, schedule_id: str) -> None:
         """Go on with the next tick from now; ticks of the pause are not made up for."""
         store, schedule = await self._access.open_store(), await self._find(schedule_id)
         next_at = None if schedule.cron is None else ticks.cron_of(schedule).next_ms(store.now())
-        await store.set_schedule(schedule_id, paused=False, next_at=next_at, stopped="")
+        await store.schedules.change(schedule_id, paused=False, next_at=next_at, stopped="")
 
     async def trigger(self, schedule_id: str) -> str:
         """Run it once now, beside its ticks; answers the task's id."""
         store, schedule = await self._access.open_store(), await self._find(schedule_id)
         if schedule.unreadable:
             raise StoreError(f"schedule {schedule_id}: {schedule.stopped}; delete it, or put it anew")
-        (receipt,) = await store.submit([ticks.run_of(schedule, store.now(), by_hand=f".{new_tail()}")])
+        (receipt,) = await store.tasks.submit([ticks.run_of(schedule, store.now(), by_hand=f".{new_tail()}")])
         if receipt.verdict == "duplicate":
             raise DuplicateTask(schedule.task.dedup_key or "", receipt.other)
         return receipt.id
@@ -165,7 +165,7 @@ class Schedules:
         return ticks.cron_of(schedule).upcoming(n, to_datetime((await self._access.open_store()).now()))
 
     async def delete(self, schedule_id: str) -> None:
-        if not await (await self._access.open_store()).drop_schedule(known_schedule(schedule_id)):
+        if not await (await self._access.open_store()).schedules.drop(known_schedule(schedule_id)):
             raise ScheduleNotFound(schedule_id)
 
 

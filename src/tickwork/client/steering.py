@@ -9,14 +9,14 @@ from tickwork.ids import is_token_of
 from tickwork.model.outcomes import Aborted, Outcome, Stopped, Succeeded
 from tickwork.model.tasks import DELAYED, UNKNOWN, Lease, Record, Status
 from tickwork.model.transitions import waits_again
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 
 
 async def retry(access: Access, task_id: str, *, cascade: bool = False) -> list[str]:
     record = await access.record(task_id)
     if record.status.ended:
         return await retry_ended(access, record, cascade=cascade)
-    found = await (await access.open_store()).run_now(task_id)
+    found = await (await access.open_store()).operators.run_now(task_id)
     if found in (Status.READY, Status.RUNNING, Status.BLOCKED):
         raise NotRetryable(f"task {task_id} is {found}: only ended or delayed tasks can be retried")
     return []
@@ -33,17 +33,17 @@ async def retry_ended(
         raise NotRetryable(f"task {record.id} is damaged, and nothing is left of it that could run: delete it")
     await _check_upstreams(store, record)
     followers = await cancelled_with(store, record) if cascade else []
-    found = await store.retry(record.id, only)
+    found = await store.operators.retry(record.id, only)
     if found is None or only not in (None, found):
         raise TaskNotFound(record.id)
     for follower in followers:
-        await store.retry(follower.id, Status.CANCELLED)
+        await store.operators.retry(follower.id, Status.CANCELLED)
     return [follower.id for follower in followers]
 
 
 async def _check_upstreams(store: Store, record: Record) -> None:
     """A store leaves alone what cannot run; here is who says why."""
-    upstreams = {upstream_id: await store.get(upstream_id) for upstream_id in record.spec.depends_on}
+    upstreams = {upstream_id: await store.queries.get(upstream_id) for upstream_id in record.spec.depends_on}
     _, never = waits_again(record, upstreams.get)
     if not never:
         return
@@ -62,7 +62,7 @@ async def set_status(access: Access, task_id: str, wanted: Status, message: str,
     if record.status is Status.RUNNING and wanted.ended:
         await _end_running(store, record, wanted, message, token)
     elif wanted is Status.CANCELLED and not record.status.ended:
-        if await store.cancel(task_id, False, message) is Status.RUNNING:
+        if await store.operators.cancel(task_id, False, message) is Status.RUNNING:
             raise LeaseLost(f"task {task_id} began to run meanwhile; nothing was changed")
     elif wanted is Status.READY and (record.status.ended or record.status in DELAYED):
         await retry(access, task_id)
@@ -77,7 +77,7 @@ async def _end_running(store: Store, record: Record, wanted: Status, message: st
         )
     holds = is_token_of(str(token), record.id, record.fence, record.nonce)
     outcome = _outcome(record.lease, wanted, message)
-    if not holds or (await store.finish([outcome])).verdicts[0].kind == "lost":
+    if not holds or (await store.tasks.finish([outcome])).verdicts[0].kind == "lost":
         raise LeaseLost(f"task {record.id} is running under another token; nothing was changed")
 
 

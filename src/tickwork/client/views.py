@@ -16,7 +16,7 @@ from tickwork.model.info import Event, QueueStats, TaskInfo, TaskResult, WorkerI
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Band, Record, Spec, Status
 from tickwork.payload.codec import JSON
-from tickwork.store.base import Stats
+from tickwork.store.contract import Stats
 from tickwork.texts import shown
 
 WORKER_STATUSES = get_args(WorkerStatus)

@@ -14,7 +14,7 @@ from tickwork.executors.process import ProcessPool
 from tickwork.executors.threads import ThreadPool
 from tickwork.handlers.context import LOGGER, TaskContext
 from tickwork.handlers.registry import Entry, Registry
-from tickwork.store.base import Grant
+from tickwork.store.contract import Grant
 
 
 class LocalExecutor:

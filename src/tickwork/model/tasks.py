@@ -1,6 +1,6 @@
 """A task: what was asked, and how far it is.
 
-Reading order for a newcomer: this file, `table.py`, `transitions.py`, then `store/base.py` and `store/memory/`.
+Reading order for a newcomer: this file, `table.py`, `transitions.py`, then `store/contract/` and `store/memory/`.
 
 Inside Tickwork every `*_at` is an int of milliseconds since the epoch by the store's clock; aware datetimes exist only
 at the edge (`info.py`). A `Spec` is what was asked and is written once; a `Record` is a spec and its progress. Records

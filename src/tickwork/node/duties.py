@@ -16,7 +16,7 @@ from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Status
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
-from tickwork.store.base import OutboxEntry, Store
+from tickwork.store.contract import OutboxEntry, Store
 
 BACKOFF_MAX = 30.0
 PRUNE_AGAIN = 1.0
@@ -66,12 +66,12 @@ async def _repeat(name: str, duty: Duty, interval: float, store: Store, topic: s
 
 
 async def promote(store: Store, limit: int) -> float | None:
-    next_due_in = await store.promote(limit)
+    next_due_in = await store.tasks.promote(limit)
     return None if next_due_in is None else next_due_in / 1000
 
 
 async def reclaim(store: Store, limit: int, log: Log = LOG) -> float | None:
-    taken = await store.reclaim(limit)
+    taken = await store.tasks.reclaim(limit)
     for worker_id in taken.lost_workers:
         log.warning("worker %s has not been heard of for a whole lease: counted as lost", worker_id)
     if taken.ids:
@@ -81,14 +81,14 @@ async def reclaim(store: Store, limit: int, log: Log = LOG) -> float | None:
 
 async def take_back(store: Store, limit: int, every: float = 0.0, log: Log = LOG) -> float | None:
     """Work of processes of this host that are provably gone need not wait for its leases."""
-    workers = await store.workers()
+    workers = await store.members.workers()
     dead = [
         worker for worker in workers if worker.lost_at is None and is_gone(worker.host, worker.pid, worker.pid_started)
     ]
     gone, nodes = tuple(worker.id for worker in dead), tuple(worker.node for worker in dead)
     taken = 0
     while gone:  # they count as lost once all was taken back
-        ids = (await store.reclaim(limit, gone, nodes=nodes)).ids
+        ids = (await store.tasks.reclaim(limit, gone, nodes=nodes)).ids
         taken += len(ids)
         if len(ids) < limit:
             log.warning("processes of this host are gone; tasks taken back: %d (%s)", taken, ", ".join(gone))
@@ -98,22 +98,22 @@ async def take_back(store: Store, limit: int, every: float = 0.0, log: Log = LOG
 
 async def propagate(store: Store, limit: int, bus: Bus) -> float | None:
     """Tell dependants and schedules what became of the tasks they wait for."""
-    untold = await store.outbox(limit)
+    untold = await store.tasks.outbox(limit)
     for entry in untold:
         await _tell_outcome(store, entry, bus)
-        await store.clear_outbox([entry])
+        await store.tasks.clear_outbox([entry])
     return 0 if len(untold) == limit else None
 
 
 async def _tell_outcome(store: Store, entry: OutboxEntry, bus: Bus) -> None:
     for dependant in entry.dependants:
-        await store.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
+        await store.tasks.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
     if entry.schedule_id is None:
         return
-    schedule = await store.report_run(entry.schedule_id, entry.id, entry.status, entry.fence)
+    schedule = await store.schedules.report_run(entry.schedule_id, entry.id, entry.status, entry.fence)
     if schedule is not None and _exhausted(schedule, entry.status):
         reason = f"task {entry.id} used up its retries"
-        await store.set_schedule(schedule.id, stopped=reason)
+        await store.schedules.change(schedule.id, stopped=reason)
         bus.publish(Event(0, store.now(), Fact.SCHEDULE_STOPPED, schedule.id, detail=reason))
 
 
@@ -123,7 +123,7 @@ def _exhausted(schedule: Schedule, status: Status) -> bool:
 
 async def prune(store: Store, limit: int) -> float | None:
     """Where something was removed there will soon be more: tasks keep ending, and as many are kept as may be."""
-    pruned = await store.prune(limit)
+    pruned = await store.operators.prune(limit)
     if pruned >= limit:
         return 0
     return PRUNE_AGAIN if pruned else None

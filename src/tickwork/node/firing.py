@@ -15,12 +15,12 @@ from tickwork.model.ticks import cron_of, run_of, ticks_to_run
 from tickwork.node.duties import LOG
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Advance, Store
+from tickwork.store.contract import Advance, Store
 
 
 async def fire_schedules(store: Store, limit: int, bus: Bus, log: Log = LOG) -> float | None:
     """Turn every tick that is due into a task, once, whoever else does the same."""
-    due, later = await store.due_schedules(limit)
+    due, later = await store.schedules.due(limit)
     # Together, since each of them waits for the store several times; and to the end, so that none goes on unwatched.
     fired = await asyncio.gather(*(_try_to_fire(store, schedule, bus, log) for schedule in due), return_exceptions=True)
     for error in fired:
@@ -57,7 +57,7 @@ async def fire(store: Store, schedule: Schedule, bus: Bus) -> None:
             runs = tuple(_runs_of(schedule, ticks, before))
     # In one step: whoever comes late finds that the schedule has moved on, and creates nothing; and no tick is without
     # its task, or its task unknown to the next leader, if this process dies.
-    done = await store.advance(schedule.id, seen, step, runs)
+    done = await store.schedules.advance(schedule.id, seen, step, runs)
     if done is None:
         return
     if done.fired is not None:
@@ -80,7 +80,7 @@ def _runs_of(schedule: Schedule, ticks: list[int], before: str | None) -> Iterat
 async def _unfinished(store: Store, schedule: Schedule) -> str | None:
     if schedule.last_task_id is None:
         return None
-    record = await store.get(schedule.last_task_id)
+    record = await store.queries.get(schedule.last_task_id)
     return None if record is None or record.status.ended else schedule.last_task_id
 
 

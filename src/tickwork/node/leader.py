@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.members import Leader
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 
 
 class Candidate:
@@ -45,7 +45,7 @@ class Candidate:
         while True:
             asked_at = time.monotonic()
             try:
-                answer = await self._store.campaign(self._node, round(self._lease_ttl * 1000))
+                answer = await self._store.members.campaign(self._node, round(self._lease_ttl * 1000))
             except StoreError as error:
                 if isinstance(error, StoreUnavailable):
                     self._store.contact.lost("leader", error)
@@ -82,6 +82,6 @@ class Candidate:
         await self._step_down()
         if term is not None:
             try:
-                await self._store.resign(self._node, term)
+                await self._store.members.resign(self._node, term)
             except StoreError as error:  # the lease will run out by itself
                 self._log.warning("could not resign: %s", error)

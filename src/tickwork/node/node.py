@@ -21,7 +21,7 @@ from tickwork.node.leader import Candidate
 from tickwork.node.unled import StandIn
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 from tickwork.store.hints import OUTBOX, RESET, SCHEDULES, Hint
 from tickwork.store.joining import taken
 from tickwork.worker.heart import Heart
@@ -178,7 +178,7 @@ class Node:
     async def _say_goodbye(self) -> None:
         await self.candidate.resign()
         for worker in self.workers:
-            await self._store.leave(worker.id, self.id)
+            await self._store.members.leave(worker.id, self.id)
 
     def after_fork(self) -> None:
         """It runs in the parent alone."""

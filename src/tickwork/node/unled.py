@@ -12,7 +12,7 @@ from tickwork.model.members import Leader
 from tickwork.node import duties
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 
 SPREAD = 0.5  # seconds over which those who heard of the same end take their turns, so that mostly one does the work
 WARN_AFTER = 60.0  # an election takes seconds

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from tickwork.errors import StoreUnavailable
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 
 
 def bounded(store: Store, seconds: float) -> Store:
@@ -31,15 +31,29 @@ async def within(seconds: float, url: str) -> AsyncIterator[None]:
         ) from None
 
 
+PARTS = ("tasks", "operators", "queries", "schedules", "members", "locks", "log")
+
+
 class _Bounded:
-    """Has all that the store has; what is a coroutine there has a limit here."""
+    """Has all that the store has; each coroutine of its parts has a limit here."""
 
     def __init__(self, store: Store, seconds: float) -> None:
         self._store = store
-        self._seconds = seconds
+        for name in PARTS:
+            setattr(self, name, _BoundedPart(getattr(store, name), seconds, store.url))
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._store, name)
+        return getattr(self._store, name)
+
+
+class _BoundedPart:
+    def __init__(self, part: Any, seconds: float, url: str) -> None:
+        self._part = part
+        self._seconds = seconds
+        self._url = url
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._part, name)
         if not inspect.iscoroutinefunction(found):
             return found
         limited = self._limit(found)
@@ -48,7 +62,7 @@ class _Bounded:
 
     def _limit(self, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def call(*args: Any, **kwargs: Any) -> Any:
-            async with within(self._seconds, self._store.url):
+            async with within(self._seconds, self._url):
                 return await method(*args, **kwargs)
 
         return call

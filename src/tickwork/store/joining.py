@@ -9,7 +9,7 @@ from tickwork.errors import TickworkError
 from tickwork.host import host_id, lives
 from tickwork.model.members import Leader, Worker
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 
 LOOK_MAX = 1.0  # seconds between two looks at a member that may be dead
 LOOK_MIN = 0.05
@@ -23,7 +23,7 @@ async def join(store: Store, member: Worker, log: Log) -> Leader | None:
     """
     first: Worker | None = None
     while True:
-        heard = await store.beat(member)
+        heard = await store.members.beat(member)
         rival = heard.rival
         if rival is None:
             return heard.leader

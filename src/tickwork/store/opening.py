@@ -11,7 +11,7 @@ from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError
 from tickwork.model.policy import Durability, Policy
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 
 KNOWN = (
     "memory://, sqlite:///relative.db, sqlite:////absolute.db, redis://host:port/db, rediss:// (TLS), "

@@ -14,7 +14,7 @@ from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import DELAYED, ENDS, Record, Spec, Status
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Advance, Claimed, Grant, Query, Receipt, Unreadable
+from tickwork.store.contract import Advance, Claimed, Grant, Query, Receipt, Unreadable
 from tickwork.texts import shown
 
 PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded

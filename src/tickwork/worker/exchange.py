@@ -23,7 +23,7 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import new_claim_nonce
 from tickwork.model.outcomes import Aborted, Outcome
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Claim, Claimed, Grant, Store, Verdict
+from tickwork.store.contract import Claim, Claimed, Grant, Store, Verdict
 from tickwork.store.hints import WORK, Hint
 from tickwork.texts import storable
 from tickwork.worker.notes import Notes
@@ -79,7 +79,7 @@ class Exchange:
         self._outcomes: list[Outcome] = []
         self._first, self._second = Turn(0), Turn(1)
         # A store in this process works no faster for two, and likes large batches.
-        self._share = config.concurrency // 2 if store.overlaps else config.concurrency + 1
+        self._share = config.concurrency // 2 if store.capabilities.remote else config.concurrency + 1
         self._one_by_one = 0  # so many are to be sent one by one, as one of them was refused
         self._look_at = 0.0
         self._failures = 0
@@ -181,11 +181,11 @@ class Exchange:
         try:
             if batch:
                 await self._notes.last_words(batch)
-                finished = await self._store.finish(batch, claim)
+                finished = await self._store.tasks.finish(batch, claim)
                 self._on_ended(batch, finished.verdicts)
                 claimed = finished.claimed
             elif claim is not None:
-                claimed = await self._store.claim(claim)
+                claimed = await self._store.tasks.claim(claim)
             else:
                 return
         except StoreUnavailable as error:

@@ -17,7 +17,7 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.members import Leader
 from tickwork.model.members import Worker as Member
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 from tickwork.store.hints import CONTROL
 from tickwork.store.joining import join
 from tickwork.worker.loop_watch import LoopWatch
@@ -128,7 +128,7 @@ class Heart:
 
     async def _show(self, worker: Worker, ttl: int | None = None) -> None:
         member = self._describe(worker)
-        heard = await self._store.beat(member, ttl)
+        heard = await self._store.members.beat(member, ttl)
         self._shown[worker.id] = member.running
         self.leader = heard.leader
         if heard.rival is not None:
@@ -161,7 +161,7 @@ class Heart:
         leases = worker.leases()
         for start in range(0, len(leases), BATCH):
             batch = leases[start : start + BATCH]
-            answers = await self._store.extend(batch, round(self._lease_ttl * 1000))
+            answers = await self._store.tasks.extend(batch, round(self._lease_ttl * 1000))
             if set(answers) != {"held"}:
                 self._tell_home(lambda batch=batch, answers=answers: worker.renewed(batch, answers))  # type: ignore[misc]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tickwork.errors import StoreError, StoreFull, StoreUnavailable
 from tickwork.model.outcomes import Outcome
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Store
+from tickwork.store.contract import Store
 from tickwork.worker.run import Run
 
 INTERVAL = 0.25
@@ -50,7 +50,7 @@ class Notes:
                 continue
             words = run.context._notes.take()
             try:
-                if not await self._store.note(run.grant.lease, *words):
+                if not await self._store.tasks.note(run.grant.lease, *words):
                     self._on_lost(run)
             except StoreUnavailable:  # others tell of the outage
                 run.context._notes.put_back(*words)
@@ -69,7 +69,7 @@ class Notes:
                 continue
             words = run.context._notes.take()
             try:
-                await self._store.note(run.grant.lease, *words)
+                await self._store.tasks.note(run.grant.lease, *words)
             except StoreError as error:
                 if isinstance(error, StoreUnavailable) and not isinstance(error, StoreFull):
                     run.context._notes.put_back(*words)

@@ -12,7 +12,7 @@ from tickwork.executors.calling import UnfitPayload
 from tickwork.executors.process import ChildDied, ChildError
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Snoozed
 from tickwork.observe.tracebacks import ERROR_MAX, describe, explained
-from tickwork.store.base import Grant
+from tickwork.store.contract import Grant
 from tickwork.texts import storable
 
 

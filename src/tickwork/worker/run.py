@@ -7,7 +7,7 @@ import time
 from typing import Literal
 
 from tickwork.handlers.context import TaskContext
-from tickwork.store.base import Grant
+from tickwork.store.contract import Grant
 
 Reason = Literal["timeout", "cancel", "lost", "fenced", "release"]
 

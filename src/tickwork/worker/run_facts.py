@@ -9,7 +9,7 @@ from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed,
 from tickwork.model.tasks import Lease, Status
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Grant, Store, Verdict
+from tickwork.store.contract import Grant, Store, Verdict
 
 _FACTS: dict[type, Fact] = {
     Succeeded: Fact.TASK_SUCCEEDED,

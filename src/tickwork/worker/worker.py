@@ -19,7 +19,7 @@ from tickwork.model.outcomes import Aborted, Outcome, Released, Stopped, Succeed
 from tickwork.model.tasks import Lease
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Grant, Store
+from tickwork.store.contract import Grant, Store
 from tickwork.worker import outcomes
 from tickwork.worker.deadlines import Deadlines
 from tickwork.worker.exchange import STOP_STEP, Exchange

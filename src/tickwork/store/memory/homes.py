@@ -12,7 +12,7 @@ from tickwork.clock import Clock
 from tickwork.model.facts import Fact
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import DELAYED, ENDS, Record, Spec, Status
-from tickwork.store.base import Pause
+from tickwork.store.contract import Pause
 from tickwork.store.hints import OUTBOX
 from tickwork.store.memory.locks import Locks
 from tickwork.store.memory.members import Members

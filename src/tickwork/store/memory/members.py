@@ -18,8 +18,8 @@ from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Record
 from tickwork.observe.loggers import Log
-from tickwork.store.base import Heard
 from tickwork.store.contact import Contact
+from tickwork.store.contract import Heard
 from tickwork.store.hints import EVENTS, SCHEDULES, Hint, Hints
 from tickwork.store.rules import (
     changed,
@@ -167,7 +167,7 @@ class Schedules(Core):
         return self._schedules.get(schedule_id)
 
     @atomic
-    def schedules(self) -> list[Schedule]:
+    def all_schedules(self) -> list[Schedule]:
         return sorted(self._schedules.values(), key=lambda schedule: schedule.id)
 
     @atomic

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.tasks import DELAYED, ENDS, Record, Status
-from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
+from tickwork.store.contract import PAGE_MAX, Pause, Query, Stats
 from tickwork.store.hints import CONTROL, WORK, Hint
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.members import atomic

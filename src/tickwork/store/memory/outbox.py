@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tickwork.model import transitions
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Status
-from tickwork.store.base import OutboxEntry
+from tickwork.store.contract import OutboxEntry
 from tickwork.store.hints import WORK
 from tickwork.store.memory.members import atomic
 from tickwork.store.memory.operators import Operators

@@ -16,7 +16,18 @@ from tickwork.model.facts import Fact
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import ENDS, Band, Lease, Place, Record, Spec, Status
-from tickwork.store.base import Advance, Claim, Claimed, Finished, Receipt, Reclaimed, Verdict
+from tickwork.store.contract import (
+    Advance,
+    Capabilities,
+    Claim,
+    Claimed,
+    Finding,
+    Finished,
+    Receipt,
+    Reclaimed,
+    Verdict,
+)
+from tickwork.store.flat import Flat
 from tickwork.store.hints import WORK
 from tickwork.store.memory.members import atomic
 from tickwork.store.memory.outbox import Outbox
@@ -35,8 +46,11 @@ from tickwork.store.rules import (
 )
 
 
-class MemoryStore(Outbox):
-    overlaps = False
+class MemoryStore(Outbox, Flat):
+    capabilities = Capabilities(shared=False, remote=False, own_clock=False, durabilities=("memory",))
+
+    async def health(self) -> list[Finding]:
+        return []
 
     async def open(self) -> None:
         """Nothing to open."""

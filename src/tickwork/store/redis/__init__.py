@@ -6,6 +6,8 @@ Reading order: `keys.py` (what is where), `lua/parts/prelude.lua` and the script
 
 from __future__ import annotations
 
+from tickwork.store.contract import Capabilities
+from tickwork.store.flat import Flat
 from tickwork.store.redis.core import PATIENCE
 from tickwork.store.redis.firing import Firing
 from tickwork.store.redis.ops.audit import Audit
@@ -16,8 +18,16 @@ SHORTEST_TIMEOUT = 0.5  # seconds
 __all__ = ["PATIENCE", "RedisStore"]
 
 
-class RedisStore(Firing, Audit, Doctor):
-    overlaps = True
+class RedisStore(Firing, Audit, Doctor, Flat):
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            shared=True,
+            remote=True,
+            own_clock=True,
+            durabilities=("memory", "disk", "replicated"),
+            partitions=len(self.layout.parts),
+        )
 
     def sibling(self) -> RedisStore:
         """One for the heart: its own connections, and no patience, since it must know soon when it is cut off."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
-from tickwork.store.base import Receipt
+from tickwork.store.contract import Receipt
 
 BATCH = 100  # tasks in one call
 SHARE = 50  # of those that are gathered: while the store works on one half, the other is made

@@ -10,7 +10,7 @@ import msgspec
 from tickwork.errors import StoreUnavailable
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec
-from tickwork.store.base import Advance, Receipt
+from tickwork.store.contract import Advance, Receipt
 from tickwork.store.redis.batches import BATCH, WEIGHT
 from tickwork.store.redis.members import TRIES, Members
 from tickwork.store.redis.partitions import Partitions

@@ -18,7 +18,7 @@ from tickwork.model.facts import Fact
 from tickwork.model.members import Leader, Worker
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import ENDS, Status
-from tickwork.store.base import Advance, Heard
+from tickwork.store.contract import Advance, Heard
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import CODES
 from tickwork.store.rules import advance_facts, advanced, changed, leads, same_definition, succeed
@@ -101,7 +101,7 @@ class Members(Core):
         blob = await self.ask(root, "HGET", f"{root}schedules", schedule_id)
         return None if blob is None else read_schedule(schedule_id, blob)
 
-    async def schedules(self) -> list[Schedule]:
+    async def all_schedules(self) -> list[Schedule]:
         root = self.layout.root
         found = await self.ask(root, "HGETALL", f"{root}schedules")
         schedules = [read_schedule(name.decode(), blob) for name, blob in zip(found[::2], found[1::2], strict=True)]

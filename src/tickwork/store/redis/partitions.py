@@ -17,7 +17,7 @@ from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Record, Spec, Status
 from tickwork.model.transitions import waits_again
-from tickwork.store.base import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Unreadable, Verdict
+from tickwork.store.contract import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Unreadable, Verdict
 from tickwork.store.redis.net.link import LinkLost, pack
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.records import unpack

@@ -10,7 +10,7 @@ import msgspec
 from tickwork.errors import StoreError
 from tickwork.model.facts import Event
 from tickwork.model.tasks import ENDS, Band, Record, Status
-from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
+from tickwork.store.contract import PAGE_MAX, Pause, Query, Stats
 from tickwork.store.hints import Hint
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import unpack

@@ -19,7 +19,7 @@ from tickwork.backoff import Backoff
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.tasks import Lease, Place, Record, Spec, Status
 from tickwork.payload.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
-from tickwork.store.base import Grant
+from tickwork.store.contract import Grant
 from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec
 
 STATUSES = {

@@ -17,7 +17,17 @@ from tickwork.forks import keep
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import DELAYED, ENDS, Lease, Record, Spec, Status
-from tickwork.store.base import Claim, Claimed, Finished, Grant, OutboxEntry, Receipt, Reclaimed, Unreadable, Verdict
+from tickwork.store.contract import (
+    Claim,
+    Claimed,
+    Finished,
+    Grant,
+    OutboxEntry,
+    Receipt,
+    Reclaimed,
+    Unreadable,
+    Verdict,
+)
 from tickwork.store.redis.batches import Args, Coalescer
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import (

@@ -20,10 +20,13 @@ from tickwork.model.policy import Durability, Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Record, Spec, Status
 from tickwork.observe.loggers import Log
-from tickwork.store.base import (
+from tickwork.store.contact import Contact
+from tickwork.store.contract import (
     Advance,
+    Capabilities,
     Claim,
     Claimed,
+    Finding,
     Finished,
     Heard,
     OutboxEntry,
@@ -33,11 +36,11 @@ from tickwork.store.base import (
     Reclaimed,
     Stats,
 )
-from tickwork.store.contact import Contact
+from tickwork.store.flat import Flat
 from tickwork.store.hints import Hint, Hints
 from tickwork.store.rules import leads
 from tickwork.store.sqlite import locks, members, queries
-from tickwork.store.sqlite.files import Files, Finding
+from tickwork.store.sqlite.files import Files
 from tickwork.store.sqlite.locks import Locks
 from tickwork.store.sqlite.members import SchedulesAndMembers
 from tickwork.store.sqlite.rows import Rows
@@ -46,8 +49,8 @@ from tickwork.store.sqlite.tasks import Tasks
 from tickwork.store.sqlite.thread import SqliteThread
 
 
-class SqliteStore:
-    overlaps = False
+class SqliteStore(Flat):
+    capabilities = Capabilities(shared=True, remote=False, own_clock=False, durabilities=("memory", "disk"))
 
     def __init__(
         self,
@@ -213,7 +216,7 @@ class SqliteStore:
     async def get_schedule(self, schedule_id: str) -> Schedule | None:
         return await self._read.call(lambda: members.get_schedule(self._reader, schedule_id))
 
-    async def schedules(self) -> list[Schedule]:
+    async def all_schedules(self) -> list[Schedule]:
         return await self._read.call(lambda: members.list_schedules(self._reader))
 
     async def due_schedules(self, limit: int) -> tuple[list[Schedule], int | None]:

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.store.contract import Finding
 
 # With O_EXCL a link is never followed; O_NOFOLLOW says it once more where there is such a thing.
 _CREATE = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-
-
-class Finding(NamedTuple):
-    level: Literal["ok", "warning", "problem"]
-    text: str
-    advice: str = ""
 
 
 class Files:

@@ -12,7 +12,7 @@ from tickwork.model.facts import Fact
 from tickwork.model.members import Leader, Worker
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec, Status
-from tickwork.store.base import Advance, Heard, Receipt
+from tickwork.store.contract import Advance, Heard, Receipt
 from tickwork.store.hints import SCHEDULES, WORK
 from tickwork.store.rules import (
     advance_facts,

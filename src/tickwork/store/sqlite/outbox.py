@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tickwork.model import transitions
 from tickwork.model.tasks import Status
-from tickwork.store.base import OutboxEntry
+from tickwork.store.contract import OutboxEntry
 from tickwork.store.hints import WORK
 from tickwork.store.rules import fence_of_end, moved_on
 from tickwork.store.sqlite.operators import Operators

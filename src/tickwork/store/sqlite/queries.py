@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tickwork.model.facts import Event
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import DELAYED, ENDS, Record, Status
-from tickwork.store.base import PAGE_MAX, Pause, Query, Stats
+from tickwork.store.contract import PAGE_MAX, Pause, Query, Stats
 from tickwork.store.rules import before_newest, matches, missed, read_cursor, tells_of, unsound
 from tickwork.store.sqlite.members import list_schedules
 from tickwork.store.sqlite.rows import Rows

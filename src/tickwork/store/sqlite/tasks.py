@@ -8,7 +8,7 @@ from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.outcomes import Outcome
 from tickwork.model.tasks import ENDS, Band, Lease, Place, Record, Spec, Status
-from tickwork.store.base import Claim, Claimed, Finished, Receipt, Reclaimed, Verdict
+from tickwork.store.contract import Claim, Claimed, Finished, Receipt, Reclaimed, Verdict
 from tickwork.store.hints import WORK
 from tickwork.store.rules import PARK_MAX, Budget, claimed, detail_of, last_chance, still_gone
 from tickwork.store.sqlite.members import CHANCE, keep_pulse, lose_workers, node_of

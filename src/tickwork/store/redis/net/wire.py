@@ -17,8 +17,8 @@ import hiredis
 
 from tickwork.errors import StoreError, StoreFull, StoreUnavailable
 from tickwork.observe.loggers import Log
-from tickwork.store.base import NotPermitted
 from tickwork.store.contact import Contact
+from tickwork.store.contract import NotPermitted
 from tickwork.store.redis.keys import slot_of
 from tickwork.store.redis.net.link import Address, Link, LinkLost, Reply, answers, connect, pack
 from tickwork.store.redis.net.target import Target

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from tickwork.model.tasks import ENDS, Place, Record, Status
-from tickwork.store.base import NotPermitted
+from tickwork.store.contract import NotPermitted
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import unpack
 from tickwork.store.rules import unsound

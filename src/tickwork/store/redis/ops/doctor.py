@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import hiredis
 
+from tickwork.store.contract import Finding
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.net.link import Address, pack
 from tickwork.store.redis.net.topology import ask
@@ -16,12 +17,6 @@ from tickwork.store.redis.ops.server import OLDEST, read_info, setting
 UNTRIED = (7, 2)  # the tests run on 6.2, 7.0 and Valkey 9, which calls itself 7.2
 NEARLY_FULL = 0.9
 SKEW = 1.0  # seconds between the clocks of servers
-
-
-class Finding(NamedTuple):
-    level: Literal["ok", "warning", "problem"]
-    text: str
-    advice: str = ""
 
 
 class Doctor(Core):

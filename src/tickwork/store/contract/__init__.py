@@ -1,0 +1,135 @@
+"""The contract of a store. The docstrings in this folder are the specification; `memory/` is its plainest form.
+
+A store has seven parts, each a small protocol in a module of its own. Every method is one atomic step, bounded by a
+limit, and safe to send twice. A guard that refuses says so in the answer; the only exceptions are `StoreUnavailable`
+(try again) and `StoreError` (do not). The store's clock decides; a caller's time is never compared with anything. When
+that clock is set back, leases of tasks, members and locks keep the time that they had left. Durations are integer
+milliseconds here. A store may be called from several event loops.
+
+Data that this version cannot read (written by a newer one, or damaged) does no harm to other data, and no method raises
+because of it. A claim that would have granted such a task hands it out as `Unreadable`, or puts it into the dead
+letters if not even a lease can be given. Every list shows what can be read of it, with the reason in `last_error`. A
+schedule that cannot be read is listed as stopped and does not fire; such facts are listed as `log.unreadable`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from tickwork.errors import StoreError
+from tickwork.model.policy import Durability
+from tickwork.store.contact import Contact
+from tickwork.store.contract.locks import Locks
+from tickwork.store.contract.log import FactLog
+from tickwork.store.contract.members import Heard, Members
+from tickwork.store.contract.operators import Operators
+from tickwork.store.contract.queries import PAGE_MAX, Finding, Pause, Queries, Query, Stats
+from tickwork.store.contract.schedules import Advance, Schedules
+from tickwork.store.contract.tasks import (
+    SUBMIT_MAX,
+    Claim,
+    Claimed,
+    Finished,
+    Grant,
+    OutboxEntry,
+    Receipt,
+    Reclaimed,
+    Tasks,
+    Unreadable,
+    Verdict,
+)
+from tickwork.store.hints import Hint
+
+__all__ = [
+    "PAGE_MAX",
+    "SUBMIT_MAX",
+    "Advance",
+    "Capabilities",
+    "Claim",
+    "Claimed",
+    "FactLog",
+    "Finding",
+    "Finished",
+    "Grant",
+    "Heard",
+    "Locks",
+    "Members",
+    "NotPermitted",
+    "Operators",
+    "OutboxEntry",
+    "Pause",
+    "Queries",
+    "Query",
+    "Receipt",
+    "Reclaimed",
+    "Schedules",
+    "Stats",
+    "Store",
+    "Tasks",
+    "Unreadable",
+    "Verdict",
+]
+
+
+class NotPermitted(StoreError):
+    """The user of this store lacks the right to do it."""
+
+
+class Capabilities(Struct, frozen=True):
+    """What kind of store it is. Nothing else may be concluded from a store's URL or class."""
+
+    shared: bool
+    """Other processes see the same data."""
+
+    remote: bool
+    """It works while the caller goes on, so a worker keeps two exchanges under way."""
+
+    own_clock: bool
+    """Its own clock decides, so no other one can be given (`Scheduler(clock=...)`)."""
+
+    durabilities: tuple[Durability, ...]
+    """What a receipt of `submit` can stand for."""
+
+    partitions: int = 1
+    """In how many places tasks are kept; strict order holds in each of them."""
+
+
+class Store(Protocol):
+    url: str
+    """Where it is, without passwords."""
+
+    contact: Contact
+    """Told of outages by whoever meets one, and used by the store for what it has to report itself."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+    @property
+    def tasks(self) -> Tasks: ...
+    @property
+    def operators(self) -> Operators: ...
+    @property
+    def queries(self) -> Queries: ...
+    @property
+    def schedules(self) -> Schedules: ...
+    @property
+    def members(self) -> Members: ...
+    @property
+    def locks(self) -> Locks: ...
+    @property
+    def log(self) -> FactLog: ...
+
+    async def open(self) -> None:
+        """Open files or connections; safe to call twice. Raises `StoreError` with a clear text when it cannot."""
+
+    async def close(self) -> None: ...
+
+    def sibling(self) -> Store:
+        """A store on the same data for use from another thread; may be the same object."""
+
+    def now(self) -> int:
+        """The store's clock, for showing times; never for a decision that a transition should make."""
+
+    def hint(self, topic: str) -> Hint:
+        """Ask to be woken on a topic (one of `hints`, or a task id). Use as a context manager."""

@@ -1,0 +1,20 @@
+"""The log of facts: every change of a task, schedule, worker or leader, numbered."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tickwork.model.facts import Event
+
+
+class FactLog(Protocol):
+    async def read(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
+        """Facts after that number, in order, and how many facts after it are not in the log any more.
+
+        Facts are numbered one by one. But a store that opens a server or a file which it has not used before cannot
+        know whether the last facts were lost: it then goes on at the number of the current time (2^20 numbers for each
+        second since the epoch), so that no number is given twice. The numbers left out are counted as dropped.
+        """
+
+    async def last(self) -> int:
+        """The number of the newest fact, or the last number that was left out after it; 0 for an empty log."""

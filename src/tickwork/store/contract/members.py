@@ -1,0 +1,38 @@
+"""Members: the workers that are alive, and which node leads."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from tickwork.model.members import Leader, Worker
+
+
+class Heard(Struct, frozen=True):
+    """The answer to a heartbeat: who leads. `rival` is a living member of the same name that belongs to another node;
+    then the heartbeat has changed nothing."""
+
+    leader: Leader | None
+    rival: Worker | None = None
+
+
+class Members(Protocol):
+    async def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
+        """Become a member or stay one, for `ttl` or the length of a lease. Refused while a member of that name that
+        belongs to another node lives: one that is not lost and whose time has not run out."""
+
+    async def leave(self, worker_id: str, node: str = "") -> None:
+        """Be a member no more; with `node` only if the member belongs to that node."""
+
+    async def workers(self) -> list[Worker]: ...
+
+    async def campaign(self, node: str, ttl: int) -> Leader:
+        """Take the leadership if it is free, or renew one's own; answers who leads. A new leader gets a new term."""
+
+    async def leader(self) -> Leader | None:
+        """Who leads now."""
+
+    async def resign(self, node: str, term: int) -> bool:
+        """Give the leadership up at once. True also when sent again, while nobody else leads; the fact is logged
+        once."""

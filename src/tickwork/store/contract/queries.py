@@ -1,0 +1,81 @@
+"""Questions that change nothing."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from tickwork.model.tasks import Record, Status
+from tickwork.store.hints import Hint
+
+PAGE_MAX = 1000  # entries that one call of `page` looks at
+
+
+class Query(Struct, frozen=True):
+    """Which tasks to list."""
+
+    status: Status | None = None
+    type: str | None = None
+    queue: str | None = None
+    tags: dict[str, str] | None = None
+    limit: int = 50
+    cursor: str | None = None
+
+
+class Pause(Struct, frozen=True):
+    """A paused queue or type."""
+
+    kind: Literal["queue", "type"]
+    name: str
+    at: int
+    note: str = ""
+
+
+class Stats(Struct, frozen=True):
+    """Counts of tasks and workers. `ready` is by queue and band; `parked` by queue and type: those are ready too, in
+    the side lane of their type, until a worker asks that can start them. `dropped` dead letters did not fit into their
+    queue."""
+
+    statuses: dict[Status, int]
+    ready: dict[tuple[str, int], int]
+    parked: dict[tuple[str, str], int]
+    workers: int
+    dropped: int
+
+
+class Finding(Struct, frozen=True):
+    """One line of `tickwork doctor`."""
+
+    level: Literal["ok", "warning", "problem"]
+    text: str
+    advice: str = ""
+
+
+class Queries(Protocol):
+    async def get(self, task_id: str, waiter: Hint | None = None) -> Record | None:
+        """The record of a task. With `waiter`, that hint is raised when the task ends. A store may deliver the final
+        record together with the wake-up, so that the next `get` with this waiter needs no round trip."""
+
+    async def page(self, query: Query) -> tuple[list[Record], str | None]:
+        """Records, and a cursor when more remain. One call looks at no more than `PAGE_MAX` entries, so a page may be
+        short or even empty.
+
+        Ended tasks come in the order in which they ended, the newest first; delayed ones by due time, the first one due
+        first, ties in the order of submits; others, and all together, in the store's own order, which is the newest
+        first where the store keeps the order of submits.
+        """
+
+    async def dependants(self, task_id: str, limit: int) -> list[str]:
+        """The tasks that wait for this one now, sorted."""
+
+    async def paused(self) -> list[Pause]: ...
+
+    async def stats(self) -> Stats: ...
+
+    async def audit(self) -> list[str]:
+        """Everything that is not as it must be: each task is in exactly one place, each lease has its task, and so on.
+        It may need more rights on a server than other calls; without them it raises `NotPermitted`."""
+
+    async def health(self) -> list[Finding]:
+        """What is right and wrong with the server or file itself, for `tickwork doctor`."""

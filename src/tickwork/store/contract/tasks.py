@@ -1,0 +1,173 @@
+"""Tasks on their way: submitted, promoted, claimed, run, finished, taken back, and the outbox of their ends."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from tickwork.model.outcomes import Outcome
+from tickwork.model.policy import Durability
+from tickwork.model.tasks import Lease, Spec, Status
+
+SUBMIT_MAX = 1000  # specs in one call of `submit`
+
+
+class Receipt(Struct, frozen=True, gc=False):
+    """`created` (also when sent again with the same nonce), `exists` (another task has this id), `duplicate` (`other`
+    holds the dedup key) or `orphan` (it depends on `other`, which is not there)."""
+
+    id: str
+    verdict: Literal["created", "exists", "duplicate", "orphan"]
+    other: str = ""
+
+
+class Claim(Struct, frozen=True):
+    """A worker asks for at most `limit` tasks of these queues and types, leased for `lease_ttl`.
+
+    A worker may have one claim for each `turn` under way. A claim that is sent again with the last nonce of its turn
+    gets the same batch again. `node` names the process that the worker is part of: if that process ends, so does the
+    worker. Without `node` the worker is a process of its own.
+    """
+
+    worker_id: str
+    queues: tuple[str, ...]
+    types: frozenset[str]
+    limit: int
+    lease_ttl: int
+    nonce: str
+    turn: int = 0
+    node: str = ""
+
+    @property
+    def process(self) -> str:
+        return self.node or self.worker_id
+
+
+class Grant(Struct, frozen=True, gc=False):
+    """A task that the claimer may run, until its lease ends."""
+
+    spec: Spec
+    lease: Lease
+    attempt: int
+    losses: int
+    submitted_at: int
+
+    @property
+    def due_at(self) -> int:
+        """The time for which it was submitted; its tick, if a schedule fired it."""
+        spec = self.spec
+        return spec.scheduled_at or spec.at or self.submitted_at + spec.delay
+
+
+class Unreadable(Struct, frozen=True, gc=False):
+    """A task that was granted although this version cannot read it. The claimer has to abort it."""
+
+    lease: Lease
+    why: str
+
+
+class Claimed(Struct, frozen=True):
+    """The answer to a claim. `next_due_in` is the time until another claim may find more: until the next delayed task
+    of any queue is due; 0 when this claim could not look at all ready tasks; None when nothing is delayed."""
+
+    grants: list[Grant]
+    next_due_in: int | None = None
+    unreadable: list[Unreadable] = []
+
+
+class Verdict(Struct, frozen=True, gc=False):
+    """The answer to an outcome: `done`, `already` (this very lease ended the task before) or `lost` (refused, since the
+    lease is not the current one)."""
+
+    kind: Literal["done", "already", "lost"]
+    status: Status | None = None
+
+
+class Finished(Struct, frozen=True):
+    verdicts: list[Verdict]
+    claimed: Claimed | None = None
+
+
+class OutboxEntry(Struct, frozen=True):
+    """A task that has ended while other tasks wait for it, or that a schedule fired. `fence` identifies this end: a
+    task that is retried and ends again has another one. None when the task is gone."""
+
+    id: str
+    status: Status
+    dependants: tuple[str, ...]
+    schedule_id: str | None = None
+    fence: int | None = None
+
+
+class Reclaimed(Struct, frozen=True):
+    """The ids of the tasks that were taken back, and the workers that are lost as of now."""
+
+    ids: list[str]
+    lost_workers: list[str]
+
+
+class Tasks(Protocol):
+    async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+        """Create tasks in order; each gets its own receipt. A task may depend on an earlier one of the same call.
+
+        `durability` says what a receipt stands for; the default is the store's own. One that the store cannot give is a
+        `StoreError`. A dedup key is held for its `dedup_ttl`, counted from the submit; 0 holds it for no time. A cancel
+        or a delete of the task frees its key.
+        """
+
+    async def promote(self, limit: int) -> int | None:
+        """Move due tasks to the tail of their lanes, in order of their due times.
+
+        Answers in how many milliseconds the next task is due: 0 when more than `limit` are due, None when no task is
+        delayed.
+        """
+
+    async def claim(self, want: Claim) -> Claimed:
+        """Promote what is due, then grant the first tasks: by band, within a band by the order of the queues in the
+        claim, within a queue from the front lane, then the side lanes, then the main lane.
+
+        A task whose type the claimer cannot start (it has no handler for it, or the type is paused) is moved once to
+        the side lane of its type and stays ready. A task in a front lane that would be dead after one more lost worker
+        is granted one at a time to a node, whichever of its workers asks; while it runs, the others are skipped.
+        """
+
+    async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:
+        """Renew leases. `cancel`: renewed, but somebody asks the handler to stop. `lost`: it has another holder now."""
+
+    async def note(self, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
+        """Write progress and log lines; False when the lease is lost. Progress belongs to one run: it is kept when the
+        task ends, but not for its next run."""
+
+    async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
+        """End runs, each checked against its own lease, and claim the next batch in the same step.
+
+        All tasks are looked up before the first is ended, and they end in the order given. When there are too many dead
+        letters, the one that ended first is dropped.
+        """
+
+    async def reclaim(
+        self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()
+    ) -> Reclaimed:
+        """Take back tasks whose lease has run out, and all tasks of the workers in `gone`, which the caller knows to be
+        dead. The oldest lease goes first, ties by id; `lost_workers` is sorted.
+
+        A caller that gets `limit` ids back calls again. Only a call that gets fewer counts the workers in `gone` as
+        lost and deposes a leader among them; if the caller dies before, somebody else finds the rest. `nodes` has one
+        entry for each worker in `gone`: the node that was seen dead. A worker that belongs to another node by now is
+        left alone.
+
+        A task whose worker is still a member lost only its lease, and this counts as no loss. Leases that ran out are
+        left alone for the length of one lease after the store could not be reached (see `rules.pulse`).
+        """
+
+    async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
+        """Tell a task that `upstream`, on which it depends, has ended. False when the task does not wait for it (any
+        more), or when `upstream` has been retried since the end with that fence."""
+
+    async def outbox(self, limit: int) -> list[OutboxEntry]:
+        """Ended tasks whose dependants or schedule have not been told yet, oldest first."""
+
+    async def clear_outbox(self, told: list[OutboxEntry]) -> None:
+        """Remove entries whose dependants and schedules have all been told. An entry for which a task still waits
+        stays, and so does one of a later end."""
