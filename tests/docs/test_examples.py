@@ -21,7 +21,7 @@ handlers: daily_report, send_email, send_sms
 sent to ada@example.org
 19 characters to +44 20 7946 0000
 daily report with 2 settings
-refused: payload for task type 'send_email': Expected `str`, got `int` - at `$.subject`
+refused: payload for task type 'send_email': Expected `str`, got `int` - at `$.payload.subject`
 the server has: ['Welcome -> ada@example.org']
 """,
     "periodic_tasks.py --seconds 1": """\

@@ -551,7 +551,7 @@ async def test_all_that_a_task_carries_counts_against_one_limit(make: Make, url:
         {"context": {"x": "y" * 1200}, "tags": {"a": "y" * 250}, "key": "z" * 500},
         {"depends_on": many},
     ):
-        with pytest.raises(PayloadError, match=r"is 202 bytes, and its context, tags, key and dependencies [\d,]+, "):
+        with pytest.raises(PayloadError, match=r"is 211 bytes, and its context, tags, key and dependencies [\d,]+, "):
             await app.submit("work", "x" * 200, **options)
         with pytest.raises(PayloadError, match="the limit is 2,000; store it elsewhere"):
             await app.submit_many("work", ["x" * 200], **options)
@@ -564,7 +564,7 @@ async def test_all_that_a_task_carries_counts_against_one_limit(make: Make, url:
 
     await tagged.submit("x" * 500)
     await tagged.submit("x" * 500)
-    with pytest.raises(PayloadError, match="is 1,002 bytes, and its context, tags"):
+    with pytest.raises(PayloadError, match="is 1,011 bytes, and its context, tags"):
         await tagged.submit("x" * 1000)
 
 

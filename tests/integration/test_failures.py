@@ -424,7 +424,7 @@ async def test_dead_letters(app: Scheduler) -> None:
         assert [len(page) for page in (first, second, third)] == [2, 2, 1]
         assert third.cursor is None
         assert sorted(info.id for page in (first, second, third) for info in page) == sorted(ids)
-        assert (await app.dlq.get(ids[0])).payload == 0
+        assert (await app.dlq.get(ids[0])).payload == {"n": 0}
         for wrong in (fine.id, "nobody"):
             for call in (app.dlq.get, app.dlq.retry, app.dlq.remove):
                 with pytest.raises(TaskNotFound):
@@ -550,7 +550,7 @@ async def test_an_id_is_never_taken_twice(app: Scheduler) -> None:
         assert await handle.result(10) == 1
         with pytest.raises(TaskExists):
             await app.submit("work", 2, id="mine")
-        assert (await app.get_task("mine")).payload == 1
+        assert (await app.get_task("mine")).payload == {"n": 1}
         await app.delete("mine")
         assert await (await app.submit("work", 3, id="mine")).result(10) == 3
 

@@ -24,6 +24,7 @@ from tests.integration import child_handlers
 from tests.integration.apps import Make, eventually, facts, status_of, store_of
 from tickwork import (
     ConfigError,
+    Handle,
     Handler,
     HandlerNotFound,
     MsgPackSerializer,
@@ -256,25 +257,29 @@ async def test_every_kind_of_payload_arrives_typed(app: Scheduler, serializer: s
 
 
 BAD: list[tuple[Callable[..., Any], Any, str]] = [
-    (take_dataclass, {"name": 3}, r"Expected `str`, got `int` - at `\$\.name`"),
+    (take_dataclass, {"name": 3}, r"Expected `str`, got `int` - at `\$\.payload\.name`"),
     (take_dataclass, {}, r"missing required field `name`"),
-    (take_dataclass, {"name": "x", "addresses": [{"city": "a"}, {"city": 1}]}, r"at `\$\.addresses\[1\]\.city`"),
-    (take_dataclass, {"name": "x", "born": "2000-02-30"}, r"at `\$\.born`"),
+    (
+        take_dataclass,
+        {"name": "x", "addresses": [{"city": "a"}, {"city": 1}]},
+        r"payload\.addresses\[1\]\.city`",
+    ),
+    (take_dataclass, {"name": "x", "born": "2000-02-30"}, r"at `\$\.payload\.born`"),
     (take_typeddict, {"title": "M"}, r"missing required field `year`"),
-    (take_struct, {"x": "1"}, r"Expected `float`, got `str` - at `\$\.x`"),
+    (take_struct, {"x": "1"}, r"Expected `float`, got `str` - at `\$\.payload\.x`"),
     (take_pydantic, {"sku": "a", "count": 0}, r"(?s)count.*greater than 0"),
     (take_pydantic, {"sku": "a", "count": 1, "nested": {"k": ["no"]}}, r"nested\.k\.0"),
-    (take_pydantic_list, [{"sku": "a", "count": 1}, {"count": 1}], r"(?s)sku.*at `\$\[1\]`"),
+    (take_pydantic_list, [{"sku": "a", "count": 1}, {"count": 1}], r"(?s)sku.*at `\$\.payload\[1\]`"),
     (take_int, "3", r"Expected `int`, got `str`"),
     (take_int, None, r"Expected `int`, got `null`"),
     (take_int, True, r"Expected `int`, got `bool`"),
     (take_bool, 1, r"Expected `bool`, got `int`"),
-    (take_dict, {"a": [1, "b"]}, r"at `\$\[\.\.\.\]\[1\]`"),
+    (take_dict, {"a": [1, "b"]}, r"at `\$\.payload\[\.\.\.\]\[1\]`"),
     (take_tuple, [1], r"length 2"),
     (take_datetime, "yesterday", r"datetime"),
     (take_uuid, "not-one", r"UUID"),
-    (take_enum, "green", "Invalid enum value$"),
-    (take_literal, "c", "Invalid enum value$"),
+    (take_enum, "green", r"Invalid enum value - at `\$\.payload`$"),
+    (take_literal, "c", r"Invalid enum value - at `\$\.payload`$"),
     (take_path, 3, r"Path"),
 ]
 
@@ -314,7 +319,7 @@ async def test_nan_in_a_slotted_dataclass(make: Make) -> None:
     async def store(reading: Reading) -> Reading:
         return Reading(float("nan"))
 
-    with pytest.raises(PayloadError, match=r"nan cannot be written as JSON - at `\$\.value`"):
+    with pytest.raises(PayloadError, match=r"nan cannot be written as JSON - at `\$\.reading\.value`"):
         await store.submit(Reading(float("nan")))
     async with app:
         with pytest.raises(TaskFailed, match=r"return value cannot be stored: nan cannot be written as JSON"):
@@ -358,17 +363,17 @@ async def test_too_large_a_payload_is_refused(make: Make, url: str) -> None:
     app = make(url, payload_limit=1000)
     app.registry.register("it", take_str)
     with pytest.raises(PayloadError, match="is 1,001 bytes, the limit is 1,000; store it elsewhere"):
-        await app.submit("it", "x" * 999)
+        await app.submit("it", "x" * 987)  # and {"payload":""}
     async with app:
-        assert len(await (await app.submit("it", "x" * 998)).result(10)) == 998
+        assert len(await (await app.submit("it", "x" * 986)).result(10)) == 986
 
 
 async def test_the_usual_limit_is_256_kib(make: Make) -> None:
     app = make("memory://")
     app.registry.register("it", take_str)
-    await app.submit("it", "x" * (256 * 1024 - 2))
+    await app.submit("it", "x" * (256 * 1024 - 14))
     with pytest.raises(PayloadError, match="the limit is 262,144"):
-        await app.submit("it", "x" * (256 * 1024 - 1))
+        await app.submit("it", "x" * (256 * 1024 - 13))
 
 
 # --- how parameters become a payload
@@ -411,6 +416,58 @@ async def test_one_parameter_with_a_default(app: Scheduler) -> None:
         assert await (await one.submit(n=8)).result(10) == 8
 
 
+async def stored_payload(app: Scheduler, handle: Handle[Any]) -> tuple[str, bytes]:
+    record = await (await store_of(app)).queries.get(handle.id)
+    assert record is not None
+    return record.spec.serializer, record.spec.payload
+
+
+async def test_payloads_of_any_form_are_read(make: Make, file_url: str) -> None:
+    """What a client without the handler sends, and what was stored before payloads went by name."""
+    node, client = make(file_url), make(file_url)
+
+    @node.task
+    async def none() -> list[Any]:
+        return []
+
+    @node.task
+    async def one(data: dict[str, int]) -> list[Any]:
+        return [data]
+
+    node.registry.register("child", child_handlers.decorated.entry.function, run_in="process")
+    async with node:
+        for serializer in ("json", "msgpack"):
+            assert await (await client.submit("none", None, serializer=serializer)).result(10) == []
+            assert await (await client.submit("none", {"gone": 1}, serializer=serializer)).result(10) == []
+            assert await (await client.submit("one", {"a": 1}, serializer=serializer)).result(10) == [{"a": 1}]
+            assert await (await client.submit("one", {"data": {"a": 1}}, serializer=serializer)).result(10) == [
+                {"a": 1}
+            ]
+            for number in (5, {"n": 5}, {"n": 5, "new": 1}):
+                found = await (await client.submit("child", number, serializer=serializer)).result(20)
+                assert found["n"] == 5
+
+
+async def test_a_payload_is_stored_by_name(app: Scheduler) -> None:
+    @app.task
+    async def one(data: dict[str, Any]) -> Any:
+        return data
+
+    @app.task
+    async def none() -> None: ...
+
+    async with app:
+        alike = {"data": {"a": 1}}
+        by_call = await one.submit(alike)
+        assert await stored_payload(app, by_call) == ("json", b'{"data":{"data":{"a":1}}}')
+        assert await by_call.result(10) == alike
+        (by_keys, bare) = await one.submit_many([alike, {"a": 1}])
+        for handle in (by_keys, bare):
+            assert await stored_payload(app, handle) == ("json", b'{"data":{"a":1}}')
+            assert await handle.result(10) == {"a": 1}
+        assert await stored_payload(app, await none.submit()) == ("json", b"")
+
+
 async def test_no_payload_means_the_defaults_wherever_it_is_submitted(make: Make, file_url: str) -> None:
     node, client = make(file_url), make(file_url)
 
@@ -437,7 +494,12 @@ async def test_no_payload_means_the_defaults_wherever_it_is_submitted(make: Make
             assert await (await app.submit("optional", None)).result(10) is None, "an explicit None stays one"
             await app.schedules.put("s", "greet", cron="@daily")
             assert (await wait_for(node, await app.schedules.trigger("s"), "success")).result == TaskResult(data="you")
-        assert await (await node.submit("optional")).result(10) == "you"
+            assert await (await app.submit("optional")).result(10) == "you"
+            assert await (await app.submit_task(Task(type="optional"))).result(10) == "you"
+            assert await (await app.submit_task(Task(type="optional", payload=None))).result(10) is None
+            nothing = await app.submit("greet", delay=3600)
+            assert await stored_payload(app, nothing) == ("json", b"")
+            assert (await nothing.info()).payload is None
         with pytest.raises(PayloadError, match="Expected `str`, got `null`"):
             await node.submit("greet", None)
         with pytest.raises(TaskFailed, match="does not fit the handler: Expected `str`, got `int`"):
@@ -472,7 +534,7 @@ async def test_no_parameter(app: Scheduler) -> None:
         assert await (await none.submit()).result(10) == "ran"
         handle = await only_context.submit()
         assert await handle.result(10) == handle.id
-        with pytest.raises(PayloadError, match="got `int`"):
+        with pytest.raises(PayloadError, match="the handler takes no payload, and one was given"):
             await app.submit("none", 1)
         with pytest.raises(PayloadError, match="takes 0 payload arguments, not 1"):
             await none.submit(1)  # type: ignore[call-arg]
@@ -566,7 +628,7 @@ async def test_objects_as_handlers(app: Scheduler) -> None:
         assert await (await app.submit("sync", Person("cid"))).result(10) == "cid 1"
         assert await (await app.submit("bare", {"name": "dan"})).result(10) == ["bare", "dan"]
         assert await (await app.submit("callable", Person("eve"))).result(10) == "called eve 1"
-        with pytest.raises(PayloadError, match=r"at `\$\.name`"):
+        with pytest.raises(PayloadError, match=r"at `\$\.payload\.name`"):
             await app.submit("hello", {"name": 1})
 
 
@@ -693,28 +755,22 @@ async def test_a_serializer_at_three_levels(make: Make, url: str) -> None:
     app.registry.set_serializer(MsgPackSerializer())
     app.registry.register("default", take_anything)
     app.registry.register("typed", take_struct, Reversed())
-    store = await store_of(app)
-
-    async def stored(handle: Any) -> tuple[str, bytes]:
-        record = await store.queries.get(handle.id)
-        assert record is not None
-        return record.spec.serializer, record.spec.payload
 
     async with app:
         by_default = await app.submit("default", {"x": 1})
         by_type = await app.submit("typed", {"x": 1})
         by_call = await app.submit("typed", {"x": 2}, serializer="json")
         by_object = await app.submit("default", {"x": 3}, serializer=Reversed())
-        assert await stored(by_default) == ("msgpack", msgspec.msgpack.encode({"x": 1}))
-        assert await stored(by_type) == ("reversed", b'}1:"x"{')
-        assert await stored(by_call) == ("json", b'{"x":2}')
-        assert await stored(by_object) == ("reversed", b'}3:"x"{')
+        assert await stored_payload(app, by_default) == ("msgpack", msgspec.msgpack.encode({"payload": {"x": 1}}))
+        assert await stored_payload(app, by_type) == ("reversed", b'}}1:"x"{:"daolyap"{')
+        assert await stored_payload(app, by_call) == ("json", b'{"payload":{"x":2}}')
+        assert await stored_payload(app, by_object) == ("reversed", b'}}3:"x"{:"daolyap"{')
         assert await by_default.result(10) == {"x": 1}
         assert await by_type.result(10) == {"x": 1.0, "y": 0.0}
         assert await by_call.result(10) == {"x": 2.0, "y": 0.0}
         assert await by_object.result(10) == {"x": 3}
-        assert (await by_type.info()).payload == {"x": 1}
-        with pytest.raises(PayloadError, match=r"Expected `float`, got `str` - at `\$\.x`"):
+        assert (await by_type.info()).payload == {"payload": {"x": 1}}
+        with pytest.raises(PayloadError, match=r"Expected `float`, got `str` - at `\$\.payload\.x`"):
             await app.submit("typed", {"x": "?"})
         with pytest.raises(PayloadError, match="serializer 'morse' is not known here"):
             await app.submit("typed", {"x": 1}, serializer="morse")
@@ -787,16 +843,16 @@ async def test_values_may_be_64_levels_deep_and_no_more(app: Scheduler, serializ
         return payload
 
     async with app:
-        allowed = await app.submit("echo", nested(64), serializer=serializer, context={"deep": nested(63)})
-        assert await allowed.result(10) == nested(64)
+        allowed = await app.submit("echo", nested(63), serializer=serializer, context={"deep": nested(63)})
+        assert await allowed.result(10) == nested(63)
         assert (await allowed.info()).context == {"deep": nested(63)}
-        for depth in (65, 900, 5000):
+        for depth in (64, 900, 5000):  # and the object with the parameter's name
             with pytest.raises(PayloadError, match="it is nested more than 64 levels deep"):
                 await app.submit("echo", nested(depth), serializer=serializer)
             with pytest.raises(ConfigError, match="it is nested more than 64 levels deep"):
-                await app.submit("echo", 1, context={"deep": nested(depth - 1)})
+                await app.submit("echo", 1, context={"deep": nested(depth)})
     assert len((await app.list_tasks()).items) == 1
-    await app.schedules.put("s", "echo", nested(64), cron="@daily", context={"deep": nested(63)})
+    await app.schedules.put("s", "echo", nested(63), cron="@daily", context={"deep": nested(63)})
     (schedule,) = await app.schedules.list()
     assert schedule.stopped == ""
 

@@ -33,10 +33,10 @@ async def test_the_handle_of_a_task_that_exists(app: Scheduler) -> None:
     first = await app.submit("work", 1, id="one")
     again = await app.submit("work", 2, id="one", if_exists="return")
     assert again.id == first.id
-    assert (await again.info()).payload == 1, "a task is never overwritten"
+    assert (await again.info()).payload == {"n": 1}, "a task is never overwritten"
     assert (await app.submit_task(Task(type="work", id="one", if_exists="return"))).id == "one"
     new = await app.submit("work", 3, id="two", if_exists="return")
-    assert (await new.info()).payload == 3
+    assert (await new.info()).payload == {"n": 3}
     for options in ({}, {"if_exists": "raise"}):
         with pytest.raises(TaskExists):
             await app.submit("work", 2, id="one", **options)  # type: ignore[arg-type]

@@ -171,7 +171,7 @@ def test_every_way_to_submit_gives_a_blocking_handle(url: str) -> None:
         app.sync.submit("double", 1, cron="@daily", id="nightly"),
     ):
         assert "Sync" in repr(handle)
-    assert app.sync.get_task("by-record").payload == 1
+    assert app.sync.get_task("by-record").payload == {"n": 1}
     schedule = app.sync.schedules.get("nightly")
     assert schedule.cron == "@daily"
     app.sync.close()

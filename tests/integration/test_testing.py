@@ -172,7 +172,7 @@ async def test_what_was_submitted_is_seen_without_being_run(clock: ManualClock) 
         for n in range(3):
             await work.submit(n)
         await app.submit("elsewhere", "x")
-        assert [task.payload for task in await submitted(app, "work")] == [0, 1, 2]
+        assert [task.payload for task in await submitted(app, "work")] == [{"n": 0}, {"n": 1}, {"n": 2}]
         assert [task.type for task in await submitted(app)] == ["work", "work", "work", "elsewhere"]
         assert {task.status for task in await submitted(app)} == {Status.READY}
 

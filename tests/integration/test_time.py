@@ -624,7 +624,13 @@ async def test_a_definition_can_be_read_back_whole(make: Make, url: str) -> None
     )  # fmt: skip
     found = await app.schedules.get("s")
     assert found == put
-    assert (found.payload, found.queue, found.priority, found.max_retry, found.timeout) == (5, "slow", 9, 2, 90.0)
+    assert (found.payload, found.queue, found.priority, found.max_retry, found.timeout) == (
+        {"n": 5},
+        "slow",
+        9,
+        2,
+        90.0,
+    )
     assert (found.retry, found.key, found.tags, found.context) == (FixedDelay(7), "k", {"a": "b"}, {"c": [1]})
     assert (found.serializer, found.dst, found.misfire_grace, found.misfire_cap) == ("msgpack", "instant", 60.0, 3)
     assert (found.dedup_key, found.dedup_ttl) == ("d", 30.0)
@@ -837,7 +843,7 @@ async def test_replacing_a_schedule_keeps_its_history(make: Make, url: str, cloc
         clock.advance(HOUR)
         await drain(app)
         task = await wait_for(app, f"tick@{clock.now()}", "success")
-        assert task.payload == 2
+        assert task.payload == {"n": 2}
 
 
 async def test_schedules_that_are_refused(make: Make) -> None:

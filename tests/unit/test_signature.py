@@ -18,7 +18,8 @@ CONTEXT = TaskContext(task_id="i", type="t", attempt=1, fence=1, timeout=0, tags
 
 def run(function: Any, payload: Any) -> Any:
     """Call a handler as a worker would."""
-    return Entry("it", function).bind(payload, CONTEXT)()
+    entry = Entry("it", function)
+    return entry.call({entry.names[0]: payload}, CONTEXT)
 
 
 # --- the context

@@ -27,7 +27,7 @@ def test_each_has_an_id_a_nonce_and_a_payload_of_its_own() -> None:
     order = Order()
     order.registry.register("work", work, queue="mail")
     first, second = order.make(1), order.make(2)
-    assert (first.payload, second.payload, second.queue) == (b"1", b"2", "mail")
+    assert (first.payload, second.payload, second.queue) == (b'{"number":1}', b'{"number":2}', "mail")
     assert first.id != second.id
     assert first.nonce != second.nonce
 
@@ -45,7 +45,7 @@ def test_another_default_serializer_counts_from_then_on() -> None:
     order.registry.register("work", work)
     order.make()
     order.registry.set_serializer(BUILTIN["msgpack"])
-    assert (order.make().serializer, order.make(300).payload) == ("msgpack", b"\xcd\x01,")
+    assert (order.make().serializer, order.make(300).payload) == ("msgpack", b"\x81\xa6number\xcd\x01,")
 
 
 def test_another_handler_of_the_same_name_counts_from_then_on() -> None:

@@ -151,7 +151,7 @@ class PayloadCommand(click.Command):
 
 def payload_or_none_given(payload: Any) -> Any:
     """The argument PAYLOAD_JSON; leaving it out is not the same as `null`, as a handler may have defaults."""
-    from tickwork.handlers.registry import MISSING
+    from tickwork.payload.parameters import MISSING
 
     left_out = click.get_current_context().get_parameter_source("payload") is click.core.ParameterSource.DEFAULT
     return MISSING if left_out else payload

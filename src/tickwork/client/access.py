@@ -10,7 +10,7 @@ from tickwork.client.specs import SpecMaker
 from tickwork.config import Config
 from tickwork.errors import ConfigError, HandlerNotFound, TaskNotFound
 from tickwork.handlers.options import Options, TaskOptions, known_id
-from tickwork.handlers.registry import MISSING, Entry, Registry
+from tickwork.handlers.registry import Entry, Registry
 from tickwork.model.tasks import Record, Spec
 from tickwork.store.contract import Store
 
@@ -50,10 +50,7 @@ class Access:
             raise ConfigError(NOBODY_RUNS)
 
     def spec(self, type: str, payload: Any, options: Options | TaskOptions) -> Spec:
-        entry = self._known(type)
-        if payload is MISSING:
-            payload = None if entry is None else entry.default_payload()
-        return self._maker.make(type, payload, options, entry)
+        return self._maker.make(type, payload, options, self._known(type))
 
     def specs(self, type: str, payloads: Iterable[Any], options: Options) -> list[Spec]:
         """One for each payload."""

@@ -41,11 +41,12 @@ from tickwork.handlers.options import (
     returns_existing,
     wanted_durability,
 )
-from tickwork.handlers.registry import MISSING, Registry
+from tickwork.handlers.registry import Registry
 from tickwork.ids import new_id
 from tickwork.model.info import Page, QueueStats, RemoteWorker, Task, TaskInfo, WorkerInfo
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Spec, Status
+from tickwork.payload.parameters import MISSING
 from tickwork.store.contract import PAGE_MAX, SUBMIT_MAX, Receipt, Store
 from tickwork.store.joining import taken
 from tickwork.texts import shown
@@ -117,12 +118,7 @@ class Client:
         """Queue a task that is given as a record."""
         given = {name: getattr(task, name) for name in Options.__annotations__}
         given["depends_on"] = task.depends_on or None
-        payload = MISSING if task.payload is None and not self._takes_none(task.type) else task.payload
-        return await self.submit(task.type, payload, **given)
-
-    def _takes_none(self, type: str) -> bool:
-        entry = self.registry.find(type)
-        return entry is None or entry.takes_none
+        return await self.submit(task.type, task.payload, **given)
 
     async def _submit_cron(self, type: str, payload: Any, options: Options) -> ScheduleHandle:
         known_only(options, Options)

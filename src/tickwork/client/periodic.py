@@ -10,8 +10,8 @@ from tickwork.errors import ConfigError
 from tickwork.handlers.context import TaskContext
 from tickwork.handlers.options import ScheduleOptions
 from tickwork.handlers.periodic import PeriodicTask
-from tickwork.handlers.registry import MISSING
 from tickwork.observe.loggers import Log
+from tickwork.payload.parameters import MISSING
 
 
 class Periodic:

@@ -17,11 +17,12 @@ from tickwork.cron.zones import find_zone
 from tickwork.errors import ConfigError, DuplicateTask, ScheduleNotFound, StoreError, TaskExists
 from tickwork.handlers.context import copied
 from tickwork.handlers.options import ScheduleOptions, TaskOptions, known_only, known_schedule, name, seconds, text
-from tickwork.handlers.registry import MISSING, Registry
+from tickwork.handlers.registry import Registry
 from tickwork.ids import new_tail
 from tickwork.model import ticks
 from tickwork.model.schedules import Misfire, Overlap, Schedule
 from tickwork.model.tasks import Priority
+from tickwork.payload.parameters import MISSING
 from tickwork.texts import shown
 
 

@@ -26,7 +26,8 @@ from tickwork.handlers.options import (
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.ids import new_id, new_id_beside, new_nonce
 from tickwork.model.tasks import Spec
-from tickwork.payload.codec import Serializer, encode
+from tickwork.payload.codec import JSON, BuiltinSerializer, Serializer, encode
+from tickwork.payload.parameters import MISSING
 from tickwork.texts import shown
 
 UNLIKE = frozenset({"id", "key", "dedup_key"})  # options by which tasks of a kind differ in more than their payload
@@ -45,7 +46,7 @@ class SpecMaker:
     def make(self, type: str, payload: Any, given: Options | TaskOptions, entry: Entry | None) -> Spec:
         pattern = None if given or entry is None else self._patterns.get(entry)
         if pattern is not None:
-            return self._like(*pattern, payload, self._serializer(None, entry), entry)
+            return self._like(*pattern, payload, self._serializer(None, entry, payload), entry)
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if entry is not None and entry.options:
             options = {**entry.options, **options}
@@ -55,7 +56,7 @@ class SpecMaker:
             check_together(options)
             at, delay = moment(options)
             fields = {name: READERS[name](value) for name, value in options.items() if name in READERS}
-        serializer = self._serializer(options.get("serializer"), entry)
+        serializer = self._serializer(options.get("serializer"), entry, payload)
         if "id" not in fields:
             fields["id"] = self._new_id(fields.get("dedup_key"))
         if entry is not None:  # else the worker, who knows the handler, fills them in
@@ -70,7 +71,7 @@ class SpecMaker:
             at=at,
             delay=delay,
             dedup_ttl=self._dedup_ttl(options) if "dedup_key" in fields else 0,
-            key=self._key(options.get("key"), payload, data, serializer, entry),
+            key=self._key(options.get("key"), data, serializer, entry),
             **fields,
         )
         room = self._room_beside(spec)
@@ -99,7 +100,7 @@ class SpecMaker:
         room = 0
         for payload in payloads:
             if specs and alike:
-                serializer = self._serializer(options.get("serializer"), entry)
+                serializer = self._serializer(options.get("serializer"), entry, payload)
                 specs.append(self._like(specs[0], room, payload, serializer, entry))
             else:
                 specs.append(self.make(type, payload, given, entry))
@@ -109,7 +110,12 @@ class SpecMaker:
     def _new_id(self, dedup_key: str | None) -> str:
         return new_id() if dedup_key is None else new_id_beside(dedup_key, self._config.partitions)
 
-    def _serializer(self, asked: str | Serializer | None, entry: Entry | None) -> Serializer:
+    def _serializer(self, asked: str | Serializer | None, entry: Entry | None, payload: Any) -> Serializer:
+        chosen = self._chosen(asked, entry)
+        # No payload is no bytes, which are a value to some serializers: to protobuf a message of which nothing is set.
+        return JSON if payload is MISSING and not isinstance(chosen, BuiltinSerializer) else chosen
+
+    def _chosen(self, asked: str | Serializer | None, entry: Entry | None) -> Serializer:
         if isinstance(asked, str):
             return self._registry.serializer(asked)
         if asked is not None:
@@ -121,7 +127,10 @@ class SpecMaker:
 
     def _encode(self, type: str, payload: Any, serializer: Serializer, entry: Entry | None, room: int) -> bytes:
         try:
-            data = encode(serializer, payload) if entry is None else entry.payload_type.encode(serializer, payload)
+            if entry is not None:
+                data = entry.parameters.encode(serializer, payload)
+            else:
+                data = b"" if payload is MISSING else encode(serializer, payload)
         except PayloadError as error:
             raise PayloadError(f"payload for task type {shown(type)}: {error}") from None
         if len(data) > room:
@@ -142,15 +151,13 @@ class SpecMaker:
             raise ConfigError("dedup_ttl must be longer than 0 seconds")
         return round(ttl * 1000)
 
-    def _key(
-        self, asked: str | None, payload: Any, data: bytes, serializer: Serializer, entry: Entry | None
-    ) -> str | None:
+    def _key(self, asked: str | None, data: bytes, serializer: Serializer, entry: Entry | None) -> str | None:
         """A key given with the submission is taken as it is; one of the handler is a path into the payload."""
         if asked is None:
             return None
         if entry is None or entry.options.get("key") != asked:
             return text("key", asked, 512)
-        value = entry.value_at(asked, payload, data, serializer)
+        value = entry.value_at(asked, data, serializer)
         if value is None:
             raise PayloadError(f"payload for task type {entry.type!r} has nothing at {asked!r}, which is its key")
         if not is_text(key := str(value), 512) or not key:

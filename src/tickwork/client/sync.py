@@ -18,8 +18,8 @@ from tickwork.client.queues import Queues
 from tickwork.client.schedules import Schedules
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handlers.options import Options
-from tickwork.handlers.registry import MISSING
 from tickwork.model.info import Event, TaskInfo
+from tickwork.payload.parameters import MISSING
 
 if TYPE_CHECKING:
     from tickwork.scheduler import Scheduler

@@ -15,7 +15,7 @@ from tickwork.model import facts
 from tickwork.model.info import Event, QueueStats, TaskInfo, TaskResult, WorkerInfo, WorkerStatus
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Band, Record, Spec, Status
-from tickwork.payload.codec import JSON
+from tickwork.payload.codec import JSON, BuiltinSerializer
 from tickwork.store.contract import Stats
 from tickwork.texts import shown
 
@@ -64,9 +64,12 @@ def task_info(record: Record, registry: Registry) -> TaskInfo:
 
 
 def payload_of(spec: Spec, registry: Registry) -> Any:
-    """Plain values where the serializer is known here, else the bytes as they are."""
+    """Plain values where the serializer is known here, else the bytes as they are; None if there is no payload."""
     try:
-        return registry.serializer(spec.serializer).decode(spec.payload)
+        serializer = registry.serializer(spec.serializer)
+        if not spec.payload and isinstance(serializer, BuiltinSerializer):
+            return None
+        return serializer.decode(spec.payload)
     except Exception:  # a serializer of the user's own may raise anything; a record must be readable all the same
         return spec.payload
 

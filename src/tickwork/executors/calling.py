@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from tickwork.errors import Abort, PayloadError
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.model.info import TaskResult
+from tickwork.payload.codec import JSON, reason
 from tickwork.texts import cut
 
 
@@ -17,9 +18,19 @@ class UnfitPayload(PayloadError):
     """The handler was not called: its payload cannot be decoded. Not what a handler itself may raise."""
 
 
-def decode(entry: Entry, registry: Registry, serializer: str, data: bytes) -> Any:
+def arguments_of(entry: Entry, registry: Registry, serializer: str, data: bytes) -> dict[str, Any]:
+    """What to call the handler with."""
+    parameters = entry.parameters
     try:
-        return entry.decode(registry.serializer(serializer), data)
+        return parameters.readers[serializer](data)
+    except Exception:  # it is stored in another form, or does not fit: that is found out below
+        pass
+    try:
+        return parameters.bare_readers[serializer](data)
+    except Exception:
+        pass
+    try:
+        return parameters.decode(registry.serializer(serializer), data)
     except PayloadError as error:
         raise UnfitPayload(str(error)) from None
 
@@ -39,8 +50,9 @@ def encode_result(entry: Entry, value: Any) -> bytes | Returned | None:
         return _encode_task_result(entry, value)
     try:
         return entry.encode_result(value)
-    except PayloadError as error:
-        raise Abort(f"the handler ended, but its return value cannot be stored: {error}") from None
+    except Exception as error:
+        why = reason(JSON, error)
+        raise Abort(f"the handler ended, but its return value cannot be stored: {why}") from None
 
 
 def _encode_task_result(entry: Entry, value: TaskResult) -> Returned:

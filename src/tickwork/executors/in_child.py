@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, msgpack
 
 from tickwork.errors import Abort, Retry, Snooze
-from tickwork.executors.calling import OwnLoop, Returned, UnfitPayload, decode, encode_result
+from tickwork.executors.calling import OwnLoop, Returned, UnfitPayload, arguments_of, encode_result
 from tickwork.handlers.context import LOGGER, TaskContext
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.observe.tracebacks import explained, story
@@ -112,7 +112,8 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
         logger=_logger_of_parent(call.log_level, note),
     )
     try:
-        bound = entry.bind(decode(entry, registry, call.serializer, call.payload), context)
+        arguments = arguments_of(entry, registry, call.serializer, call.payload)
+        bound = functools.partial(entry.call, arguments, context)
         value = OwnLoop(bound).run() if entry.is_async else bound()
         if inspect.isawaitable(value):
             value = OwnLoop(lambda: value).run()

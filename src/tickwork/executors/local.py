@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 
 from msgspec import msgpack
 
 from tickwork.errors import Abort, Retry, Snooze
-from tickwork.executors.calling import OwnLoop, Returned, UnfitPayload, decode, encode_result
+from tickwork.executors.calling import OwnLoop, Returned, UnfitPayload, arguments_of, encode_result
 from tickwork.executors.child import Call
 from tickwork.executors.in_child import ChildCall, ChildNote, ChildReply
 from tickwork.executors.process import ProcessPool
@@ -40,14 +41,14 @@ class LocalExecutor:
         spec = grant.spec
         if entry.run_in == "process":
             return await self._run_in_process(entry, grant, context)
-        call = entry.bind(decode(entry, self._registry, spec.serializer, spec.payload), context)
+        arguments = arguments_of(entry, self._registry, spec.serializer, spec.payload)
         if entry.run_in == "loop":
-            value = await call()
+            value = await entry.call(arguments, context)
         elif entry.is_async:
-            own_loop = OwnLoop(call)
+            own_loop = OwnLoop(partial(entry.call, arguments, context))
             value = await self._threads.run(own_loop.run, stop=own_loop.stop)
         else:
-            value = await self._threads.run(call)
+            value = await self._threads.run(partial(entry.call, arguments, context))
             if inspect.isawaitable(value):  # an async function behind a plain decorator looks like a blocking one
                 value = await value
         return encode_result(entry, value)

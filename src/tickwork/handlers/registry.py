@@ -1,37 +1,36 @@
 """Handlers: what a function's signature says about its payload, and the registry that finds them by type.
 
-The payload rule: the parameters besides the `TaskContext` are the payload. None of them: the payload is `None`; one:
-it is that value; several: an object keyed by their names.
+The payload rule: the parameters besides the `TaskContext` are the payload, an object with their names.
 """
 
 from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
-
-from msgspec import UNSET
 
 from tickwork.errors import ConfigError, HandlerNotFound, PayloadError
 from tickwork.handlers import references
 from tickwork.handlers.context import TaskContext
 from tickwork.handlers.options import of_handler
+from tickwork.handlers.signature import Signature
 from tickwork.handlers.signature import read as read_signature
 from tickwork.ids import is_name
 from tickwork.model.info import TaskResult
 from tickwork.model.policy import WHEN_CUT_OFF, WhenCutOff
 from tickwork.payload import types as payload
+from tickwork.payload.annotations import PLAIN
 from tickwork.payload.codec import BUILTIN, JSON, Serializer
-from tickwork.payload.types import REQUIRED, Field, PayloadType
+from tickwork.payload.parameters import MISSING, Arguments, Parameters
+from tickwork.payload.types import PayloadType
 from tickwork.texts import shown
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 RunIn = Literal["loop", "thread", "process"]
 ANYTHING = payload.of_value(Any, "")
-MISSING: Any = object()  # no payload was given, which is not the same as None
 
 
 class Handler(Protocol[T_contra]):
@@ -70,89 +69,38 @@ class Entry:
             raise ConfigError(f"handler {type!r}: run_in must be one of {known}, not {shown(run_in)}")
         signature = read_signature(type, target)
         self.context_name = signature.context
-        self._context_first = signature.by_position
-        self.names = tuple(field.name for field in signature.fields)
-        self._defaults = {field.name: field.default for field in signature.fields if field.default is not REQUIRED}
-        self.payload_type = _payload_type(type, signature.fields)
+        self.parameters = Parameters(signature.fields, type)
+        self.names = self.parameters.names
+        self.call = _caller(self.function, signature)
         self.returns_task_result = signature.returns is TaskResult
         self._result = None if self.returns_task_result else _result_type(signature.returns, type)
-        self._dump_result = ANYTHING.dump if self._result is None else self._result.dump
+        self.encode_result = _result_encoder(self._result)
         self.reference = references.reference_of(type, target) if self.run_in == "process" else ""
         if self.run_in == "loop" and not self.is_async:
             raise ConfigError(f'handler {type!r} is not async, so it cannot run in "loop"; use "thread" or "process"')
 
     def pack(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The payload for a call written like the function's own."""
+        """The payload for a call written like the function's own; `MISSING` for one without arguments."""
         if len(args) > len(self.names):
             raise PayloadError(f"handler {self.type!r} takes {len(self.names)} payload arguments, not {len(args)}")
-        given = dict(zip(self.names, args, strict=False))
+        given = Arguments(zip(self.names, args, strict=False))
         for name, value in kwargs.items():
             if name in given or name not in self.names:
                 problem = "given twice" if name in given else "unknown"
                 raise PayloadError(f"handler {self.type!r}: argument {shown(name)} is {problem}")
             given[name] = value
-        if len(self.names) != 1:
-            return given if self.names else None
-        (name,) = self.names
-        if name in given:
-            return given[name]
-        if name not in self._defaults:
-            raise PayloadError(f"handler {self.type!r}: its argument {shown(name)} is missing")
-        return self._defaults[name]
+        if not given and self.parameters.required:
+            raise PayloadError(f"handler {self.type!r}: its argument {shown(self.parameters.required[0])} is missing")
+        return given or MISSING
 
-    def default_payload(self) -> Any:
-        """What stands for a payload that was not given."""
-        if len(self.names) > 1:
-            return {}
-        return self._defaults.get(self.names[0]) if self.names else None
-
-    @cached_property
-    def takes_none(self) -> bool:
-        """None is a payload like any other."""
-        try:
-            self.payload_type.decode(JSON, b"null")
-        except PayloadError:
-            return False
-        return True
-
-    def decode(self, serializer: Serializer, data: bytes) -> Any:
-        """The payload as `bind` takes it.
-
-        A client that does not know the handler stores None for no payload. Where None does not fit and every parameter
-        has a default, the defaults are meant.
-        """
-        try:
-            return self.payload_type.decode(serializer, data)
-        except PayloadError:
-            if len(self._defaults) == len(self.names) and _is_null(serializer, data):
-                return MISSING
-            raise
-
-    def bind(self, payload: Any, context: TaskContext | None) -> Callable[[], Any]:
-        """A call of the handler with a decoded payload."""
-        function, name = self.function, self.context_name
-        if payload is MISSING:
-            kwargs = {}
-        elif len(self.names) == 1:
-            kwargs = {self.names[0]: payload}
-        else:
-            kwargs = {field: value for field in self.names if (value := getattr(payload, field)) is not UNSET}
-        if self._context_first:
-            return lambda: function(context, **kwargs)
-        if name is not None:
-            kwargs[name] = context
-        return lambda: function(**kwargs)
-
-    def value_at(self, path: str, payload: Any, data: bytes, serializer: Serializer) -> Any:
-        """What stands at a path into the payload, also where that was left to a default; None if nothing does."""
+    def value_at(self, path: str, data: bytes, serializer: Serializer) -> Any:
+        """What stands at a path into the payload, also where that was left to a default; None if nothing does. The path
+        begins with a parameter; where a bare value is for one of them, it may begin inside of that."""
+        arguments = {**self.parameters.defaults, **self.parameters.read(serializer, data)}
         names = path.removeprefix("payload.").split(".")
-        found = _follow(payload, names)
-        if found is None:  # mostly it is there, and submitting is hot
-            found = _follow(self.payload_type.decode(serializer, data), names)
-        return _follow(self._defaults, names) if found is None else found
-
-    def encode_result(self, value: Any) -> bytes:
-        return self._dump_result(JSON, value)
+        bare = self.parameters.bare
+        inside = None if bare is None else _follow(arguments.get(bare.name), names)
+        return _follow(arguments, names) if inside is None else inside
 
     def decode_result(self, data: bytes) -> Any:
         """As the declared return type where the value fits it, else plain: the task has succeeded all the same. Raises
@@ -165,23 +113,28 @@ class Entry:
         return ANYTHING.decode(JSON, data)
 
 
-def _payload_type(owner: str, fields: Sequence[Field]) -> PayloadType:
-    if len(fields) > 1:
-        return payload.of_fields(fields, owner)
-    return payload.of_value(fields[0].declared if fields else None, owner)
+def _caller(function: Callable[..., Any], signature: Signature) -> Callable[[dict[str, Any], TaskContext | None], Any]:
+    """Calls the handler with its arguments and the context."""
+    name = signature.context
+    if name is None:
+        return lambda arguments, _: function(**arguments)
+    if signature.by_position:
+        return lambda arguments, context: function(context, **arguments)
+    return lambda arguments, context: function(**{name: context}, **arguments)
 
 
-def _is_null(serializer: Serializer, data: bytes) -> bool:
-    try:
-        return serializer.decode(data) is None
-    except Exception:  # a serializer of the user's own may raise anything; then it is no null
-        return False
+def _result_encoder(declared: PayloadType | None) -> Callable[[Any], bytes]:
+    """Raises whatever the serializer raises; most types have nothing of pydantic's in them."""
+    return JSON.encode if declared is None or not declared.by_pydantic else partial(declared.dump, JSON)
 
 
 def _follow(value: Any, names: list[str]) -> Any:
     for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-    return None if value is UNSET else value
+        if isinstance(value, Mapping):
+            value = value.get(name)
+        else:  # a text has attributes too, but no fields
+            value = None if isinstance(value, PLAIN) else getattr(value, name, None)
+    return value
 
 
 def _result_type(declared: Any, owner: str) -> PayloadType | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from tickwork.backoff import Backoff
 from tickwork.model.facts import Fact
@@ -32,7 +32,8 @@ class TaskResult(Struct, frozen=True):
 
 
 class TaskInfo(Struct, frozen=True, kw_only=True):
-    """A task as users see it."""
+    """A task as users see it. The payload is None if there is none, and if it is null: only the handler can tell these
+    apart, whose parameters are at their defaults without a payload."""
 
     id: str
     type: str
@@ -168,7 +169,7 @@ class Task(Struct, frozen=True, kw_only=True):
 
     id: str | None = None
     type: str
-    payload: Any = None
+    payload: Any = UNSET  # none, which is not the same as None
     queue: str | None = None
     priority: int | None = None
     schedule_at: datetime | None = None

@@ -6,8 +6,14 @@ import dataclasses
 import sys
 import types
 import typing
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple, Union
+from uuid import UUID
+
+PLAIN = (bool, bytes, date, datetime, float, int, str, time, timedelta, Decimal, UUID)
+ARRAYS = (list, tuple, set, frozenset)
 
 
 class Part(NamedTuple):
@@ -91,3 +97,34 @@ def field_names(value: Any) -> Collection[str]:
         return tuple(each.name for each in kind.__attrs_attrs__)
     fields: Iterable[str] = getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ())
     return tuple(fields)
+
+
+def wire_names(value: Any) -> set[str]:
+    """The names that the fields of such an object may have where it is written."""
+    kind: Any = type(value)
+    if is_model(kind):
+        fields = kind.model_fields.items()
+        return {each for name, field in fields for each in (name, field.alias, field.validation_alias) if each}
+    return {*field_names(value), *getattr(kind, "__struct_encode_fields__", ())}
+
+
+def takes_any_object(declared: Any) -> bool:
+    """Whether objects of whatever names fit: `Any`, `object`, a mapping, or a union with one of these."""
+    origin = typing.get_origin(declared)
+    if origin is Annotated:
+        return takes_any_object(declared.__origin__)
+    if hasattr(declared, "__supertype__"):  # a NewType
+        return takes_any_object(declared.__supertype__)
+    if type(declared).__name__ == "TypeAliasType":
+        return takes_any_object(declared.__value__)
+    if found := members(declared):
+        return any(map(takes_any_object, found))
+    kind = declared if origin is None else origin
+    if kind is Any or kind is object or isinstance(kind, typing.TypeVar):
+        return True
+    return isinstance(kind, type) and issubclass(kind, Mapping) and not typing.is_typeddict(kind)
+
+
+def takes_no_object(declared: Any) -> bool:
+    """Surely none: what can be nothing but a text, a number, or an array. Of others it is not known."""
+    return declared in PLAIN or typing.get_origin(declared) in ARRAYS

@@ -50,66 +50,71 @@ def decode_hook(kind: type, value: Any) -> Any:
     raise NotImplementedError(f"values of type {kind.__name__} cannot be decoded")
 
 
-class JSONSerializer:
-    """The default. Refuses NaN and infinities, which JSON cannot carry, and what is nested too deep."""
+class BuiltinSerializer:
+    """What msgspec writes. Refuses what is nested too deep."""
 
-    name = "json"
+    name: str
 
-    def __init__(self) -> None:
-        self._encode = msgspec.json.Encoder(enc_hook=_encode_hook).encode
+    def __init__(self, codec: Any, is_deep: Callable[[bytes], bool], short: int, *, has_nan: bool) -> None:
+        self._codec = codec  # the module of msgspec
+        self._is_deep = is_deep
+        self._short = short  # so many bytes have no room for more levels than are allowed
+        self._has_nan = has_nan
+        self._encode: Callable[[Any], bytes] = codec.Encoder(enc_hook=_encode_hook).encode
         self._decoders: dict[Any, Callable[[bytes], Any]] = {}
 
     def encode(self, value: Any) -> bytes:
         data = self._encode(value)
-        if len(data) > SHORT_JSON and is_deep_json(data):
+        if len(data) > self._short and self._is_deep(data):
             raise PayloadError(TOO_DEEP)
-        if b"null" in data:  # msgspec writes NaN as null; only then is a closer look needed
-            for path, leaf in _leaves(value):
-                if isinstance(leaf, float) and not math.isfinite(leaf):
-                    raise PayloadError(f"{leaf} cannot be written as JSON - at `{path}`")
+        if b"null" in data and not self._has_nan:  # msgspec writes NaN as null; only then is a closer look needed
+            _refuse_nan(value)
         if MASKED in data:
             refuse_masked(value)
         return data
 
     def decode(self, data: bytes, type: Any = Any) -> Any:
-        if len(data) > SHORT_JSON and is_deep_json(data):
+        if len(data) > self._short and self._is_deep(data):
             raise PayloadError(TOO_DEEP)
         try:
             decode = self._decoders.get(type)
         except TypeError:  # an annotation may hold what cannot be hashed
-            return msgspec.json.decode(data, type=type, dec_hook=decode_hook)
+            return self._codec.decode(data, type=type, dec_hook=decode_hook)
         if decode is None:
-            decode = self._decoders[type] = msgspec.json.Decoder(type, dec_hook=decode_hook).decode
+            decode = self._decoders[type] = self._codec.Decoder(type, dec_hook=decode_hook).decode
         return decode(data)
 
+    def decoder(self, type: Any, *, may_be_deep: bool = True) -> Callable[[bytes], Any]:
+        """`decode` of one type alone, which is faster."""
+        decode: Callable[[bytes], Any] = self._codec.Decoder(type, dec_hook=decode_hook).decode
+        if not may_be_deep:
+            return decode
+        short, is_deep = self._short, self._is_deep
 
-class MsgPackSerializer:
+        def decode_what_is_not_deep(data: bytes) -> Any:
+            if len(data) > short and is_deep(data):
+                raise PayloadError(TOO_DEEP)
+            return decode(data)
+
+        return decode_what_is_not_deep
+
+
+class JSONSerializer(BuiltinSerializer):
+    """The default. Refuses NaN and infinities, which JSON cannot carry."""
+
+    name = "json"
+
+    def __init__(self) -> None:
+        super().__init__(msgspec.json, is_deep_json, SHORT_JSON, has_nan=False)
+
+
+class MsgPackSerializer(BuiltinSerializer):
     """Smaller and faster than JSON, and carries bytes as they are."""
 
     name = "msgpack"
 
     def __init__(self) -> None:
-        self._encode = msgspec.msgpack.Encoder(enc_hook=_encode_hook).encode
-        self._decoders: dict[Any, Callable[[bytes], Any]] = {}
-
-    def encode(self, value: Any) -> bytes:
-        data = self._encode(value)
-        if is_deep_msgpack(data):
-            raise PayloadError(TOO_DEEP)
-        if MASKED in data:
-            refuse_masked(value)
-        return data
-
-    def decode(self, data: bytes, type: Any = Any) -> Any:
-        if is_deep_msgpack(data):
-            raise PayloadError(TOO_DEEP)
-        try:
-            decode = self._decoders.get(type)
-        except TypeError:  # an annotation may hold what cannot be hashed
-            return msgspec.msgpack.decode(data, type=type, dec_hook=decode_hook)
-        if decode is None:
-            decode = self._decoders[type] = msgspec.msgpack.Decoder(type, dec_hook=decode_hook).decode
-        return decode(data)
+        super().__init__(msgspec.msgpack, is_deep_msgpack, DEPTH_MAX, has_nan=True)
 
 
 class ProtobufSerializer:
@@ -136,7 +141,18 @@ class ProtobufSerializer:
 
 
 JSON = JSONSerializer()
-BUILTIN: dict[str, Serializer] = {s.name: s for s in (JSON, MsgPackSerializer(), ProtobufSerializer())}
+MSGPACK = MsgPackSerializer()
+BUILTIN: dict[str, Serializer] = {s.name: s for s in (JSON, MSGPACK, ProtobufSerializer())}
+
+
+def carries_objects(serializer: Serializer) -> bool:
+    """Whether it can write an object with names: protobuf cannot, nor can one of a user's own for a single class."""
+    if isinstance(serializer, BuiltinSerializer):
+        return True
+    try:
+        return bool(serializer.decode(encode(serializer, {"name": 1})) == {"name": 1})
+    except Exception:  # a serializer of the user's own may raise anything
+        return False
 
 
 def _leaves(value: Any, path: str = "$", depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -157,6 +173,12 @@ def _leaves(value: Any, path: str = "$", depth: int = 0) -> Iterator[tuple[str, 
             yield from _leaves(getattr(value, name, None), f"{path}.{name}", depth + 1)
 
 
+def _refuse_nan(value: Any) -> None:
+    for path, leaf in _leaves(value):
+        if isinstance(leaf, float) and not math.isfinite(leaf):
+            raise PayloadError(f"{leaf} cannot be written as JSON - at `{path}`")
+
+
 def refuse_masked(value: Any) -> None:
     for path, leaf in _leaves(value):
         if hasattr(leaf, "get_secret_value"):
@@ -171,13 +193,20 @@ def encode(serializer: Serializer, value: Any) -> bytes:
         data = serializer.encode(value)
     except PayloadError:
         raise
-    except RecursionError:
-        raise PayloadError(TOO_DEEP) from None
     except Exception as error:  # a serializer of the user's own may raise anything
-        raise PayloadError(f"the {serializer.name} serializer cannot encode this value: {error}") from None
+        raise PayloadError(reason(serializer, error)) from None
     if type(data) is not bytes:
         raise PayloadError(
             f"encode() of the {serializer.name} serializer returned {type(data).__name__}; return bytes, of a text "
             "those of its .encode()"
         )
     return data
+
+
+def reason(serializer: Serializer, error: Exception) -> str:
+    """Why a value cannot be encoded."""
+    if isinstance(error, PayloadError):
+        return str(error)
+    if isinstance(error, RecursionError):
+        return TOO_DEEP
+    return f"the {serializer.name} serializer cannot encode this value: {error}"

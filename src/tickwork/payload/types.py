@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict
 from uuid import UUID
 
 import msgspec
 
 from tickwork.errors import ConfigError, PayloadError
 from tickwork.payload import pydantic_types
-from tickwork.payload.annotations import has_constraints, is_model, is_pydantic_dataclass, members, parts
-from tickwork.payload.codec import BUILTIN, JSON, Serializer, decode_hook, encode
+from tickwork.payload.annotations import PLAIN, has_constraints, is_model, is_pydantic_dataclass, members, parts
+from tickwork.payload.codec import BUILTIN, JSONSerializer, Serializer, decode_hook, encode
 from tickwork.payload.depth import TOO_DEEP, is_deep_json
 from tickwork.payload.pydantic_types import Refused, StandIn
 from tickwork.payload.roundtrip import difference
@@ -43,9 +43,9 @@ class PayloadType:
     """The declared type of a value, and how to check one against it."""
 
     def __init__(self, wire: Any, stand_ins: dict[str, type[StandIn]], by_pydantic: frozenset[type]) -> None:
-        self._wire = wire  # what a serializer decodes
+        self.wire = wire  # what a serializer decodes
         self._stand_ins = stand_ins  # of its fields, where it is an object of several parameters
-        self._by_pydantic = by_pydantic  # the types in it, if any of them is pydantic's to decode
+        self.by_pydantic = by_pydantic  # the types in it, if any of them is pydantic's to decode
         self._from_json = pydantic_types.validator(wire)
         # Encoded, unchecked. Most types have nothing of pydantic's in them, and this is called for each task.
         self.dump: Callable[[Serializer, Any], bytes] = self._dump_with_pydantic if by_pydantic else encode
@@ -53,38 +53,41 @@ class PayloadType:
     def decode(self, serializer: Serializer, data: bytes) -> Any:
         """The typed value; `PayloadError` names the field that does not fit."""
         try:
-            if self._by_pydantic:
+            if self.by_pydantic:
                 return self._decode_with_pydantic(serializer, data)
-            return serializer.decode(data, self._wire)
+            return serializer.decode(data, self.wire)
         except PayloadError:
             raise
         except Exception as error:  # a serializer of the user's own may raise anything
             raise PayloadError(_text_of(error)) from None
 
     def _decode_with_pydantic(self, serializer: Serializer, data: bytes) -> Any:
-        if self._from_json is not None and serializer is JSON:
+        if self._from_json is not None and isinstance(serializer, JSONSerializer):
             if is_deep_json(data):
                 raise PayloadError(TOO_DEEP)
             return self._from_json(data)
         if serializer is BUILTIN.get(serializer.name):
-            return serializer.decode(data, self._wire)
-        return msgspec.convert(serializer.decode(data), self._wire, dec_hook=decode_hook)
+            return serializer.decode(data, self.wire)
+        return msgspec.convert(serializer.decode(data), self.wire, dec_hook=decode_hook)
 
     def encode(self, serializer: Serializer, value: Any) -> bytes:
         """Encoded, and checked by decoding it as a worker will."""
         data = self.dump(serializer, value)
-        if self._wire is not Any:
-            found = self.decode(serializer, data)
-            if self._by_pydantic and (problem := difference(value, found, self._by_pydantic)):
-                raise PayloadError(problem)
+        if self.wire is not Any:
+            self.check(value, self.decode(serializer, data))
         return data
+
+    def check(self, given: Any, found: Any) -> None:
+        """Refuse what would arrive as something else."""
+        if self.by_pydantic and (problem := difference(given, found, self.by_pydantic)):
+            raise PayloadError(problem)
 
     def _dump_with_pydantic(self, serializer: Serializer, value: Any) -> bytes:
         return encode(serializer, self._plain(value))
 
     def _plain(self, value: Any) -> Any:
-        if _is_stand_in(self._wire):
-            return pydantic_types.dump_as(self._wire, value)
+        if _is_stand_in(self.wire):
+            return pydantic_types.dump_as(self.wire, value)
         if not isinstance(value, Mapping):
             return value
         given = self._stand_ins.keys() & value.keys()
@@ -97,18 +100,34 @@ def of_value(declared: Any, owner: str) -> PayloadType:
     return PayloadType(wire, {}, _by_pydantic(declared, wire))
 
 
-def of_fields(fields: Sequence[Field], owner: str) -> PayloadType:
-    """For an object with those fields."""
+class ObjectTypes(NamedTuple):
+    """The types of an object with the names of a handler's parameters."""
+
+    exact: PayloadType  # refuses other names; decodes to a Struct, where UNSET stands for what is not there
+    wider: PayloadType  # ignores other names; decodes to a dict of what is there
+    may_be_deep: bool
+
+
+def of_fields(fields: Sequence[Field], owner: str) -> ObjectTypes:
     wires = {field.name: _wire_type(field.declared, owner) for field in fields}
     # A handler has its defaults itself; here they only say that a field may be left out.
-    definition = [
-        (field.name, wires[field.name]) if field.default is REQUIRED else (field.name, wires[field.name], msgspec.UNSET)
-        for field in fields
-    ]
-    struct = msgspec.defstruct(f"{owner} payload", definition, kw_only=True, forbid_unknown_fields=True)
+    exact = msgspec.defstruct(
+        f"{owner} payload",
+        [
+            (name, wires[name]) if default is REQUIRED else (name, wires[name], msgspec.UNSET)
+            for name, _, default in fields
+        ],
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+    wider = TypedDict(  # type: ignore[misc]
+        f"{owner} payload",
+        {name: wires[name] if default is REQUIRED else NotRequired[wires[name]] for name, _, default in fields},
+    )
     stand_ins = {name: wire for name, wire in wires.items() if _is_stand_in(wire)}
-    kinds = [_by_pydantic(field.declared, wires[field.name]) for field in fields]
-    return PayloadType(struct, stand_ins, frozenset().union(*kinds))
+    kinds: frozenset[type] = frozenset().union(*(_by_pydantic(field.declared, wires[field.name]) for field in fields))
+    may_be_deep = any(wire not in PLAIN for wire in wires.values())
+    return ObjectTypes(PayloadType(exact, stand_ins, kinds), PayloadType(wider, stand_ins, kinds), may_be_deep)
 
 
 def _is_stand_in(wire: Any) -> bool:
