@@ -45,7 +45,7 @@ OPERATIONS = {
     Op.SUBMIT: "it is submitted: blocked while it depends on unfinished tasks, else pending while its time is ahead",
     Op.RESOLVE: "a task that it depends on has ended: cancelled if that was no success",
     Op.PROMOTE: "its time has come",
-    Op.RUN_NOW: "`retry(id)` on a task that waits for its time",
+    Op.RUN_NOW: "`run_now(id)` on a task that waits for its time",
     Op.CLAIM: "a worker takes it; `attempt` goes up by one and a new fence is issued",
     Op.SUCCEED: "the handler returned",
     Op.FAIL: "the attempt failed and a retry is left",

@@ -11,7 +11,7 @@
     ├── ScheduleNotFound        no such schedule
     ├── WorkerNotFound          no such worker
     ├── NotCancellable          the task has ended, or runs and `force` was not given
-    ├── NotRetryable            the task has not ended, or depends on one that cannot let it run
+    ├── NotRetryable            the task cannot run again, or now: it has (not) ended, or depends on another
     ├── RateLimited             try again after `retry_after` seconds
     ├── LeaseLost               the caller no longer holds the task, or the lock
     ├── StoreError              the store refused; trying again will not help
@@ -126,7 +126,11 @@ class NotCancellable(TickworkError):
 
 
 class NotRetryable(TickworkError):
-    """The task has not ended yet, or depends on a task that ended badly or is gone."""
+    """The task cannot be run again, or cannot be run now.
+
+    `retry` raises it for a task that has not ended, or that depends on one that ended badly or is gone; `run_now` for
+    one that has ended, or that waits for other tasks.
+    """
 
 
 class RateLimited(TickworkError):

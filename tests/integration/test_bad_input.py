@@ -454,7 +454,7 @@ async def test_a_full_disk_loses_nothing(make: Make, sqlite_url: str) -> None:
     assert (await app.status()).tasks["ready"] == tasks.get("ready", 0) + 1
     async with app:
         await drain(app)
-        await app.retry(before.id)
+        await app.run_now(before.id)
         assert await before.result(10) == "x" * 10
     assert await app.audit() == []
 

@@ -346,6 +346,17 @@ def test_cancel_retry_and_delete_take_several_and_report_each() -> None:
     assert run("task", "b").exit_code == 1
 
 
+def test_run_now_takes_delayed_tasks_and_retry_names_it() -> None:
+    good("submit", "add", "--id", "later", "--delay", "1d")
+    refused = run("retry", "later")
+    assert refused.exit_code == 1
+    assert "error: task later is pending" in refused.stderr
+    assert "`tickwork run-now` on the command line" in refused.stderr
+    assert good("run-now", "later") == "later  sent to run\n"
+    assert data("task", "later")["status"] == "ready"
+    assert run("run-now", "nope").exit_code == 1
+
+
 def test_schedules_from_making_to_deleting() -> None:
     assert "at 03:00 every day, next " in good("schedules", "put", "nightly", "add", "[1]", "--cron", "0 3 * * *")
     good("schedules", "put", "by-hand", "add")

@@ -22,6 +22,7 @@ from tickwork import (
     LeaseLost,
     LinearBackoff,
     NotCancellable,
+    NotRetryable,
     Retry,
     RetryPolicy,
     Scheduler,
@@ -615,7 +616,9 @@ async def test_retry_by_hand(make: Make, url: str, clock: ManualClock) -> None:
 
     async with app:
         later = await app.submit("work", delay=DAY)
-        await app.retry(later.id)
+        with pytest.raises(NotRetryable, match=r"is pending: it has not ended, .* run_now\(\) \(`tickwork run-now`"):
+            await app.retry(later.id)
+        await app.run_now(later.id)
         assert await later.result(10) == 1
         await app.retry(later.id)
         await drain(app)
@@ -625,10 +628,10 @@ async def test_retry_by_hand(make: Make, url: str, clock: ManualClock) -> None:
         assert ran[1] > ran[0], "a fence only grows"
         running = await app.submit("work")
         await wait_for(app, running.id, "running")
-        with pytest.raises(TickworkError, match="is running: only ended or delayed tasks can be retried"):
+        with pytest.raises(TickworkError, match="is running: only a task that has ended can be retried"):
             await app.retry(running.id)
         blocked = await app.submit("work", depends_on=[running])
-        with pytest.raises(TickworkError, match="is blocked: only ended or delayed"):
+        with pytest.raises(TickworkError, match="is blocked: only a task that has ended"):
             await app.retry(blocked.id)
         with pytest.raises(TaskNotFound):
             await app.retry("nobody")
@@ -638,6 +641,35 @@ async def test_retry_by_hand(make: Make, url: str, clock: ManualClock) -> None:
         await app.retry(cancelled.id)
         await drain(app)
         assert await status_of(app, cancelled.id) is Status.SUCCESS
+
+
+async def test_run_now(make: Make, url: str, clock: ManualClock) -> None:
+    app = make(url, clock=clock)
+    gate = Gate()
+
+    @app.task(retry=FixedDelay(DAY), max_retry=1)
+    async def work(ctx: TaskContext) -> int:
+        if ctx.attempt == 1:
+            raise ValueError("not yet")
+        await gate.pass_through()
+        return ctx.attempt
+
+    async with app:
+        later = await app.submit("work", delay=DAY)
+        blocked = await app.submit("work", depends_on=[later])
+        await app.run_now(later.id)
+        await wait_for(app, later.id, "retrying")
+        await app.run_now(later.id)
+        await wait_for(app, later.id, "running")
+        await app.run_now(later.id)  # it does already
+        with pytest.raises(NotRetryable, match="is blocked: it waits for other tasks, not for its time"):
+            await app.run_now(blocked.id)
+        gate.open()
+        assert await later.result(10) == 2
+        with pytest.raises(NotRetryable, match=r"has ended already \(success\): retry\(\) runs it again"):
+            await app.run_now(later.id)
+        with pytest.raises(TaskNotFound, match="no task 'nobody'"):
+            await app.run_now("nobody")
 
 
 async def test_delete(make: Make, url: str) -> None:
@@ -833,7 +865,7 @@ async def test_explain_while_others_work(make: Make, url: str) -> None:
         gate.open()
         await waiting.result(10)
         assert await app.explain(waiting.id) == "It has ended: success."
-        await app.retry(failing.id)
+        await app.run_now(failing.id)
         await wait_for(app, failing.id, "dead")
         assert await app.explain(failing.id) == "It has ended: dead (ValueError: first line)."
 

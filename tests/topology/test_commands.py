@@ -256,5 +256,5 @@ async def test_a_broken_index_is_found_and_mended(server: RedisServer) -> None:
         assert has(found["ok"], "the audit of 3 tasks found nothing")
         assert (await off_loop("doctor")).exit_code == 0
         assert server.command("ZCARD", f"{root}delayed") == 3
-        await app.retry(late[0].id)
+        await app.run_now(late[0].id)
         assert await late[0].result(10) == 1

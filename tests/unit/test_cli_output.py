@@ -204,7 +204,7 @@ def test_what_has_no_effect_is_not_offered() -> None:
 @pytest.mark.parametrize("name", list(HOMES))
 def test_the_list_of_commands_says_what_their_help_says(name: str) -> None:
     module, text = HOMES[name]
-    command: click.Command = getattr(import_module(f"tickwork.cli.{module}"), f"{name}_command")
+    command: click.Command = getattr(import_module(f"tickwork.cli.{module}"), f"{name.replace('-', '_')}_command")
     assert command.name == name
     assert (command.help or "").partition("\n")[0] == text
     assert {"store", "namespace", "config", "json", "no_color"} <= {param.name for param in command.params}

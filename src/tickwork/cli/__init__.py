@@ -32,7 +32,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Submit and steer": {
         "submit": ("submit", "Submit a task, or a schedule with --cron."),
         "cancel": ("tasks", "Cancel waiting tasks; with --force also running ones."),
-        "retry": ("tasks", "Run ended tasks again, or delayed ones now."),
+        "retry": ("tasks", "Run ended tasks again."),
+        "run-now": ("tasks", "Run delayed tasks now, and those that wait for their next attempt."),
         "delete": ("tasks", "Delete ended tasks."),
         "dlq": ("dlq", "Look after dead letters: tasks whose retries are spent."),
         "schedules": ("schedules", "Look after schedules, which submit tasks by a cron line."),
@@ -78,7 +79,7 @@ class Commands(click.Group):
         if name not in HOMES:
             return None
         module = import_module(f"tickwork.cli.{HOMES[name][0]}")
-        command: click.Command = getattr(module, f"{name}_command")
+        command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
         return command
 
     def resolve_command(

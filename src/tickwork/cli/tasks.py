@@ -1,4 +1,4 @@
-"""`tickwork tasks`, `task`, `cancel`, `retry` and `delete`."""
+"""`tickwork tasks`, `task`, `cancel`, `retry`, `run-now` and `delete`."""
 
 from __future__ import annotations
 
@@ -220,12 +220,20 @@ def cancel_command(task_ids: tuple[str, ...], force: bool) -> None:
 @cascade_option
 @global_options
 def retry_command(task_ids: tuple[str, ...], cascade: bool | None) -> None:
-    """Run ended tasks again, or delayed ones now.
+    """Run ended tasks again.
 
     One that depends on others waits again for those that have not ended.
     """
     with_followers = wants_cascade(task_ids, cascade)
     _each(task_ids, lambda client, task_id: client.retry(task_id, cascade=with_followers), "sent to run")
+
+
+@click.command("run-now")
+@click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
+@global_options
+def run_now_command(task_ids: tuple[str, ...]) -> None:
+    """Run delayed tasks now, and those that wait for their next attempt."""
+    _each(task_ids, lambda client, task_id: client.run_now(task_id), "sent to run")
 
 
 def wants_cascade(task_ids: Sequence[str], said: bool | None) -> bool:

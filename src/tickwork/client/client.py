@@ -198,13 +198,20 @@ class Client:
             raise NotCancellable(f"task {task_id} has ended already ({found})")
 
     async def retry(self, task_id: str, *, cascade: bool = False) -> list[str]:
-        """Run an ended task again with fresh counters, or a delayed one now.
+        """Run an ended task again with fresh counters. One that only waits for its time is for `run_now`.
 
         One that depends on others waits again for those that have not ended. `cascade` also brings back the tasks that
         were cancelled because this one did not succeed; their ids are the answer. An ended task takes its dedup key
         again, unless another task holds it.
         """
         return await steering.retry(self._access, task_id, cascade=cascade)
+
+    async def run_now(self, task_id: str) -> None:
+        """Let a task that waits for its time, or for its next attempt, run at once.
+
+        Nothing happens to one that is ready or running already.
+        """
+        await steering.run_now(self._access, task_id)
 
     async def delete(self, task_id: str) -> None:
         """Remove an ended task and all that is known of it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tickwork.client.access import Access
 from tickwork.client.dependants import cancelled_with
 from tickwork.errors import LeaseLost, NotRetryable, TaskNotFound, TickworkError
+from tickwork.handlers.options import known_id
 from tickwork.ids import is_token_of
 from tickwork.model.outcomes import Aborted, Outcome, Stopped, Succeeded
 from tickwork.model.tasks import DELAYED, UNKNOWN, Lease, Record, Status
@@ -16,10 +17,22 @@ async def retry(access: Access, task_id: str, *, cascade: bool = False) -> list[
     record = await access.record(task_id)
     if record.status.ended:
         return await retry_ended(access, record, cascade=cascade)
-    found = await (await access.open_store()).operators.run_now(task_id)
-    if found in (Status.READY, Status.RUNNING, Status.BLOCKED):
-        raise NotRetryable(f"task {task_id} is {found}: only ended or delayed tasks can be retried")
-    return []
+    if record.status in DELAYED:
+        raise NotRetryable(
+            f"task {task_id} is {record.status}: it has not ended, but waits for its time. run_now() "
+            "(`tickwork run-now` on the command line) lets it run at once"
+        )
+    raise NotRetryable(f"task {task_id} is {record.status}: only a task that has ended can be retried")
+
+
+async def run_now(access: Access, task_id: str) -> None:
+    found = await (await access.open_store()).operators.run_now(known_id(task_id))
+    if found is None:
+        raise TaskNotFound(task_id)
+    if found is Status.BLOCKED:
+        raise NotRetryable(f"task {task_id} is blocked: it waits for other tasks, not for its time")
+    if found.ended:
+        raise NotRetryable(f"task {task_id} has ended already ({found}): retry() runs it again")
 
 
 async def retry_ended(
@@ -64,8 +77,10 @@ async def set_status(access: Access, task_id: str, wanted: Status, message: str,
     elif wanted is Status.CANCELLED and not record.status.ended:
         if await store.operators.cancel(task_id, False, message) is Status.RUNNING:
             raise LeaseLost(f"task {task_id} began to run meanwhile; nothing was changed")
-    elif wanted is Status.READY and (record.status.ended or record.status in DELAYED):
-        await retry(access, task_id)
+    elif wanted is Status.READY and record.status.ended:
+        await retry_ended(access, record)
+    elif wanted is Status.READY and record.status in DELAYED:
+        await run_now(access, task_id)
     elif wanted is not record.status:
         raise TickworkError(f"task {task_id} is {record.status} and cannot become {wanted}")
 
