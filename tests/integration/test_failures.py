@@ -15,6 +15,7 @@ from tests.integration.apps import Child, Gate, Make, eventually, facts, status_
 from tests.integration.child_poison import NEIGHBOURS
 from tickwork import (
     Abort,
+    ConfigError,
     CustomRetry,
     DuplicateTask,
     ExponentialBackoff,
@@ -23,6 +24,7 @@ from tickwork import (
     LinearBackoff,
     NotCancellable,
     NotRetryable,
+    QueueStats,
     Retry,
     RetryPolicy,
     Scheduler,
@@ -446,6 +448,28 @@ async def test_dead_letters(app: Scheduler) -> None:
         assert await app.dlq.clear() == 3
         assert await app.dlq.clear() == 0
         assert (await app.status()).tasks == {"success": 4, "pending": 1}
+
+
+async def test_the_counts_of_one_queue(make: Make, url: str) -> None:
+    app = make(url, queues=("default", "slow"))
+
+    @app.task(max_retry=0)
+    async def fail() -> None:
+        raise ValueError("no")
+
+    async with app:
+        dying = [await app.submit("fail", queue=queue) for queue in ("slow", "slow", "default")]
+        for handle in dying:
+            await wait_for(app, handle.id, "dead")
+        assert (await app.queue_stats("slow")).worker_count == 1
+    await app.submit("fail", queue="slow", delay=DAY)
+    await app.submit("fail", queue="slow", priority=10)
+    await app.submit("fail", queue="other", delay=DAY)
+    assert await app.queue_stats("slow") == QueueStats(delayed_count=1, high_count=1, dlq_count=2)
+    assert await app.queue_stats("nobody") == QueueStats()
+    assert await app.queue_stats() == QueueStats(delayed_count=2, high_count=1, dlq_count=3)
+    with pytest.raises(ConfigError, match="queue must be 1 to 128 letters"):
+        await app.queue_stats("a b")
 
 
 async def test_dead_letters_are_bounded(make: Make, url: str) -> None:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from tests.integration.apps import Make, facts, status_of, store_of
-from tickwork import ConfigError, DuplicateTask, Scheduler, StoreUnavailable, Task, TaskExists, TaskNotFound
+from tickwork import (
+    ConfigError,
+    DuplicateTask,
+    Handle,
+    PayloadError,
+    ScheduleHandle,
+    Scheduler,
+    StoreUnavailable,
+    Task,
+    TaskExists,
+    TaskNotFound,
+)
+from tickwork.handlers.options import Options
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
 from tickwork.store.contract import SUBMIT_MAX, Receipt
@@ -161,3 +173,91 @@ async def test_an_error_of_one_submission_has_submitted_nothing(app: Scheduler) 
     with pytest.raises(TaskExists) as caught:
         await app.submit("work", id="one")
     assert list(caught.value.submitted) == []
+
+
+# --- lists of tasks
+
+
+async def test_tasks_of_any_types_get_an_answer_each(make: Make, url: str) -> None:
+    app = make(url, queues=("default", "slow"))
+
+    @app.task
+    async def double(n: int) -> int:
+        return 2 * n
+
+    @app.task(queue="slow")
+    async def upper(text: str, mark: str = "!") -> str:
+        return text.upper() + mark
+
+    await app.submit("double", 1, id="taken")
+    holder = await app.submit("double", 2, dedup_key="k")
+    wanted = [
+        Task(type="double", payload=21),
+        Task(type="double", payload="no number"),
+        Task(type="upper", payload={"text": "a"}, id="second", tags={"env": "test"}),
+        Task(type="double", payload=1, id="taken"),
+        Task(type="double", payload=1, id="taken", if_exists="return"),
+        Task(type="double", payload=1, dedup_key="k"),
+        Task(type="double", payload=1, dedup_key="k", if_exists="return"),
+        Task(type="double", payload=1, depends_on=["nobody"]),
+        Task(type="upper", payload={"text": "b"}, depends_on=["second"], durability="memory"),
+        Task(type="double", payload=1, delay=timedelta(hours=1)),
+        Task(type="double", payload=1, priority=99),
+        Task(type="double", payload=1, cron="@daily", id="nightly"),
+        "double",
+    ]
+    answers = await app.submit_tasks(wanted)  # type: ignore[arg-type]
+    kinds = [type(answer) for answer in answers]
+    assert kinds == [
+        Handle, PayloadError, Handle, TaskExists, Handle, DuplicateTask, Handle, TaskNotFound, Handle, Handle,
+        ConfigError, ScheduleHandle, ConfigError,
+    ]  # fmt: skip
+    handles = [answer for answer in answers if isinstance(answer, Handle)]
+    assert [handle.id for handle in handles][2:4] == ["taken", holder.id]
+    assert (await handles[5].info()).status == "pending"
+    async with app:
+        assert await handles[0].result(10) == 42
+        assert await handles[4].result(10) == "B!"
+    assert (await app.schedules.get("nightly")).cron == "@daily"
+
+
+async def test_tasks_of_a_list_take_few_round_trips(app: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await store_of(app)
+    submit, calls = store.tasks.submit, list[int]()
+
+    async def counted(specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+        calls.append(len(specs))
+        return await submit(specs, durability)
+
+    monkeypatch.setattr(store.tasks, "submit", counted)
+    tasks = (Task(type="work", payload=number, tags={"n": str(number)}) for number in range(SUBMIT_MAX + 5))
+    answers = await app.submit_tasks(tasks)
+    assert len({answer.id for answer in answers if isinstance(answer, Handle)}) == SUBMIT_MAX + 5
+    assert calls == [SUBMIT_MAX, 5]
+    assert await app.submit_tasks([]) == []
+
+
+async def test_a_store_that_goes_away_half_way_is_the_answer_of_the_rest(
+    app: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await store_of(app)
+    submit, calls = store.tasks.submit, list[int]()
+
+    async def once(specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+        calls.append(len(specs))
+        if len(calls) == 2:
+            raise StoreUnavailable("the wire is cut")
+        return await submit(specs, durability)
+
+    monkeypatch.setattr(store.tasks, "submit", once)
+    answers = await app.submit_tasks(Task(type="work", payload=number) for number in range(2 * SUBMIT_MAX + 5))
+    assert [isinstance(answer, Handle) for answer in answers] == [True] * SUBMIT_MAX + [False] * (SUBMIT_MAX + 5)
+    assert {str(answer) for answer in answers[SUBMIT_MAX:]} == {"the wire is cut"}
+    assert calls == [SUBMIT_MAX, SUBMIT_MAX], "the last five were not sent"
+
+
+def test_a_task_record_has_the_options_of_submit() -> None:
+    """Types and all, so that what one takes the other takes too."""
+    record, options = get_type_hints(Task), get_type_hints(Options)
+    assert record.keys() - options.keys() == {"type", "payload"}
+    assert {name: record[name] for name in options} == options

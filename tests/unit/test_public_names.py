@@ -89,15 +89,15 @@ def test_the_tree_of_errors(child: str, parent: str) -> None:
 
 
 METHODS = {
-    "": "submit submit_many submit_task task periodic start shutdown stop close run register list_registered schedule "
-    "schedule_after get_task list_tasks queue_stats status cancel retry update_task_status register_worker "
-    "unregister_worker get_worker list_workers set_serializer explain lock",
+    "": "submit submit_many submit_task submit_tasks task periodic start shutdown stop close run register "
+    "list_registered schedule schedule_after get_task list_tasks queue_stats status cancel retry run_now "
+    "update_task_status register_worker unregister_worker get_worker list_workers set_serializer explain lock",
     "registry": "register unregister has list clear set_serializer",
     "dlq": "list get retry retry_all remove clear",
     "schedules": "put list get pause resume trigger next_runs delete",
     "queues": "list pause resume",
     "events": "subscribe read",
-    "sync": "submit submit_many get_task lock dlq schedules queues",
+    "sync": "submit submit_many submit_tasks get_task lock dlq schedules queues",
 }
 
 

@@ -9,45 +9,39 @@ from typing import Any, Unpack
 import msgspec
 from msgspec.structs import asdict
 
-from tickwork.client import explain, steering, views
+from tickwork.client import explain, steering, submitting, views
 from tickwork.client.access import Access
 from tickwork.client.dead_letters import DeadLetters
 from tickwork.client.dependants import cancelled_with
 from tickwork.client.events import Events
 from tickwork.client.functions import TaskFunction
-from tickwork.client.handle import Handle, ScheduleHandle
+from tickwork.client.handle import Handle
 from tickwork.client.listing import list_tasks
 from tickwork.client.lock import Lock
-from tickwork.client.queues import Queues
+from tickwork.client.queues import Queues, stats_of_queue
 from tickwork.client.schedules import Schedules
 from tickwork.config import Config
 from tickwork.errors import (
     ConfigError,
-    DuplicateTask,
     NotCancellable,
-    StoreError,
-    TaskExists,
     TaskNotFound,
     TickworkError,
     WorkerNotFound,
 )
 from tickwork.handlers.options import (
     Options,
-    TaskOptions,
     known_id,
-    known_only,
     name,
     note,
     returns_existing,
     wanted_durability,
 )
 from tickwork.handlers.registry import Registry
-from tickwork.ids import new_id
 from tickwork.model.info import Page, QueueStats, RemoteWorker, Task, TaskInfo, WorkerInfo
 from tickwork.model.members import Worker
-from tickwork.model.tasks import Spec, Status
+from tickwork.model.tasks import Status
 from tickwork.payload.parameters import MISSING
-from tickwork.store.contract import PAGE_MAX, SUBMIT_MAX, Receipt, Store
+from tickwork.store.contract import PAGE_MAX, SUBMIT_MAX, Store
 from tickwork.store.joining import taken
 from tickwork.texts import shown
 
@@ -75,7 +69,7 @@ class Client:
         """Queue one task, now, later (`delay`, `schedule_at`) or as a durable schedule (`cron`)."""
         kind = type if isinstance(type, str) else _type_of(type)
         if options.get("cron") is not None:
-            return await self._submit_cron(kind, payload, options)
+            return await submitting.submit_cron(self, kind, payload, options)
         access, durability = self._access, wanted_durability(options)
         spec = access.spec(kind, payload, options)
         access.check_that_tasks_can_run()
@@ -83,9 +77,9 @@ class Client:
         (receipt,) = await store.tasks.submit([spec], durability)
         if receipt.verdict == "created":
             return Handle(self, spec.id)
-        if receipt.verdict in ("exists", "duplicate") and returns_existing(options):
-            return Handle(self, receipt.other if receipt.verdict == "duplicate" else spec.id)
-        raise _refusal(receipt, spec)
+        if returns_existing(options) and (other := submitting.existing(receipt, spec)):
+            return Handle(self, other)
+        raise submitting.refusal(receipt, spec)
 
     async def submit_many(
         self, type: str | TaskFunction[..., Any], payloads: Iterable[Any], **options: Unpack[Options]
@@ -106,7 +100,7 @@ class Client:
                 handles += [Handle(self, receipt.id) for receipt in receipts if receipt.verdict == "created"]
                 for receipt, spec in zip(receipts, batch, strict=True):
                     if receipt.verdict != "created":
-                        raise _refusal(receipt, spec)
+                        raise submitting.refusal(receipt, spec)
         except TickworkError as error:
             if handles:
                 error.submitted = handles
@@ -116,32 +110,16 @@ class Client:
 
     async def submit_task(self, task: Task) -> Handle[Any]:
         """Queue a task that is given as a record."""
-        given = {name: getattr(task, name) for name in Options.__annotations__}
-        given["depends_on"] = task.depends_on or None
-        return await self.submit(task.type, task.payload, **given)
+        options = submitting.options_of(task)
+        return await self.submit(task.type, task.payload, **options)
 
-    async def _submit_cron(self, type: str, payload: Any, options: Options) -> ScheduleHandle:
-        known_only(options, Options)
-        for wrong in ("schedule_at", "delay", "depends_on", "durability"):
-            if options.get(wrong) is not None:
-                raise ConfigError(f"{wrong} cannot be given together with cron")
-        may_exist = returns_existing(options)
-        schedule_id = options.get("id") or f"{type}.{new_id()}"
-        of_schedule = (*TaskOptions.__annotations__, "timezone", "dedup_key", "dedup_ttl")
-        try:
-            await self.schedules.put(
-                schedule_id,
-                type,
-                payload,
-                cron=options.get("cron"),
-                create=True,
-                on_exhausted="stop",
-                **{name: options[name] for name in of_schedule if name in options},  # type: ignore[literal-required]
-            )
-        except TaskExists:
-            if not may_exist:
-                raise
-        return ScheduleHandle(self, schedule_id)
+    async def submit_tasks(self, tasks: Iterable[Task]) -> list[Handle[Any] | TickworkError]:
+        """Queue tasks of any types, in few round trips: for each, in order, its handle or the error that refused it.
+
+        One may depend on another before it in the list. If the store cannot be reached half way, `StoreUnavailable`
+        stands for each task whose fate is not known or that was not sent.
+        """
+        return await submitting.submit_tasks(self, tasks)
 
     # --- asking
 
@@ -176,8 +154,16 @@ class Client:
         """Why a task is not running, in a sentence."""
         return await explain.of_task(self._access, task_id)
 
-    async def queue_stats(self) -> QueueStats:
-        return views.queue_stats(await (await self._access.open_store()).queries.stats())
+    async def queue_stats(self, queue: str | None = None) -> QueueStats:
+        """How many tasks wait, run and are dead, and how many workers there are; of one queue, or of all together.
+
+        All together is one look at counters. Of one queue, the tasks that are delayed, run or are dead are looked
+        through, which takes longer the more there are.
+        """
+        store = await self._access.open_store()
+        if queue is None:
+            return views.queue_stats(await store.queries.stats())
+        return await stats_of_queue(store, name("queue", queue))
 
     async def audit(self) -> list[str]:
         """Everything in the store that is not as it must be; empty when all is well."""
@@ -272,15 +258,3 @@ def _type_of(type: str | TaskFunction[..., Any]) -> str:
     if isinstance(type, str | TaskFunction):
         return type if isinstance(type, str) else type.type
     raise ConfigError(f"submit takes the name of a type, or a function that app.task has made one, not {shown(type)}")
-
-
-def _refusal(receipt: Receipt, spec: Spec) -> TickworkError:
-    match receipt.verdict:
-        case "exists":
-            return TaskExists(spec.id)
-        case "duplicate":
-            return DuplicateTask(spec.dedup_key or "", receipt.other)
-        case "orphan":
-            return TaskNotFound(receipt.other)
-        case other:
-            return StoreError(f"the store answered {other!r}")

@@ -7,7 +7,9 @@ from msgspec import Struct
 from tickwork.client.access import Access
 from tickwork.handlers.options import name
 from tickwork.handlers.options import note as read_note
-from tickwork.model.tasks import Band
+from tickwork.model.info import QueueStats
+from tickwork.model.tasks import Band, Status
+from tickwork.store.contract import PAGE_MAX, Query, Store
 
 
 class QueueInfo(Struct, frozen=True, kw_only=True):
@@ -19,6 +21,33 @@ class QueueInfo(Struct, frozen=True, kw_only=True):
     workers: int = 0
     paused: bool = False
     note: str = ""
+
+
+COUNTED = {
+    "delayed_count": (Status.PENDING, Status.RETRYING), "running_count": (Status.RUNNING,), "dlq_count": (Status.DEAD,),
+}  # fmt: skip
+
+
+async def stats_of_queue(store: Store, queue: str) -> QueueStats:
+    """Stores keep the number of ready tasks by queue; those in other statuses are counted one by one."""
+    ready, workers = (await store.queries.stats()).ready, await store.members.workers()
+    counts = {field: [await _count(store, queue, status) for status in found] for field, found in COUNTED.items()}
+    return QueueStats(
+        high_count=ready.get((queue, Band.HIGH), 0),
+        normal_count=ready.get((queue, Band.NORMAL), 0),
+        low_count=ready.get((queue, Band.LOW), 0),
+        worker_count=sum(worker.lost_at is None and queue in worker.queues for worker in workers),
+        **{field: sum(numbers) for field, numbers in counts.items()},
+    )
+
+
+async def _count(store: Store, queue: str, status: Status) -> int:
+    found, cursor = 0, None
+    while True:
+        records, cursor = await store.queries.page(Query(status, queue=queue, limit=PAGE_MAX, cursor=cursor))
+        found += len(records)
+        if cursor is None:
+            return found
 
 
 class Queues:

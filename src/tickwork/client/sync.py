@@ -16,9 +16,10 @@ from tickwork.client.handle import Handle
 from tickwork.client.lock import Lock
 from tickwork.client.queues import Queues
 from tickwork.client.schedules import Schedules
+from tickwork.errors import TickworkError
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handlers.options import Options
-from tickwork.model.info import Event, TaskInfo
+from tickwork.model.info import Event, Task, TaskInfo
 from tickwork.payload.parameters import MISSING
 
 if TYPE_CHECKING:
@@ -121,6 +122,10 @@ class Sync:
 
     def submit_many(self, type: Any, payloads: Iterable[Any], **options: Unpack[Options]) -> list[SyncHandle]:
         return [SyncHandle(self, h) for h in self.call(self._app.submit_many(type, payloads, **options))]
+
+    def submit_tasks(self, tasks: Iterable[Task]) -> list[SyncHandle | TickworkError]:
+        answers = self.call(self._app.submit_tasks(tasks))
+        return [SyncHandle(self, each) if isinstance(each, Handle) else each for each in answers]
 
     def handle(self, task_id: str) -> SyncHandle:
         """A handle on a task that was submitted elsewhere, or before."""

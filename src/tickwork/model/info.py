@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct
@@ -12,6 +12,7 @@ from tickwork.backoff import Backoff
 from tickwork.model.facts import Fact
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Status
+from tickwork.payload.codec import Serializer
 
 T = TypeVar("T")
 WorkerStatus = Literal["idle", "busy", "offline"]
@@ -165,7 +166,7 @@ class Page(Struct, Generic[T], frozen=True):
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """A submission as a record, for `Scheduler.submit_task`."""
+    """A submission as a record, for `submit_task` and `submit_tasks`: the same options as those of `submit`."""
 
     id: str | None = None
     type: str
@@ -173,20 +174,20 @@ class Task(Struct, frozen=True, kw_only=True):
     queue: str | None = None
     priority: int | None = None
     schedule_at: datetime | None = None
-    delay: float | None = None
+    delay: float | timedelta | None = None
     cron: str | None = None
     timezone: str | None = None
     max_retry: int | None = None
-    timeout: float | None = None
+    timeout: float | timedelta | None = None
     retry: Backoff | None = None
     dedup_key: str | None = None
-    dedup_ttl: float | None = None
+    dedup_ttl: float | timedelta | None = None
     key: str | None = None
-    tags: dict[str, str] | None = None
-    context: dict[str, Any] | None = None
-    serializer: str | None = None
+    tags: Mapping[str, str] | None = None
+    context: Mapping[str, Any] | None = None
+    serializer: str | Serializer | None = None
     executor: str | None = None
     target: str | None = None
-    depends_on: tuple[str, ...] = ()
+    depends_on: Sequence[Any] | None = None
     durability: Durability | None = None
     if_exists: Literal["raise", "return"] | None = None
