@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Protocol, TypeAlias, assert_never
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, assert_never
 
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
@@ -13,6 +14,7 @@ from tickwork.errors import ConfigError
 from tickwork.texts import shown
 
 Seconds = Annotated[float, Meta(description="seconds")]
+Duration = float | timedelta  # as users may say it: seconds or a timedelta
 
 # A century: longer waits would overflow the calendar only when the task fails, so they are refused here.
 LONGEST = 100 * 365 * 86_400
@@ -35,6 +37,9 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 class _Strategy(Struct, frozen=True):
     def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if isinstance(value := getattr(self, name), timedelta):
+                force_setattr(self, name, value.total_seconds())
         values = {name: getattr(self, name) for name in self.__struct_fields__}
         for name, value in values.items():
             holds, wanted = _RULES.get(name, _WAIT)
@@ -52,11 +57,21 @@ class ExponentialBackoff(_Strategy, frozen=True, tag="exponential"):
     multiplier: float = 2.0
     jitter: bool = True
 
+    if TYPE_CHECKING:  # it takes more than it has: a timedelta becomes seconds
+
+        def __init__(
+            self, base: Duration = 1.0, max: Duration = 3600.0, multiplier: float = 2.0, jitter: bool = True
+        ) -> None: ...
+
 
 class FixedDelay(_Strategy, frozen=True, tag="fixed"):
     """The same wait before every retry."""
 
     seconds: Seconds
+
+    if TYPE_CHECKING:
+
+        def __init__(self, seconds: Duration) -> None: ...
 
 
 class LinearBackoff(_Strategy, frozen=True, tag="linear"):
@@ -66,24 +81,37 @@ class LinearBackoff(_Strategy, frozen=True, tag="linear"):
     increment: Seconds
     max: Seconds = 3600.0
 
+    if TYPE_CHECKING:
+
+        def __init__(self, base: Duration, increment: Duration, max: Duration = 3600.0) -> None: ...
+
 
 class CustomRetry(_Strategy, frozen=True, tag="custom"):
     """The waits of a list, one after the other; past its end the last one repeats."""
 
     delays: Sequence[Seconds]
 
+    if TYPE_CHECKING:
+
+        def __init__(self, delays: Sequence[Duration]) -> None: ...
+
     def __post_init__(self) -> None:
-        if isinstance(self.delays, list):
-            force_setattr(self, "delays", tuple(self.delays))  # its owner may go on to change it
+        if isinstance(self.delays, list | tuple):  # a copy, as the owner of a list may go on to change it
+            plain = (each.total_seconds() if isinstance(each, timedelta) else each for each in self.delays)
+            force_setattr(self, "delays", tuple(plain))
         super().__post_init__()
 
 
 class RetryPolicy(_Strategy, frozen=True, tag="policy"):
-    """How many retries, and their exponential backoff, in three numbers."""
+    """How many retries, and their exponential backoff, in three numbers: `max_retry` and `retry` said at once."""
 
     max_retries: int = 3
     retry_delay: Seconds = 10.0
     backoff_rate: float = 2.0
+
+    if TYPE_CHECKING:
+
+        def __init__(self, max_retries: int = 3, retry_delay: Duration = 10.0, backoff_rate: float = 2.0) -> None: ...
 
     @property
     def backoff(self) -> ExponentialBackoff:

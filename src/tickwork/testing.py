@@ -27,12 +27,14 @@ import contextlib
 import sys
 import time
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 
 from tickwork.clock import ManualClock
 from tickwork.errors import TaskNotFound
+from tickwork.handlers.options import wait_limit
 from tickwork.model.tasks import Status
 from tickwork.store.hints import EVENTS
 from tickwork.store.opening import make_store
@@ -88,17 +90,18 @@ async def submitted(app: Scheduler, type: str | None = None) -> list[TaskInfo]:
             return found[::-1]
 
 
-async def drain(app: Scheduler, timeout: float = 10) -> None:
+async def drain(app: Scheduler, timeout: float | timedelta = 10) -> None:
     """Return when nothing is ready, running, due, or still to be told to dependants and schedules.
 
     What waits for a later time stays: move the clock to it and drain again. Raises `TimeoutError` after `timeout`
-    seconds of real time, naming what is left and why.
+    of real time, naming what is left and why.
 
         clock.advance(3600)
         await drain(app)
     """
     store = await app._open()
-    deadline = time.monotonic() + timeout
+    patience = wait_limit("timeout", timeout)
+    deadline = time.monotonic() + patience
     quiet: object = None
     with store.hint(EVENTS) as hint:
         while True:
@@ -107,21 +110,22 @@ async def drain(app: Scheduler, timeout: float = 10) -> None:
                 return
             quiet = None if left else mark
             if left and time.monotonic() >= deadline:
-                raise TimeoutError(f"not drained within {timeout:g} s: {', '.join(left)}{await _named(app)}")
+                raise TimeoutError(f"not drained within {patience:g} s: {', '.join(left)}{await _named(app)}")
             if left:
                 await hint.wait(LOOK_AGAIN)
 
 
-async def wait_for(app: Scheduler, task_id: str, status: Status | str, timeout: float = 10) -> TaskInfo:
+async def wait_for(app: Scheduler, task_id: str, status: Status | str, timeout: float | timedelta = 10) -> TaskInfo:
     """Return the task once it has that status.
 
-    Raises `AssertionError` when it ends in another way, and `TimeoutError` after `timeout` seconds of real time.
+    Raises `AssertionError` when it ends in another way, and `TimeoutError` after `timeout` of real time.
 
         await wait_for(app, handle.id, "running")
     """
     wanted = Status.parse(status) if isinstance(status, str) else status
     store = await app._open()
-    deadline = time.monotonic() + timeout
+    patience = wait_limit("timeout", timeout)
+    deadline = time.monotonic() + patience
     with store.hint(EVENTS) as hint:
         while True:
             found = "is not there"
@@ -136,7 +140,7 @@ async def wait_for(app: Scheduler, task_id: str, status: Status | str, timeout: 
                 if info.status.ended:
                     raise AssertionError(f"task {task_id} {found} and will not become {wanted}")
             if time.monotonic() >= deadline:
-                raise TimeoutError(f"task {task_id} {found}, and was not {wanted} within {timeout:g} s")
+                raise TimeoutError(f"task {task_id} {found}, and was not {wanted} within {patience:g} s")
             await hint.wait(LOOK_AGAIN)
 
 

@@ -55,6 +55,7 @@ async def test_only_one_holds_it(app: Scheduler) -> None:
         lock.check()
         assert await app.lock("it").acquire(timeout=0) is False
         assert await app.lock("it").acquire(timeout=0.03) is False
+        assert await app.lock("it").acquire(timedelta(milliseconds=30)) is False
         assert await app.lock("other").acquire(timeout=0) is True
     assert not holds(lock)
     assert await app.lock("it").acquire(timeout=0) is True

@@ -89,7 +89,7 @@ async def test_drain_says_what_is_left(app: Scheduler) -> None:
         handle = await stuck.submit()
         await eventually(lambda: gate.entered)
         with pytest.raises(TimeoutError, match=rf"(?s)within 0.1 s: 1 running.*stuck {handle.id}: It is running on"):
-            await drain(app, timeout=0.1)
+            await drain(app, timeout=timedelta(milliseconds=100))
         gate.open()
         await drain(app)
 
@@ -127,7 +127,7 @@ async def test_wait_for_a_status(app: Scheduler) -> None:
         handle = await work.submit()
         assert (await wait_for(app, handle.id, "running")).status is Status.RUNNING
         with pytest.raises(TimeoutError, match=f"task {handle.id} is running, and was not success within 0.05 s"):
-            await wait_for(app, handle.id, Status.SUCCESS, timeout=0.05)
+            await wait_for(app, handle.id, Status.SUCCESS, timeout=timedelta(seconds=0.05))
         gate.open()
         with pytest.raises(AssertionError, match=r"is dead \(ValueError: no luck"):
             await wait_for(app, handle.id, "completed")

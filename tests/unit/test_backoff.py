@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -189,6 +190,17 @@ class TestRefusals:
     def test_max_retries_is_a_whole_number(self, bad: Any) -> None:
         with pytest.raises(ConfigError, match=r"^RetryPolicy\.max_retries: .* is not a whole number"):
             build(RetryPolicy, max_retries=bad)
+
+    def test_a_wait_may_be_a_timedelta(self) -> None:
+        second, hour = timedelta(seconds=1), timedelta(hours=1)
+        assert ExponentialBackoff(second, hour) == ExponentialBackoff(1, 3600)
+        assert FixedDelay(hour).seconds == 3600
+        assert LinearBackoff(second, second, hour) == LinearBackoff(1, 1, 3600)
+        assert CustomRetry([second, 5, hour]) == CustomRetry([1, 5, 3600])
+        assert RetryPolicy(retry_delay=second) == RetryPolicy(retry_delay=1)
+        assert msgspec.json.encode(FixedDelay(timedelta(milliseconds=250))) == b'{"type":"fixed","seconds":0.25}'
+        with pytest.raises(ConfigError, match=r"^FixedDelay\.seconds: -60\.0 is not a number of seconds"):
+            FixedDelay(timedelta(minutes=-1))
 
     def test_jitter_is_on_or_off(self) -> None:
         with pytest.raises(ConfigError, match=r"^ExponentialBackoff\.jitter: 'off' is not true or false"):

@@ -13,7 +13,7 @@ from tickwork.config import Config
 from tickwork.errors import ConfigError, LeaseLost, StoreError, StoreUnavailable, TickworkError
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handlers.options import name as checked_name
-from tickwork.handlers.options import seconds
+from tickwork.handlers.options import seconds, wait_limit
 from tickwork.ids import new_id
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Store
@@ -80,8 +80,8 @@ class Lock:
         if not self.held:
             raise self._lost()
 
-    async def acquire(self, timeout: float | None = None) -> bool:
-        """Wait for the lock, for ever or up to `timeout` seconds (0 tries once); False when another still has it.
+    async def acquire(self, timeout: float | timedelta | None = None) -> bool:
+        """Wait for the lock, for ever or up to `timeout` (0 tries once); False when another still has it.
 
         An answer of the store that comes when the ttl is over already counts as a try that failed: the lock is given
         back, and asked for again while there is time.
@@ -91,18 +91,19 @@ class Lock:
             raise TickworkError(
                 f"lock {self.name!r} is {state} by this object; a second holder needs its own app.lock()"
             )
+        patience = wait_limit("timeout", timeout)
         self._stop_renewing()
         self._acquiring = True
         try:
-            return await self._acquire(await self._open_store(), timeout)
+            return await self._acquire(await self._open_store(), patience)
         finally:
             self._acquiring = False
 
-    async def _acquire(self, store: Store, timeout: float | None) -> bool:
-        deadline = None if timeout is None else time.monotonic() + timeout
+    async def _acquire(self, store: Store, patience: float) -> bool:
+        deadline = time.monotonic() + patience
         pause = FIRST_PAUSE
         while not await self._try(store):
-            left = LONGEST_PAUSE if deadline is None else deadline - time.monotonic()
+            left = deadline - time.monotonic()
             if left <= 0:
                 return False
             await asyncio.sleep(min(left, pause * random.uniform(1, 1.25)))  # noqa: S311

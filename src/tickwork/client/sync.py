@@ -71,8 +71,8 @@ class SyncLock:
     def check(self) -> None:
         self._lock.check()
 
-    def acquire(self, timeout: float | None = None) -> bool:
-        if timeout != 0:
+    def acquire(self, timeout: float | timedelta | None = None) -> bool:
+        if timeout is None or timeout:
             self._sync.refuse_to_deadlock("a lock", "async with app.lock(...)")
         try:
             return self._sync.call(self._lock.acquire(timeout))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
 
 from tickwork.handlers.context import TaskContext
@@ -13,13 +14,13 @@ from tickwork.handlers.context import TaskContext
 class PeriodicTask(ABC):
     """A task with a schedule of its own: subclass it, or make a simple one with `PeriodicTask.of`.
 
-    `name` is unique, `spec` a cron line (which may come from configuration), `timeout` in seconds, `timezone` the
-    line's (the scheduler's own if not given). A failed run is not retried and does not stop the next.
+    `name` is unique, `spec` a cron line (which may come from configuration), `timeout` in seconds or a timedelta,
+    `timezone` the line's (the scheduler's own if not given). A failed run is not retried and does not stop the next.
     """
 
     name: str
     spec: str
-    timeout: float = 300.0
+    timeout: float | timedelta = 300.0
     timezone: str | None = None
 
     @abstractmethod
@@ -31,12 +32,12 @@ class PeriodicTask(ABC):
         return inspect.iscoroutinefunction(self.run)
 
     @staticmethod
-    def of(name: str, spec: str, timeout: float, func: Callable[[TaskContext], Any]) -> PeriodicTask:
+    def of(name: str, spec: str, timeout: float | timedelta, func: Callable[[TaskContext], Any]) -> PeriodicTask:
         return _Simple(name, spec, timeout, func)
 
 
 class _Simple(PeriodicTask):
-    def __init__(self, name: str, spec: str, timeout: float, func: Callable[[TaskContext], Any]) -> None:
+    def __init__(self, name: str, spec: str, timeout: float | timedelta, func: Callable[[TaskContext], Any]) -> None:
         self.name, self.spec, self.timeout = name, spec, timeout
         self._func = func
 
