@@ -100,7 +100,7 @@ async def test_delays_between_attempts(
     ("strategy", "centres"),
     [
         (ExponentialBackoff(8, 20, 2.0, jitter=True), [8, 16, 20]),
-        (RetryPolicy(max_retries=3, retry_delay=10, backoff_rate=3.0), [10, 30, 90]),
+        (RetryPolicy(retry_delay=10, backoff_rate=3.0).backoff, [10, 30, 90]),
     ],
 )
 async def test_jitter_stays_within_a_quarter(
@@ -124,15 +124,37 @@ async def test_jitter_stays_within_a_quarter(
         assert delays != centres, "three exact waits are no jitter"
 
 
-async def test_a_retry_policy_brings_its_own_number(make: Make, clock: ManualClock) -> None:
+async def test_a_retry_policy_stands_for_two_options(make: Make, clock: ManualClock) -> None:
     app = make("memory://", clock=clock)
 
     @app.task(retry=RetryPolicy(max_retries=1, retry_delay=1))
     async def fail() -> None:
         raise ValueError("no")
 
-    assert (await (await app.submit("fail")).info()).max_retry == 1
-    assert (await (await app.submit("fail", max_retry=7)).info()).max_retry == 7
+    async def said(**options: Any) -> tuple[int | None, Any]:
+        info = await (await app.submit("fail", **options)).info()
+        return info.max_retry, info.retry
+
+    assert await said() == (1, ExponentialBackoff(1, 3600, 2.0))
+    assert await said(max_retry=7) == (7, ExponentialBackoff(1, 3600, 2.0))
+    assert await said(retry=RetryPolicy(max_retries=2)) == (2, ExponentialBackoff(10, 3600, 2.0))
+    assert await said(retry=FixedDelay(1)) == (1, FixedDelay(1))
+
+
+async def test_the_number_of_retries_is_said_once(make: Make) -> None:
+    app = make("memory://")
+    twice: dict[str, Any] = {"retry": RetryPolicy(max_retries=1), "max_retry": 7}
+    said = r"a RetryPolicy says how many retries there are \(1\), so max_retry=7 cannot be given beside it"
+
+    @app.task
+    async def work() -> None: ...
+
+    with pytest.raises(ConfigError, match=said):
+        app.task("other", **twice)
+    with pytest.raises(ConfigError, match=said):
+        await app.submit("work", **twice)
+    with pytest.raises(ConfigError, match=said):
+        await app.schedules.put("s", "work", cron="@daily", **twice)
 
 
 # --- what a handler may raise

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
@@ -605,7 +605,7 @@ class TestRetry:
             ),
             ({"type": "linear", "base": "1s", "increment": "30s", "max": "5m"}, LinearBackoff(1, 30, 300)),
             ({"type": "custom", "delays": ["1s", "5s", 30, "1m"]}, CustomRetry([1, 5, 30, 60])),
-            ({"type": "policy", "retry_delay": "5s"}, RetryPolicy(retry_delay=5)),
+            ({"type": "policy", "retry_delay": "5s"}, ExponentialBackoff(5)),
             ('{"type": "custom", "delays": "1s, 5s"}', CustomRetry([1, 5])),
         ],
     )
@@ -657,14 +657,28 @@ class TestRetry:
 
     def test_a_policy_brings_its_number_of_retries(self) -> None:
         loaded = load({"retry": RetryPolicy(max_retries=7)}, environ={"TICKWORK_MAX_RETRY": "5"})
-        assert loaded.config.max_retry == 7
+        assert (loaded.config.max_retry, loaded.config.retry) == (7, ExponentialBackoff(10))
         assert loaded.origins["max_retry"] == "argument"
+        assert load(config=Config(retry=RetryPolicy(max_retries=7))).config.max_retry == 7
 
-    def test_a_number_of_retries_given_beside_a_policy_or_above_it_wins(self) -> None:
-        assert given_arguments(retry=RetryPolicy(max_retries=7), max_retry=5).max_retry == 5
+    def test_a_number_of_retries_is_not_given_beside_a_policy(self) -> None:
+        assert refusal({"retry": RetryPolicy(max_retries=7), "max_retry": 5}) == (
+            "max_retry (argument) and retry (argument), a policy that says the number of retries too, "
+            "exclude each other"
+        )
+
+    def test_a_number_of_retries_given_above_a_policy_wins(self) -> None:
         environ = {"TICKWORK_RETRY": '{"type": "policy", "max_retries": 7}'}
         assert load({"max_retry": 5}, environ=environ).config.max_retry == 5
         assert load(environ=environ).config.max_retry == 7
+
+
+class TestDurations:
+    @pytest.mark.parametrize("name", [name for name, kind in get_type_hints(Config).items() if kind is float])
+    def test_a_duration_in_code_may_be_a_timedelta(self, name: str) -> None:
+        given = {"renew_interval": 0.001, "leader_renew_interval": 0.001, name: timedelta(seconds=1.5)}
+        assert getattr(load(given).config, name) == 1.5
+        assert getattr(load(config=Config(**given)).config, name) == 1.5  # type: ignore[arg-type]
 
 
 class TestRedisParts:

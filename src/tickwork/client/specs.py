@@ -22,6 +22,7 @@ from tickwork.handlers.options import (
     name,
     seconds,
     text,
+    without_policy,
 )
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.ids import new_id, new_id_beside, new_nonce
@@ -48,6 +49,8 @@ class SpecMaker:
         if pattern is not None:
             return self._like(*pattern, payload, self._serializer(None, entry, payload), entry)
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if "retry" in options:
+            options = {**without_policy(options)}
         if entry is not None and entry.options:
             options = {**entry.options, **options}
         at, delay, fields = None, 0, {}
@@ -61,7 +64,7 @@ class SpecMaker:
             fields["id"] = self._new_id(fields.get("dedup_key"))
         if entry is not None:  # else the worker, who knows the handler, fills them in
             fields.setdefault("timeout", self._config.timeout)
-            fields.setdefault("max_retry", max_retry_of(fields.get("retry"), self._config))
+            fields.setdefault("max_retry", self._config.max_retry)
         data = self._encode(type, payload, serializer, entry, self._config.payload_limit)
         spec = Spec(
             type=name("type", type) if entry is None else type,
@@ -169,6 +172,7 @@ class SpecMaker:
 
 
 def max_retry_of(retry: Backoff | None, config: Config) -> int:
+    """Tasks that an earlier version stored may have a policy, which says the number too."""
     return retry.max_retries if isinstance(retry, RetryPolicy) else config.max_retry
 
 

@@ -203,16 +203,14 @@ def load(
     from_file = read_yaml(Path(file)) if file else {}
     settings = _layer(FILE, config_names.entries_of_mapping(from_file, f"file {file}", _READERS))
     settings |= _layer(ENVIRONMENT, config_names.entries_of_environment(environ, _READERS))
-    given = {name: getattr(config, name) for name in OPTIONS} if isinstance(config, Config) else config or {}
+    given = _options_of(config) if isinstance(config, Config) else config or {}
     settings |= _layer(OBJECT, config_names.entries_of_mapping(given, OF_OBJECT, _READERS))
     settings |= _layer(ARGUMENT, config_names.entries_of_mapping(arguments or {}, OF_ARGUMENT, _READERS))
     if found:
         _guard_passwords(settings)
     _unite(settings, "store", ("redis_addr", "redis_db", "redis_pass", "redis_pass_file"), _redis_url)
     _unite(settings, "retry", ("retry_delay", "backoff_rate"), lambda **parts: RetryPolicy(**parts).backoff)
-    retry, max_retry = settings.get("retry"), settings.get("max_retry")
-    if retry and isinstance(retry.value, RetryPolicy) and (not max_retry or max_retry.layer < retry.layer):
-        settings["max_retry"] = retry._replace(value=retry.value.max_retries)
+    _split_policy(settings)
     loaded = Config(**{name: setting.value for name, setting in settings.items()})
     origins = {name: settings[name].origin if name in settings else "default" for name in OPTIONS}
     return Loaded(loaded, origins, validate(loaded, origins))
@@ -252,6 +250,28 @@ def _unite(
     except ConfigError as error:
         raise ConfigError(f"{' and '.join(given)} ({origin}): {error}") from None
     settings[whole] = config_names.Entry(last.key, whole, value, origin, last.layer)
+
+
+def _options_of(config: Config) -> dict[str, Any]:
+    given = {name: getattr(config, name) for name in OPTIONS}
+    if isinstance(config.retry, RetryPolicy) and config.max_retry == Config().max_retry:
+        del given["max_retry"]  # nobody has said it: the policy does
+    return given
+
+
+def _split_policy(settings: dict[str, config_names.Entry]) -> None:
+    """A policy stands for two options: how many retries, and how long to wait for each."""
+    retry, max_retry = settings.get("retry"), settings.get("max_retry")
+    if retry is None or not isinstance(retry.value, RetryPolicy):
+        return
+    if max_retry is not None and max_retry.layer == retry.layer:
+        raise ConfigError(
+            f"{max_retry.key} ({max_retry.origin}) and {retry.key} ({retry.origin}), a policy that says the number of "
+            "retries too, exclude each other"
+        )
+    settings["retry"] = retry._replace(value=retry.value.backoff)
+    if max_retry is None or max_retry.layer < retry.layer:
+        settings["max_retry"] = retry._replace(value=retry.value.max_retries)
 
 
 def _redis_url(

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, TypeGuard, get_args
 
 import msgspec
 
-from tickwork.backoff import Backoff
+from tickwork.backoff import Backoff, RetryPolicy
 from tickwork.clock import to_millis
 from tickwork.config.values import nearest
 from tickwork.errors import LONGEST_WAIT, TOO_LATE, ConfigError, PayloadError, ScheduleNotFound, TaskNotFound
@@ -105,9 +105,23 @@ def known_only(given: Mapping[str, Any], options: type) -> None:
         raise ConfigError(f"unknown option {shown(wrong)}{nearest(wrong, known) or '; known are ' + ', '.join(known)}")
 
 
+def without_policy(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A `RetryPolicy` stands for two options: how many retries, and how long to wait for each."""
+    policy = given.get("retry")
+    if not isinstance(policy, RetryPolicy):
+        return given
+    if given.get("max_retry") is not None:
+        raise ConfigError(
+            f"a RetryPolicy says how many retries there are ({policy.max_retries}), so max_retry={given['max_retry']} "
+            "cannot be given beside it; give max_retry and retry=ExponentialBackoff(...) instead"
+        )
+    return {**given, "max_retry": policy.max_retries, "retry": policy.backoff}
+
+
 def of_handler(given: Mapping[str, Any]) -> dict[str, Any]:
     """What may be said of every task of a type, read: refused where it is said, not with the first submission."""
     known_only(given, TaskOptions)
+    given = without_policy(given)
     readers: dict[str, Callable[[Any], Any]] = {**READERS, "key": partial(text, "key", longest=512)}
     return {name: readers[name](value) for name, value in given.items() if value is not None}
 
