@@ -6,7 +6,7 @@ import asyncio
 
 from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
-from tickwork.store.memory.tasks import MemoryStore
+from tickwork.store.memory import MemoryStore
 
 
 async def take(bench: Bench, name: str, owner: str, ttl: int = 1000) -> int:
@@ -201,10 +201,10 @@ async def test_prune_forgets_locks_that_ran_out_long_ago() -> None:
     clock = ManualClock(START)
     store = MemoryStore(clock=clock)
     for number in range(5):
-        await store.lock(f"user-{number}", "a", 1000)
+        await store.locks.acquire(f"user-{number}", "a", 1000)
     clock.advance(1)
-    await store.prune(100)
-    assert len(store._holds) == 5
+    await store.operators.prune(100)
+    assert len(store.locks._locks) == 5
     clock.advance(3600)
-    await store.prune(3)
-    assert len(store._holds) == 2
+    await store.operators.prune(3)
+    assert len(store.locks._locks) == 2

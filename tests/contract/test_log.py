@@ -14,7 +14,7 @@ from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Spec, Status
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK
-from tickwork.store.memory.tasks import MemoryStore
+from tickwork.store.memory import MemoryStore
 from tickwork.store.rules import SPAN
 
 # --- stories
@@ -288,8 +288,8 @@ async def test_a_log_without_room_counts_facts_and_keeps_none(bench: Bench, poli
 async def test_the_memory_log_is_cut_also_when_it_has_no_room() -> None:
     store = MemoryStore(Policy(events_max=0))
     for number in range(3):
-        await store.pause("queue", f"q{number}")
-    assert store._log == []
+        await store.operators.pause("queue", f"q{number}")
+    assert store.log._events == []
 
 
 @pytest.mark.parametrize("policy", [Policy(events=False)], ids=["off"])

@@ -14,6 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from operator import attrgetter
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
@@ -176,14 +177,15 @@ class Twins(RuleBasedStateMachine):
 
         self.model = self.loop.run_until_complete(enter("memory"))
         self.other = self.loop.run_until_complete(enter(self.kind))
-        self.send("submit", [self.a_spec(any_) for _ in range(5)])
+        self.send("tasks.submit", [self.a_spec(any_) for _ in range(5)])
 
     def send(self, name: str, *args: Any, **options: Any) -> Any:
         """One call to both stores; the answers must be the same."""
         show((name, *args, options))
 
         async def both() -> tuple[Any, Any]:
-            return await getattr(self.model, name)(*args, **options), await getattr(self.other, name)(*args, **options)
+            call = attrgetter(name)
+            return await call(self.model)(*args, **options), await call(self.other)(*args, **options)
 
         expected, answer = self.loop.run_until_complete(both())
         assert answer == expected
@@ -212,14 +214,14 @@ class Twins(RuleBasedStateMachine):
 
     def submit(self, any_: Random) -> None:
         batch = [self.a_spec(any_) for _ in range(any_.randint(1, 5))]
-        self.told.update(receipt.verdict for receipt in self.send("submit", batch))
+        self.told.update(receipt.verdict for receipt in self.send("tasks.submit", batch))
 
     def pass_time(self, any_: Random) -> None:
         by = any_.choice([1, 400, 1000, 5000, 15_000, 19_999, 20_001, 30_000, 3_700_000, -1, -2000])
         show(f"    {by} ms")
         self.clock.set(self.clock.now() + by)
         if any_.random() < 0.3:
-            self.send("promote", any_.choice(LIMITS))
+            self.send("tasks.promote", any_.choice(LIMITS))
 
     # --- dispatch and running
 
@@ -247,18 +249,18 @@ class Twins(RuleBasedStateMachine):
         return any_.choice(self.running if self.running and any_.random() < 0.7 else self.leases)
 
     def claim(self, any_: Random) -> None:
-        self.keep(self.send("claim", self.a_wish(any_)))
+        self.keep(self.send("tasks.claim", self.a_wish(any_)))
 
     def claim_again(self, any_: Random) -> None:
         wish = self.last_wishes.get(any_.choice(WORKERS))
         if wish is not None:
-            self.keep(self.send("claim", wish))
+            self.keep(self.send("tasks.claim", wish))
 
     def renew(self, any_: Random) -> None:
         leases = [self.a_lease(any_) for _ in range(any_.randint(1, 4))]
-        for answer in self.send("extend", leases, any_.choice([1000, 30_000])):
+        for answer in self.send("tasks.extend", leases, any_.choice([1000, 30_000])):
             self.told[f"extend {answer}"] += 1
-        noted = self.send("note", leases[0], any_.choice([None, 0.0, 0.5]), "so far", some(any_, ("a", "b")))
+        noted = self.send("tasks.note", leases[0], any_.choice([None, 0.0, 0.5]), "so far", some(any_, ("a", "b")))
         self.told[f"note {noted}"] += 1
 
     # --- out
@@ -266,7 +268,7 @@ class Twins(RuleBasedStateMachine):
     def finish(self, any_: Random) -> None:
         leases = [self.a_lease(any_) for _ in range(any_.randint(1, 4))]
         outcomes = [an_outcome(any_, lease) for lease in leases]
-        finished = self.send("finish", outcomes, any_.choice([None, self.a_wish(any_)]))
+        finished = self.send("tasks.finish", outcomes, any_.choice([None, self.a_wish(any_)]))
         self.told.update(f"finish {verdict.kind}" for verdict in finished.verdicts)
         self.running = [lease for lease in self.running if lease not in leases]
         self.keep(finished.claimed)
@@ -274,30 +276,30 @@ class Twins(RuleBasedStateMachine):
     def reclaim(self, any_: Random) -> None:
         """Workers die, or time goes by in steps too small to be an outage."""
         if any_.random() < 0.5:
-            self.send("reclaim", any_.choice(LIMITS), tuple(some(any_, WORKERS)), "killed")
+            self.send("tasks.reclaim", any_.choice(LIMITS), tuple(some(any_, WORKERS)), "killed")
             return
         for _ in range(3):
             self.clock.advance(15)
-            self.send("reclaim", any_.choice(LIMITS))
+            self.send("tasks.reclaim", any_.choice(LIMITS))
 
     # --- outbox
 
     def propagate(self, any_: Random) -> None:
-        for entry in self.send("outbox", any_.choice(LIMITS)):
+        for entry in self.send("tasks.outbox", any_.choice(LIMITS)):
             for dependant in entry.dependants:
                 if any_.random() < 0.8:
-                    self.send("resolve", dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
+                    self.send("tasks.resolve", dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
             if entry.schedule_id is not None:
-                self.send("report_run", entry.schedule_id, entry.id, entry.status, entry.fence)
-            self.send("clear_outbox", [entry])
+                self.send("schedules.report_run", entry.schedule_id, entry.id, entry.status, entry.fence)
+            self.send("tasks.clear_outbox", [entry])
             self.told_ends.append(entry)
         if self.told_ends and any_.random() < 0.3:  # one who comes late
             late = any_.choice(self.told_ends[-5:])
             for dependant in late.dependants:
-                self.send("resolve", dependant, late.id, late.status is Status.SUCCESS, late.fence)
-            self.send("report_run", "s1", late.id, late.status, late.fence)
-            self.send("clear_outbox", [late])
-        self.send("resolve", self.an_id(any_), self.an_id(any_), any_.random() < 0.5)
+                self.send("tasks.resolve", dependant, late.id, late.status is Status.SUCCESS, late.fence)
+            self.send("schedules.report_run", "s1", late.id, late.status, late.fence)
+            self.send("tasks.clear_outbox", [late])
+        self.send("tasks.resolve", self.an_id(any_), self.an_id(any_), any_.random() < 0.5)
 
     # --- operators
 
@@ -305,21 +307,21 @@ class Twins(RuleBasedStateMachine):
         for _ in range(any_.randint(1, 4)):
             name = any_.choice(["cancel", "retry", "run_now", "delete", "stop"])
             if name == "stop":
-                self.send("cancel", self.a_lease(any_).id, True, "enough")
+                self.send("operators.cancel", self.a_lease(any_).id, True, "enough")
             elif name == "cancel":
-                self.send("cancel", self.an_id(any_), any_.random() < 0.5, "enough")
+                self.send("operators.cancel", self.an_id(any_), any_.random() < 0.5, "enough")
             elif name == "retry":
                 self.retry(self.an_id(any_))
             elif name == "run_now":
                 delayed, _ = self.loop.run_until_complete(self.model.queries.page(Query(status=Status.PENDING)))
-                self.send("run_now", any_.choice([*(record.id for record in delayed), self.an_id(any_)]))
+                self.send("operators.run_now", any_.choice([*(record.id for record in delayed), self.an_id(any_)]))
             else:
-                self.send(name, self.an_id(any_))
+                self.send("operators.delete", self.an_id(any_))
 
     def retry(self, task_id: str) -> None:
         """It takes the dedup key of what it brings back, unless another task holds that."""
         before, holders = self.loop.run_until_complete(self.look(task_id))
-        self.send("retry", task_id)
+        self.send("operators.retry", task_id)
         after, new_holders = self.loop.run_until_complete(self.look(task_id))
         if before is None or after is None or after.fence == before.fence:
             assert new_holders == holders
@@ -339,25 +341,25 @@ class Twins(RuleBasedStateMachine):
             replace(a_spec(any_, task_id, self.ids), dedup_key=key, dedup_ttl=60_000, depends_on=())
             for task_id in (first, second)
         )
-        self.send("submit", [one])
-        self.send("cancel", first, False, "make room")
+        self.send("tasks.submit", [one])
+        self.send("operators.cancel", first, False, "make room")
         if any_.random() < 0.7:
-            self.send("submit", [other])
+            self.send("tasks.submit", [other])
         self.retry(first)
 
     async def look(self, task_id: str) -> tuple[Record | None, dict[str, str]]:
         return await self.model.queries.get(task_id), await key_holders(self.model)
 
     def clean_up(self, any_: Random) -> None:
-        self.told["pruned"] += self.send("prune", any_.choice(LIMITS))
+        self.told["pruned"] += self.send("operators.prune", any_.choice(LIMITS))
 
     def pause_and_resume(self, any_: Random) -> None:
         for _ in range(3):
             what = any_.choice([("queue", "qa"), ("queue", "qb"), ("type", "ta"), ("type", "tb")])
             if any_.random() < 0.35:
-                self.send("pause", *what, "for now")
+                self.send("operators.pause", *what, "for now")
             else:
-                self.send("resume", *what)
+                self.send("operators.resume", *what)
 
     def list_tasks(self, any_: Random) -> None:
         query = Query(
@@ -379,26 +381,28 @@ class Twins(RuleBasedStateMachine):
 
     def schedule(self, any_: Random) -> None:
         new = a_schedule(any_)
-        self.send("put_schedule", new, any_.random() < 0.5, any_.random() < 0.2)
+        self.send("schedules.put", new, any_.random() < 0.5, any_.random() < 0.2)
         name = any_.choice([new.id, *SCHEDULES])
         if any_.random() < 0.5:
             paused, stopped = any_.choice([None, True, False]), any_.choice([None, "", "spent"])
-            self.send("set_schedule", name, paused=paused, next_at=moment(any_), stopped=stopped)
+            self.send("schedules.change", name, paused=paused, next_at=moment(any_), stopped=stopped)
         if any_.random() < 0.3:
-            self.send("drop_schedule", name)
-        self.send("report_run", name, any_.choice(["t1", "t2"]), Status.DEAD)
+            self.send("schedules.drop", name)
+        self.send("schedules.report_run", name, any_.choice(["t1", "t2"]), Status.DEAD)
 
     def fire(self, any_: Random) -> None:
         if any_.random() < 0.5:  # else few would be due
-            self.send("put_schedule", replace(a_schedule(any_), enabled=True, next_at=self.clock.now()))
-        due, _ = self.send("due_schedules", any_.choice(LIMITS))
+            self.send("schedules.put", replace(a_schedule(any_), enabled=True, next_at=self.clock.now()))
+        due, _ = self.send("schedules.due", any_.choice(LIMITS))
         for schedule in due:
             for _ in range(2):  # the second comes too late, unless nothing has changed
                 fired = any_.choice([None, "t1", "t2"])
                 skipped, missed, now = "" if fired else "busy", any_.randint(0, 1), self.clock.now()
                 step = Advance(any_.choice([None, now + 900]), fired, now, skipped, missed)
-                self.send("advance", schedule.id, schedule.next_at, step)
-                self.send("advance", schedule.id, schedule.next_at, Advance(now + 900), self.ticks(any_, schedule))
+                self.send("schedules.advance", schedule.id, schedule.next_at, step)
+                self.send(
+                    "schedules.advance", schedule.id, schedule.next_at, Advance(now + 900), self.ticks(any_, schedule)
+                )
 
     def ticks(self, any_: Random, schedule: Schedule) -> tuple[Spec, ...]:
         """They share a definition. Some of them may be there already."""
@@ -410,28 +414,28 @@ class Twins(RuleBasedStateMachine):
     def meet(self, any_: Random) -> None:
         for worker in some(any_, WORKERS):
             node, running = any_.choice(NODES), any_.randint(0, 2)
-            self.send("beat", Worker(id=worker, node=node, running=running, labels={"zone": "a"}))
-        leader = self.send("campaign", any_.choice(["n1", "n2"]), any_.choice([500, 10_000]))
+            self.send("members.beat", Worker(id=worker, node=node, running=running, labels={"zone": "a"}))
+        leader = self.send("members.campaign", any_.choice(["n1", "n2"]), any_.choice([500, 10_000]))
         if any_.random() < 0.4:
             for _ in range(any_.randint(1, 2)):
-                self.send("resign", leader.id, any_.choice([leader.term, 1]))
+                self.send("members.resign", leader.id, any_.choice([leader.term, 1]))
         if any_.random() < 0.3:
             worker = any_.choice(WORKERS)
             self.last_wishes.pop(worker, None)
-            self.send("leave", worker)
+            self.send("members.leave", worker)
 
     def lock_and_unlock(self, any_: Random) -> None:
         name, owner = any_.choice(LOCKS), any_.choice(WORKERS)
-        for act in any_.choices(["lock", "extend_lock", "unlock"], [3, 2, 1], k=5):
+        for act in any_.choices(["lock", "locks.extend", "locks.release"], [3, 2, 1], k=5):
             if any_.random() < 0.3:
                 name, owner = any_.choice(LOCKS), any_.choice(WORKERS)
             ttl = any_.choice([0, 500, 10_000])
             if act == "lock":
                 self.take_lock(name, owner, ttl)
             else:
-                done = self.send(act, name, *((owner, ttl) if act == "extend_lock" else (owner,)))
+                done = self.send(act, name, *((owner, ttl) if act == "locks.extend" else (owner,)))
                 self.told[f"{act} {done}"] += 1
-            self.send("locked", name)
+            self.send("locks.holder", name)
 
     def take_lock(self, name: str, owner: str, ttl: int) -> None:
         """Fences may differ between stores, but they change together, and only upwards."""
@@ -553,7 +557,7 @@ RARE = {
     *("retry with its key", "retry without its key"),
     *("finish done", "finish already", "finish lost"),
     *("lock taken", "lock renewed", "lock refused"),
-    *("extend_lock True", "extend_lock False", "unlock True", "unlock False"),
+    *("locks.extend True", "locks.extend False", "locks.release True", "locks.release False"),
 }
 
 EXAMPLES = {"redis-6.2": 30, "valkey": 30}  # the same scripts, on other servers

@@ -12,7 +12,7 @@ from tickwork.model.outcomes import Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
 from tickwork.store.contract import Query
-from tickwork.store.memory.tasks import MemoryStore
+from tickwork.store.memory import MemoryStore
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ async def test_dependants_leave_nothing_behind(bench: Bench, store: Any, way: st
         await bench.submit(f"up{number}")
         await bench.submit(f"up{number}-b")
         await bench.submit(f"down{number}", depends_on=(f"up{number}", f"up{number}-b"))
-    assert len(store._dependants) == 100
+    assert len(store.tasks._homes.dependants) == 100
     if way == "cancelled":
         for number in range(50):
             await bench.store.operators.cancel(f"down{number}", False)
     else:
         await bench.store.tasks.finish([Succeeded(grant.lease) for grant in await bench.claim(200)])
         await bench.propagate()
-    assert store._dependants == {}
+    assert store.tasks._homes.dependants == {}
     assert await bench.store.queries.audit() == []
 
 
@@ -54,7 +54,7 @@ async def test_one_event_of_many_is_not_all_of_them(bench: Bench, store: Any) ->
                 taken.append(len(found))
             return found
 
-    store._log = Watched(store._log)
+    store.log._events = Watched(store.log._events)
     last = await bench.store.log.last()
     events, _ = await bench.store.log.read(last - 5, 1)
     assert [event.seq for event in events] == [last - 4]
@@ -70,16 +70,16 @@ async def test_counts_are_kept_and_not_counted(bench: Bench, store: Any) -> None
         def values(self) -> Any:
             raise AssertionError("it looks at every task")
 
-    store._tasks = Unwalked(store._tasks)
+    store.tasks._homes.tasks = Unwalked(store.tasks._homes.tasks)
     assert (await bench.store.queries.stats()).statuses[Status.READY] == 100
 
 
 async def test_pages_of_delayed_tasks_sort_once(bench: Bench, store: Any) -> None:
     for number in range(50):
         await bench.submit(f"t{number}", delay=1000 * (50 - number))
-    states = [store._delayed._sorted]
+    states = [store.tasks._homes.delayed._sorted]
     assert len(await bench.walk(status=Status.PENDING, limit=7)) == 50
-    assert [*states, store._delayed._sorted] == [False, True]
+    assert [*states, store.tasks._homes.delayed._sorted] == [False, True]
     bench.clock.advance(10)
     assert len(await bench.claimed_ids(100)) == 10
     assert await bench.walk(status=Status.PENDING, limit=7) == [f"t{number}" for number in range(39, -1, -1)]

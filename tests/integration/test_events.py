@@ -242,8 +242,9 @@ async def test_a_slow_consumer_is_told_what_it_missed(make: Make, url: str) -> N
     async def work(n: int) -> None: ...
 
     store: Any = await store_of(app)
-    policy = replace(store.policy, events_max=100)
-    store.policy = policy
+    policy = replace(getattr(store, "_core", store).policy, events_max=100)
+    for part in (store, getattr(store, "_core", store)):
+        part.policy = policy
     if url.startswith("sqlite"):
         store._tasks.tx.policy = policy
     stream = app.events.subscribe(kinds=["task.submitted", "log.missed"])
@@ -253,7 +254,7 @@ async def test_a_slow_consumer_is_told_what_it_missed(make: Make, url: str) -> N
     seen = await first
     assert seen.kind == "task.submitted"
     await app.submit_many("work", range(1, 501))  # while the consumer is busy with the first
-    await store.prune(1000)
+    await store.operators.prune(1000)
     missed = await anext(stream)
     assert missed.kind == "log.missed"
     assert missed.detail == "400 events"

@@ -18,7 +18,7 @@ from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Record, Spec, Status
 from tickwork.store.contract import SUBMIT_MAX, Claim, Grant, Query, Receipt, Store
 from tickwork.store.hints import Hint
-from tickwork.store.memory.tasks import MemoryStore
+from tickwork.store.memory import MemoryStore
 from tickwork.store.sqlite import SqliteStore
 
 KINDS = ("memory", "sqlite", "redis", "redis-6.2", "valkey")

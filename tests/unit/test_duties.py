@@ -16,7 +16,7 @@ from tickwork.model.ticks import ticks_to_run
 from tickwork.node import duties, firing
 from tickwork.observe.bus import Bus
 from tickwork.store.contract import Claim, Store
-from tickwork.store.memory.tasks import MemoryStore
+from tickwork.store.memory import MemoryStore
 
 NOW = 1_700_000_000_000
 SPEC = Spec(id="", type="job", nonce="")
@@ -24,22 +24,22 @@ SPEC = Spec(id="", type="job", nonce="")
 
 async def test_all_tasks_of_a_gone_process_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore(Policy())
-    await store.beat(Worker(id="dead", host="here", pid=1, pid_started="x"))
-    await store.submit([Spec(id=f"t{n}", type="job", nonce="n") for n in range(25)])
-    await store.claim(Claim("dead", ("default",), frozenset({"job"}), 25, 30_000, "n"))
+    await store.members.beat(Worker(id="dead", host="here", pid=1, pid_started="x"))
+    await store.tasks.submit([Spec(id=f"t{n}", type="job", nonce="n") for n in range(25)])
+    await store.tasks.claim(Claim("dead", ("default",), frozenset({"job"}), 25, 30_000, "n"))
     monkeypatch.setattr(duties, "is_gone", lambda host, pid, started: True)
     await duties.take_back(store, 10)
-    assert (await store.stats()).statuses[Status.RUNNING] == 0
+    assert (await store.queries.stats()).statuses[Status.RUNNING] == 0
 
 
 async def test_one_schedule_that_cannot_fire_holds_up_no_other() -> None:
     store = MemoryStore(Policy())
     bad = Schedule(id="bad", cron="* * * * * *", timezone="Nowhere/Land", task=SPEC, next_at=NOW - 10_000)
     good = Schedule(id="good", cron="* * * * * *", task=SPEC, next_at=store.now() - 1000)
-    await store.put_schedule(bad)
-    await store.put_schedule(good)
+    await store.schedules.put(bad)
+    await store.schedules.put(good)
     await firing.fire_schedules(store, 10, Bus())
-    fired = await store.get_schedule("good")
+    fired = await store.schedules.get("good")
     assert fired is not None
     assert fired.last_task_id is not None
 
@@ -47,7 +47,7 @@ async def test_one_schedule_that_cannot_fire_holds_up_no_other() -> None:
 async def test_after_an_error_no_schedule_is_fired_unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore(Policy())
     for name in ("quick", "slow"):
-        await store.put_schedule(Schedule(id=name, cron="* * * * * *", task=SPEC, next_at=store.now() - 1000))
+        await store.schedules.put(Schedule(id=name, cron="* * * * * *", task=SPEC, next_at=store.now() - 1000))
     ended: list[str] = []
 
     async def fire(_store: Store, schedule: Schedule, _bus: Bus) -> None:
@@ -87,7 +87,7 @@ def test_the_newest_tick_is_found_where_ticks_come_in_bursts() -> None:
 async def test_what_was_pruned_is_looked_at_again_soon() -> None:
     store = MemoryStore(Policy(retention_max=2))
     assert await duties.prune(store, 3) is None, "nothing is too many, so the usual interval will do"
-    await store.submit([Spec(id=f"t{n}", type="job", nonce="n") for n in range(6)])
+    await store.tasks.submit([Spec(id=f"t{n}", type="job", nonce="n") for n in range(6)])
     for n in range(6):
-        await store.cancel(f"t{n}", False)
+        await store.operators.cancel(f"t{n}", False)
     assert [await duties.prune(store, 3) for _ in range(3)] == [0, duties.PRUNE_AGAIN, None]

@@ -51,7 +51,7 @@ def _make_store(url: str, config: Config, clock: Clock | None, client: Any, pati
     if config.partitions > 1:
         raise ConfigError(f"partitions={config.partitions} is for Redis only")
     if url in ("memory://", "memory:"):
-        from tickwork.store.memory.tasks import MemoryStore
+        from tickwork.store.memory import MemoryStore
 
         if config.durability != "memory":
             raise ConfigError(f"durability={config.durability!r} is not for memory://, which keeps nothing")

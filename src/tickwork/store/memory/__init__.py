@@ -1,0 +1,51 @@
+"""The memory store: the contract in its plainest form, held to the same tests as every other store."""
+
+from __future__ import annotations
+
+from tickwork.clock import Clock
+from tickwork.model.policy import Policy
+from tickwork.store.contract import Capabilities
+from tickwork.store.hints import Hint
+from tickwork.store.memory.core import Core
+from tickwork.store.memory.homes import Homes
+from tickwork.store.memory.locks import Locks
+from tickwork.store.memory.log import FactLog
+from tickwork.store.memory.members import Members
+from tickwork.store.memory.operators import Operators
+from tickwork.store.memory.queries import Queries
+from tickwork.store.memory.schedules import Schedules
+from tickwork.store.memory.tasks import Tasks
+
+
+class MemoryStore:
+    url = "memory://"
+    capabilities = Capabilities(shared=False, remote=False, own_clock=False, durabilities=("memory",))
+
+    def __init__(self, policy: Policy | None = None, clock: Clock | None = None) -> None:
+        core = Core(policy, clock)
+        self.hints = core.hints
+        self.contact = core.contact
+        self.log = FactLog(core)
+        self.members = Members(core, self.log)
+        self.locks = Locks(core)
+        homes = Homes(core, self.log)
+        self.tasks = Tasks(core, homes, self.members)
+        self.schedules = Schedules(core, self.log, homes, self.tasks.submit_one)
+        self.queries = Queries(core, homes, self.members)
+        self.operators = Operators(core, self.log, homes, self.members, self.locks, self.queries.audit)
+        self._core = core
+
+    async def open(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        """Nothing to close: the tasks live as long as the object."""
+
+    def sibling(self) -> MemoryStore:
+        return self
+
+    def now(self) -> int:
+        return self._core.now()
+
+    def hint(self, topic: str) -> Hint:
+        return self.hints.add(topic)
