@@ -27,7 +27,7 @@ async def main(seconds: float) -> None:
     await app.start()
     await app.schedule_after(PrintJob("print-1"), delay=seconds * 3 / 5)
     await asyncio.sleep(seconds)
-    await app.stop()
+    await app.shutdown()
 
 
 if __name__ == "__main__":

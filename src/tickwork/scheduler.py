@@ -224,7 +224,8 @@ class Scheduler(Client):
     async def shutdown(self, timeout: float | timedelta | None = None) -> None:
         """Stop claiming, wait up to `timeout` for what runs, give back the rest without blame, close the store.
 
-        May be called again, from any event loop: a second call waits for the end of the first.
+        One that was not started has only the store to close. May be called again, from any event loop: a second call
+        waits for the end of the first.
         """
         grace = self.config.shutdown_timeout if timeout is None else wait_limit("timeout", timeout)
         home = self._node_loop
@@ -254,6 +255,7 @@ class Scheduler(Client):
             if self._stopped is not None:
                 self._stopped.set()
 
+    # One thing under the names that people look for: a client is closed, a node is shut down or stopped.
     stop = shutdown
     close = shutdown
 

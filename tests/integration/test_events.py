@@ -25,6 +25,46 @@ from tickwork.logs import JSONFormatter, KeyValueFormatter, set_up
 from tickwork.testing import ManualClock, drain, wait_for
 
 
+async def submitted(stream: AsyncIterator[Event]) -> str:
+    return (await asyncio.wait_for(anext(stream), 10)).id
+
+
+async def test_a_subscription_that_has_begun_misses_nothing(make: Make, url: str) -> None:
+    app = make(url)
+    kinds = [Fact.TASK_SUBMITTED]
+
+    @app.task
+    async def work() -> None: ...
+
+    await work.submit()
+    async with app.events.subscribe(kinds=kinds) as stream:
+        first = await work.submit()
+        assert await submitted(stream) == first.id
+        other = await app.events.subscribe(kinds=kinds)
+        second = await work.submit()
+        assert await submitted(stream) == await submitted(other) == second.id
+    with pytest.raises(StopAsyncIteration):
+        await anext(stream)
+    await other.aclose()
+
+
+async def test_the_last_number_is_where_a_subscription_may_begin(make: Make, url: str) -> None:
+    app = make(url)
+
+    @app.task
+    async def work() -> None: ...
+
+    assert await app.events.last() == 0
+    await work.submit()
+    last = await app.events.last()
+    assert [event.seq for event in await app.events.read()] == [last]
+    second = await work.submit()
+    async with app.events.subscribe(after=last) as stream:
+        assert await submitted(stream) == second.id
+    with pytest.raises(ConfigError, match="after must be a whole number from 0"):
+        app.events.subscribe(after=-1)
+
+
 @asynccontextmanager
 async def following(app: Scheduler, **filters: Any) -> AsyncIterator[list[Event]]:
     """Collects what a live subscription gives, from the moment it is there."""

@@ -284,6 +284,10 @@ def test_events_one_after_the_other(app: Scheduler) -> None:
     try:
         handle = app.sync.submit("double", 2)
         assert handle.result(10) == 4
+        begun = app.sync.events.subscribe(kinds=["task.submitted"])
+        second = app.sync.submit("double", 3)
+        assert next(begun).id == second.id, "it begins with the call"
+        begun.close()
         followed = app.sync.events.subscribe(after=0, task_id=handle.id)
         kinds = [next(followed).kind for _ in range(3)]
         assert kinds == ["task.submitted", "task.claimed", "task.succeeded"]
@@ -293,6 +297,7 @@ def test_events_one_after_the_other(app: Scheduler) -> None:
         for event in app.sync.events.subscribe(after=0, kinds=["task.succeeded"]):
             assert event.id == handle.id
             break
+        assert app.sync.events.last() > 0
     finally:
         app.sync.shutdown()
 

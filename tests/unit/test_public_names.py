@@ -96,7 +96,7 @@ METHODS = {
     "dlq": "list get retry retry_all remove clear",
     "schedules": "put list get pause resume trigger next_runs delete",
     "queues": "list pause resume",
-    "events": "subscribe read",
+    "events": "subscribe read last",
     "sync": "submit submit_many submit_tasks get_task lock dlq schedules queues",
 }
 

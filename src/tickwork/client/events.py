@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Generator
+from types import TracebackType
+from typing import Any
 
 from tickwork.client import views
 from tickwork.client.access import Access
@@ -13,11 +15,76 @@ from tickwork.handlers.options import count, known_id
 from tickwork.model import facts
 from tickwork.model.facts import Fact
 from tickwork.model.info import Event
+from tickwork.store.contract import Store
 from tickwork.store.hints import EVENTS
 from tickwork.texts import shown
 
 EVENT_BATCH = 500
 NUMBER_MAX = 2**62  # of facts
+
+
+class Subscription:
+    """The facts of the log as they come: `async for event in subscription`.
+
+    It begins where the log ends when it is entered (`async with`) or awaited, or else at the first step of the loop;
+    all that happens after that is told. `aclose()`, or leaving `async with`, ends it.
+    """
+
+    def __init__(self, access: Access, wanted: Callable[[facts.Event], bool], after: int | None) -> None:
+        self._access = access
+        self._wanted = wanted
+        self._seen = after
+        self._events = self._follow()
+
+    def __await__(self) -> Generator[Any, None, Subscription]:
+        return self.__aenter__().__await__()
+
+    async def __aenter__(self) -> Subscription:
+        await self._begin()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Event:
+        return await self._events.__anext__()
+
+    async def aclose(self) -> None:
+        await self._events.aclose()
+
+    async def _begin(self) -> tuple[Store, int]:
+        store = await self._access.open_store()
+        if self._seen is None:
+            self._seen = await store.log.last()
+        return store, self._seen
+
+    async def _follow(self) -> AsyncGenerator[Event, None]:
+        store, seen = await self._begin()
+        with store.hint(EVENTS) as hint:
+            while True:
+                try:
+                    found, missed = await store.log.read(seen, EVENT_BATCH)
+                    if missed:
+                        seen = found[0].seq - 1 if found else await store.log.last()
+                except StoreUnavailable as error:  # it goes on where it was when the store is back
+                    store.contact.lost("events", error)
+                    await asyncio.sleep(1.0)
+                    continue
+                store.contact.made("events")
+                if missed:
+                    at = to_datetime(store.now())
+                    yield Event(seq=seen, at=at, kind=Fact.LOG_MISSED, id="", detail=f"{missed} events")
+                for fact in found:
+                    seen = fact.seq
+                    if self._wanted(fact):
+                        yield views.event(fact)
+                if len(found) < EVENT_BATCH:
+                    await hint.wait(1.0)
 
 
 class Events:
@@ -35,6 +102,10 @@ class Events:
         found, _ = await (await self._access.open_store()).log.read(after, limit, task_id)
         return [views.event(fact) for fact in found]
 
+    async def last(self) -> int:
+        """The number of the newest fact, 0 if there is none: what happens from now on is after it."""
+        return await (await self._access.open_store()).log.last()
+
     def subscribe(
         self,
         *,
@@ -43,14 +114,19 @@ class Events:
         queues: Collection[str] | None = None,
         task_id: str | None = None,
         after: int | None = None,
-    ) -> AsyncGenerator[Event, None]:
-        """Follow the log from now (or from number `after`).
+    ) -> Subscription:
+        """Follow the log from now (or from number `after`): `async for event in app.events.subscribe(): ...`.
+
+        To miss nothing of what you do next, let it begin first: `async with app.events.subscribe() as events: ...`, or
+        `events = await app.events.subscribe()`.
 
         Nothing is buffered for a slow consumer beyond the log itself; what the log has dropped meanwhile is told as one
         `log.missed` event that says how many.
         """
         if kinds is not None:
             check_kinds(kinds)
+        if after is not None:
+            count("after", after, 0, NUMBER_MAX)
 
         def wanted(fact: facts.Event) -> bool:
             return (
@@ -60,31 +136,7 @@ class Events:
                 and (task_id is None or fact.id == task_id)
             )
 
-        return self._follow(wanted, after)
-
-    async def _follow(self, wanted: Callable[[facts.Event], bool], after: int | None) -> AsyncGenerator[Event, None]:
-        store = await self._access.open_store()
-        seen = await store.log.last() if after is None else after
-        with store.hint(EVENTS) as hint:
-            while True:
-                try:
-                    found, missed = await store.log.read(seen, EVENT_BATCH)
-                    if missed:
-                        seen = found[0].seq - 1 if found else await store.log.last()
-                except StoreUnavailable as error:  # it goes on where it was when the store is back
-                    store.contact.lost("events", error)
-                    await asyncio.sleep(1.0)
-                    continue
-                store.contact.made("events")
-                if missed:
-                    at = to_datetime(store.now())
-                    yield Event(seq=seen, at=at, kind=Fact.LOG_MISSED, id="", detail=f"{missed} events")
-                for fact in found:
-                    seen = fact.seq
-                    if wanted(fact):
-                        yield views.event(fact)
-                if len(found) < EVENT_BATCH:
-                    await hint.wait(1.0)
+        return Subscription(self._access, wanted, after)
 
 
 def check_kinds(kinds: Collection[str]) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
+from collections.abc import Coroutine, Generator, Iterable
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from tickwork.client.dead_letters import DeadLetters
-from tickwork.client.events import Events
+from tickwork.client.events import Events, Subscription
 from tickwork.client.handle import Handle
 from tickwork.client.lock import Lock
 from tickwork.client.queues import Queues
@@ -200,7 +200,11 @@ class _Events(_Part):
     """`app.sync.events`."""
 
     def subscribe(self, **filters: Any) -> Generator[Event, None, None]:
-        return _iterate(self._sync, self._part.subscribe(**filters))
+        """Follow the log from now (or from number `after`); it begins with this call."""
+        subscription: Subscription = self._part.subscribe(**filters)
+        self._sync.refuse_to_deadlock("events", "async for")
+        self._sync.call(subscription.__aenter__())
+        return _iterate(self._sync, subscription)
 
 
 def _blocking(sync: Sync, what: Any) -> Any:
@@ -216,11 +220,10 @@ def _blocking(sync: Sync, what: Any) -> Any:
     return _Part(sync, what) if isinstance(what, DeadLetters | Schedules | Queues) else what
 
 
-def _iterate(sync: Sync, source: AsyncGenerator[T, None]) -> Generator[T, None, None]:
-    async def step() -> T | None:
+def _iterate(sync: Sync, source: Subscription) -> Generator[Event, None, None]:
+    async def step() -> Event | None:
         return await anext(source, None)
 
-    sync.refuse_to_deadlock("events", "async for")
     try:
         while (item := sync.call(step())) is not None:
             yield item
