@@ -61,17 +61,17 @@ types: $(READY) ## mypy --strict over everything
 
 check: lint types test ## all that CI runs
 
-bench: $(READY) ## memory, SQLite and Redis against their peers, CPU per task beside wall time
-	@$(BIN)/python -m benchmarks --all $(ARGS)
+bench: $(READY) ## memory, SQLite and Redis against their peers; makes an environment for each on first use
+	@$(BIN)/python -m benchmarks $(ARGS)
 
-bench-redis: $(READY) ## Redis alone; makes an environment for each peer on first use
-	@$(BIN)/python -m benchmarks --redis $(ARGS)
+bench-redis: $(READY) ## Redis alone
+	@$(BIN)/python -m benchmarks --store redis $(ARGS)
 
 bench-growth: $(READY) ## what a task costs with more queued, more workers, more partitions
-	@$(BIN)/python -m benchmarks.redis.growth $(ARGS)
+	@$(BIN)/python -m benchmarks.growth $(ARGS)
 
 bench-guard: $(READY) ## has a task come to cost more? ratios within one run; the exit code answers
-	@$(BIN)/python -m benchmarks.redis.guard $(ARGS)
+	@$(BIN)/python -m benchmarks.guard $(ARGS)
 
 cron-full: $(READY) ## the daylight-saving property over every zone and expression
 	@$(BIN)/python -m tests.unit.cron_zones --full

@@ -1,36 +1,20 @@
-"""Rounds: every subject in turn, each in a fresh process, so that memory, threads and CPU time are its own.
+"""Rounds: every subject in turn, every second round backwards, each scenario on a server and processes of its own.
 
-Subjects are interleaved and every second round goes backwards, so that a machine that gets slower or faster meanwhile
-does so for all of them alike. Ratios are taken within a round.
+So a machine that gets slower or faster meanwhile does so for all of them alike.
 """
 
 from __future__ import annotations
 
-import gc
-import importlib
-import logging
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct, field
 
-from benchmarks.subject import SCENARIOS, Sample, Setting, Subject
+from benchmarks.crew import Crew
+from benchmarks.environments import Unavailable
+from benchmarks.scenarios import SCENARIOS, Sample
+from benchmarks.subjects import SUBJECTS, Subject
 
-SUBJECTS: dict[str, str] = {
-    "tickwork memory": "benchmarks.tickwork_memory",
-    "apscheduler memory": "benchmarks.apscheduler_memory",
-    "tickwork sqlite": "benchmarks.tickwork_sqlite",
-    "tickwork sqlite disk": "benchmarks.tickwork_sqlite_disk",
-    "huey sqlite": "benchmarks.huey_sqlite",
-    "huey sqlite nosync": "benchmarks.huey_sqlite_nosync",
-}
-FEWEST = 10  # tasks a scenario, however slow the subject and quick the run
-LIMIT = 600.0  # seconds for one subject's round
 REFERENCE_STEPS = 1_000_000
 
 
@@ -39,11 +23,11 @@ class Plan(Struct, frozen=True):
     scenarios: tuple[str, ...]
     rounds: int
     size: float  # share of each scenario's usual number of tasks
-    uvloop: bool = False
+    cache: str  # the folder of the peers' environments
 
 
 class Round(Struct):
-    """What one process had to say: one subject, one round."""
+    """One subject, one round."""
 
     subject: str
     number: int
@@ -51,70 +35,66 @@ class Round(Struct):
     reference_wall: float = 0.0
     reference_cpu: float = 0.0
     samples: dict[str, Sample] = field(default_factory=dict)
-    problem: str = ""
+    lacks: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def order(subjects: tuple[str, ...], number: int) -> tuple[str, ...]:
+    return subjects if number % 2 else tuple(reversed(subjects))
 
 
 def play_all(plan: Plan) -> list[Round]:
     rounds: list[Round] = []
+    missing: set[str] = set()
     for number in range(1, plan.rounds + 1):
-        order = plan.subjects if number % 2 else tuple(reversed(plan.subjects))
-        rounds += [_in_child(plan, name, number) for name in order]
+        for name in order(plan.subjects, number):
+            if name not in missing:
+                done = play_round(plan, SUBJECTS[name], number)
+                rounds.append(done)
+                missing |= {name} if not done.about else set()  # its environment will not be there next time either
     return rounds
 
 
-def _in_child(plan: Plan, subject: str, number: int) -> Round:
-    with tempfile.TemporaryDirectory(prefix="tickwork-bench-") as folder:
-        order = Path(folder, "plan.json")
-        order.write_bytes(msgspec.json.encode((plan, subject, number)))
-        command = [sys.executable, "-m", "benchmarks.rounds", folder]
-        try:
-            code = subprocess.run(command, timeout=LIMIT, check=False).returncode
-        except subprocess.TimeoutExpired:
-            return _failed(subject, number, f"no end after {LIMIT:g} s")
-        answer = Path(folder, "round.json")
-        if not answer.exists():
-            return _failed(subject, number, f"its process ended with code {code}")
-        return msgspec.json.decode(answer.read_bytes(), type=Round)
-
-
-def _failed(subject: str, number: int, problem: str) -> Round:
-    _say(f"round {number}  {subject:<21}{problem}")
-    return Round(subject, number, problem=problem)
-
-
-# --- in the child
-
-
-def play_round(plan: Plan, name: str, number: int, folder: Path) -> Round:
-    done = Round(name, number)
-    head = f"round {number}/{plan.rounds}  {name:<21}"
-    try:
-        subject: Subject = importlib.import_module(SUBJECTS[name]).subject
-    except ImportError as error:
-        done.problem = f"left out: {error}"
-        _say(head + done.problem)
-        return done
-    done.about = subject.about
+def play_round(plan: Plan, subject: Subject, number: int) -> Round:
+    done = Round(subject.name, number)
     done.reference_wall, done.reference_cpu = reference()
-    for scenario in _known(plan.scenarios, subject):
-        share = subject.pace.get(scenario, subject.pace.get("", 1.0)) * plan.size
-        tasks = max(round(SCENARIOS[scenario].tasks * share), FEWEST)
-        own = folder / scenario
-        own.mkdir()
-        gc.collect()
-        try:
-            sample = subject.plays[scenario](Setting(tasks, own, min(plan.size, 1.0), plan.uvloop))
-        except Exception as error:  # one scenario that breaks must not cost the others
-            logging.getLogger("benchmarks").exception("%s, %s", name, scenario)
-            done.problem = f"{scenario}: {type(error).__name__}: {error}"
+    for name in plan.scenarios:
+        if SCENARIOS[name].only_together and not subject.together:
             continue
-        done.samples[scenario] = sample
-        _say(f"{head}{scenario:<14}{sample.tasks:>7,} tasks{sample.rate:>10,.0f}/s{sample.cpu_us:>9.1f} us CPU")
+        said, told = len(done.problems), len(done.samples)
+        try:
+            _play(plan, subject, name, done)
+        except Unavailable as error:
+            done.problems.append(f"left out: {error}")
+        except Exception as error:  # one scenario that breaks must not cost the others
+            done.problems.append(f"{name}: {type(error).__name__}: {error}")
+        news = [f"{key:<15}{_line(sample)}" for key, sample in list(done.samples.items())[told:]]
+        for line in done.problems[said:] + news:
+            print(f"round {number}/{plan.rounds}  {subject.name:<22}{line}", flush=True)
+        if not done.about:
+            break
     return done
 
 
-def _known(scenarios: Iterable[str], subject: Subject) -> list[str]:
-    return [scenario for scenario in scenarios if scenario in subject.plays]
+def tasks_of(plan: Plan, subject: Subject, name: str) -> int:
+    scenario = SCENARIOS[name]
+    return max(round(scenario.tasks * subject.share(name) * plan.size), scenario.fewest)
+
+
+def _play(plan: Plan, subject: Subject, name: str, done: Round) -> None:
+    scenario, tasks = SCENARIOS[name], tasks_of(plan, subject, name)
+    with Crew(subject, tasks, scenario.concurrency, cache=Path(plan.cache), scenario=name) as crew:
+        done.about = crew.client.about
+        if scenario.offered_by(crew.client.offers):
+            done.samples |= {name + part: sample for part, sample in scenario.play(crew).items()}
+        else:
+            done.lacks.append(name)
+
+
+def _line(sample: Sample) -> str:
+    late = f"  p50 {sample.p50 * 1e3:,.2f} ms" if sample.p50 is not None else ""
+    redis = f"{sample.redis_us:>8,.1f} us Redis" if sample.redis_cpu else ""
+    return f"{sample.tasks:>7,} tasks{sample.rate:>9,.0f}/s{sample.cpu_us:>9,.1f} us CPU{redis}{late}"
 
 
 def reference() -> tuple[float, float]:
@@ -125,18 +105,3 @@ def reference() -> tuple[float, float]:
         total += table[step & 255]
     assert total > 0
     return time.perf_counter() - wall, time.process_time() - cpu
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
-
-
-def main(folder: Path) -> None:
-    logging.basicConfig(level=logging.WARNING)
-    plan, name, number = msgspec.json.decode((folder / "plan.json").read_bytes(), type=tuple[Plan, str, int])
-    done = play_round(plan, name, number, folder)
-    (folder / "round.json").write_bytes(msgspec.json.encode(done))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

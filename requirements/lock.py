@@ -8,7 +8,7 @@ HERE = Path(__file__).resolve().parent
 # The others are held to the versions of dev.txt, with which the tests run; the floors are a test of their own.
 LIKE_DEV = ("--constraint", "requirements/dev.txt")
 FILES = {
-    "dev.txt": ("--all-extras", "--group", "build", "--group", "test", "--group", "lint", "--group", "bench"),
+    "dev.txt": ("--all-extras", "--group", "build", "--group", "test", "--group", "lint"),
     "build.txt": ("--only-group", "build", *LIKE_DEV),
     "runtime.txt": LIKE_DEV,
     "runtime-all.txt": ("--all-extras", *LIKE_DEV),

@@ -1,0 +1,48 @@
+"""The benchmarks end to end with Tickwork itself and few tasks, so that they do not rot between runs."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.costs import on_redis
+from benchmarks.rounds import Plan, play_round
+from benchmarks.subjects import SUBJECTS
+
+from tests.support.redis import default_binary
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("subject", "scenario", "named"),
+    [
+        ("tickwork", "submit.bulk", ["submit.bulk"]),
+        ("tickwork", "drain.10", ["drain.10"]),
+        ("tickwork", "latency", ["latency.start", "latency.result"]),
+        ("tickwork memory", "drain.10", ["drain.10"]),
+        ("tickwork memory", "through.live", ["through.live"]),
+        ("tickwork sqlite", "through.bulk", ["through.bulk"]),
+        ("tickwork sqlite apart", "drain.10", ["drain.10"]),
+    ],
+)
+def test_tickwork_plays_its_part(subject: str, scenario: str, named: list[str], tmp_path: Path) -> None:
+    default_binary()  # skips where there is no server
+    done = play_round(Plan((subject,), (scenario,), 1, 0.001, str(tmp_path)), SUBJECTS[subject], 1)
+    assert done.problems == []
+    assert list(done.samples) == named
+    for sample in done.samples.values():
+        assert (sample.lost, sample.duplicates) == (0, 0)
+        assert sample.cpu > 0
+        assert (sample.redis_cpu > 0) is (SUBJECTS[subject].store == "redis")
+
+
+def test_costs_are_counted_by_command() -> None:
+    """A script that comes to call more commands shows here, whatever the machine."""
+    default_binary()
+    spent = {(each.name, each.batch): each for each in asyncio.run(on_redis(500))}
+    assert spent["submit", 50].count < 3
+    assert spent["finish + claim", 50].count < 3
+    assert spent["finish + claim", 1].count < 27
+    assert all(each.commands < each.call for each in spent.values())

@@ -1,0 +1,158 @@
+"""The pieces of the benchmarks on which their figures depend, and which need neither a server nor a peer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from benchmarks import environments, growth, guard, machine
+from benchmarks.charts import Bar, Chart, lengths
+from benchmarks.environments import Unavailable, command
+from benchmarks.peers.common import WARM, Tally
+from benchmarks.report import draw, lines, make_report
+from benchmarks.rounds import Plan, Round, tasks_of
+from benchmarks.scenarios import SCENARIOS, Sample
+from benchmarks.subjects import SUBJECTS, Subject
+
+PLAN = Plan(("tickwork", "saq"), tuple(SCENARIOS), 2, 1.0, "/nowhere")
+
+
+def test_the_tally_counts_what_others_who_map_the_file_ran(tmp_path: Path) -> None:
+    harness, worker = Tally(tmp_path / "record", 3, create=True), Tally(tmp_path / "record", 3)
+    before = time.time()
+    for number in (0, 2, 2):
+        worker.ran(number)
+    assert (harness.lost, harness.duplicates, harness.ran_so_far) == (1, 1, 2)
+    assert before <= harness.last_start <= time.time()
+    seen = [harness.warm]
+    for place in range(WARM):  # the first tasks, which are not counted
+        worker.ran(3 + place)
+    assert [*seen, harness.warm] == [False, True]
+    assert (harness.lost, harness.duplicates) == (1, 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_cpu_of_a_tree_is_also_that_of_children_which_have_ended() -> None:
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(range(3_000_000))']); print(); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert machine.tree_cpu(child.pid) > machine.cpu_seconds(child.pid)
+        assert machine.tree_rss(child.pid) > 2**20
+        child.kill()
+
+
+def test_an_environment_is_made_once_and_anew_when_its_needs_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[list[str]] = []
+
+    def note(step: list[str]) -> None:
+        steps.append(step)
+        (tmp_path / "demo").mkdir(exist_ok=True)
+
+    monkeypatch.setattr(environments, "_run", note)
+    first, second = Subject("demo", "demo", ("demo==1",)), Subject("demo", "demo", ("demo==2",))
+    command(first, tmp_path, "worker")
+    command(first, tmp_path, "client")
+    assert [step[-1] for step in steps] == [str(tmp_path / "demo"), "demo==1"]
+    command(second, tmp_path, "worker")
+    assert steps[-1][-1] == "demo==2"
+    with pytest.raises(Unavailable, match=r"Python 9\.9"):
+        command(Subject("demo", "demo", ("demo",), python="9.9"), tmp_path, "worker")
+
+
+def test_every_subject_has_its_module_and_knows_its_scenarios() -> None:
+    for subject in SUBJECTS.values():
+        name = f"{subject.module}.js" if subject.node else f"{subject.module}.py"
+        assert (environments.PEERS / name).exists()
+        assert all(scenario in SCENARIOS for scenario in subject.pace if scenario)
+
+
+def test_a_slow_subject_gets_fewer_tasks_but_never_too_few() -> None:
+    slow = Subject("slow", "slow", pace={"": 0.5, "drain.10": 0.00001})
+    assert tasks_of(PLAN, slow, "submit.one") == 1_500
+    assert tasks_of(PLAN, slow, "drain.10") == SCENARIOS["drain.10"].fewest
+
+
+# --- the report
+
+
+def a_round(subject: str, turn: int, cpu: float, early: int = 0) -> Round:
+    drain = Sample(100, 0.1, cpu, 0.002, queued_bytes=500.0, finished_bytes=900.0, rss=32 * 2**20)
+    late = Sample(10, 1.0, 0.1, 0.1, p50=cpu, p99=cpu * 2, early=early)
+    return Round(subject, turn, f"{subject} 1.0, default", 0.1, 0.09, {"drain.10": drain, "lateness": late})
+
+
+def rounds() -> list[Round]:
+    costs = [("tickwork", 1, 0.003), ("saq", 1, 0.006), ("tickwork", 2, 0.005), ("saq", 2, 0.001)]
+    return [a_round(*cost) for cost in costs]
+
+
+def test_figures_are_medians_with_ranges_and_a_better_peer_is_named() -> None:
+    report = make_report(PLAN, rounds(), "0.1")
+    ours = next(row for row in report.rows if row.subject == "tickwork" and row.scenario == "drain.10").figures
+    assert (ours["CPU us"].low, ours["CPU us"].median, ours["CPU us"].high) == pytest.approx((30, 40, 50))
+    assert (ours["Redis us"].median, ours["idle MB"].median) == pytest.approx((20, 32))
+    wins = {(win.scenario, win.figure): win.value for win in report.wins if win.peer == "saq"}
+    assert wins["drain.10", "CPU us"] == pytest.approx(35)
+    assert ("drain.10", "tasks/s") not in wins
+    assert "  drain.10, CPU us           tickwork 40: saq 35" in list(lines(report))
+
+
+def test_a_subject_is_compared_with_tickwork_on_its_own_store() -> None:
+    names = ("tickwork memory", "apscheduler memory", "tickwork")
+    plan = Plan(names, tuple(SCENARIOS), 1, 1.0, "/nowhere")
+    costs = (0.004, 0.003, 0.001)
+    report = make_report(plan, [a_round(name, 1, cpu) for name, cpu in zip(names, costs, strict=True)], "")
+    assert {(win.ours, win.peer) for win in report.wins} == {("tickwork memory", "apscheduler memory")}
+
+
+def test_starting_before_the_time_is_no_win() -> None:
+    report = make_report(PLAN, [a_round("tickwork", 1, 0.003), a_round("saq", 1, -0.5, early=3)], "")
+    assert not [win for win in report.wins if win.scenario == "lateness"]
+
+
+def test_what_was_lost_and_what_broke_is_said() -> None:
+    played = rounds()
+    played[0].samples["drain.10"] = Sample(100, 0.1, 0.1, 0.1, lost=2, duplicates=1)
+    played[1].problems.append("left out: no network")
+    said = list(lines(make_report(PLAN, played, "0.1")))
+    assert "3 tasks were lost or ran twice." in said
+    assert "PROBLEM  saq: left out: no network" in said
+
+
+def test_the_image_is_well_formed_and_names_its_versions() -> None:
+    said = " ".join(ElementTree.fromstring(draw(make_report(PLAN, rounds(), "0.1"))).itertext())
+    assert time.strftime("%Y-", time.gmtime()) in said
+    assert "saq 1.0" in said
+
+
+def test_a_bar_that_would_dwarf_the_others_is_cut_off() -> None:
+    chart = Chart("cost", "us", ("a",), [Bar("x", (10.0,)), Bar("y", (20.0,)), Bar("z", (900.0,))])
+    assert lengths(chart, 100) == [[5.0], [10.0], [100.0]]
+
+
+# --- growth and guard
+
+
+def test_points_of_the_same_size_become_one_line() -> None:
+    first, second = ({"tasks/s": 9.0 * n, "worker": 10.0 * n, "Redis": 20.0 * n} for n in (1, 3))
+    (line,) = growth.summed([growth.Point("workers", 2, first, 0, 0), growth.Point("workers", 2, second, 1, 0)])
+    worker = line.costs["worker"]
+    assert (worker.median, worker.low, worker.high, line.lost) == (20.0, 10.0, 30.0, 1)
+    assert any("worker processes" in said for said in growth.text([line]))
+    ElementTree.fromstring(growth.draw([line], 1))
+
+
+def test_the_guard_compares_the_least_of_both() -> None:
+    bound = guard.Bound("drain.10", python=3.0, redis=1.5)
+    costs = [(guard.Cost(10, 5), guard.Cost(40, 10)), (guard.Cost(20, 6), guard.Cost(25, 11))]
+    python, redis = guard.judge(bound, costs)
+    assert (python.best, python.good) == (2.5, True)
+    assert (redis.best, redis.good) == (2.0, False)
+    assert any(line.startswith("SLOW") for line in guard.text([python, redis]))
