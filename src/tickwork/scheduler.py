@@ -17,7 +17,7 @@ from tickwork.client.client import Client
 from tickwork.client.functions import TaskFunction, TaskMaker, task_maker
 from tickwork.client.handle import Handle
 from tickwork.client.jobs import Jobs
-from tickwork.client.periodic import Periodic, handler_of
+from tickwork.client.periodic import Declared, Periodic, handler_of, not_retried, of_handler, of_object
 from tickwork.client.sync import Sync, running_loop
 from tickwork.client.views import queue_stats
 from tickwork.clock import Clock
@@ -35,6 +35,7 @@ from tickwork.node.node import Node, new_node_id
 from tickwork.node.running import on_signals, run_loop
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
+from tickwork.payload.parameters import MISSING
 from tickwork.store.bounded import bounded, within
 from tickwork.store.contract import Store
 from tickwork.store.opening import make_store
@@ -136,39 +137,51 @@ class Scheduler(Client):
         self.registry.set_serializer(self.registry.chosen(serializer))
 
     def periodic(
-        self, cron: str, *, id: str | None = None, run_in: RunIn | None = None, **options: Unpack[ScheduleOptions]
+        self,
+        cron: str,
+        *,
+        payload: Any = MISSING,
+        id: str | None = None,
+        run_in: RunIn | None = None,
+        **options: Unpack[ScheduleOptions],
     ) -> Callable[[F], TaskFunction[..., Any]]:
-        """Run a function by a cron line. A failed run is not retried by default.
+        """Run a function, or an `app.task`, by a cron line.
+
+            @app.periodic("0 3 * * *", payload={"kind": "daily"})
+            @app.task(queue="reports")
+            async def report(kind: str) -> None: ...
+
+        The runs of a task take its own options, where nothing else is said here; `app.periodic(...)(report)` with an
+        `id` of its own adds another line. A plain function becomes a task with the options that are said here, for
+        runs by hand as well; a failed run of it is not retried, unless `max_retry` says so.
 
         The schedule is written to the store at `start()`, or at once if the scheduler runs already.
         """
 
         def decorate(function: F) -> TaskFunction[..., Any]:
-            task: TaskFunction[..., Any] = self.task(id, run_in=run_in)(function)
-            name = task.type
-            try:
-                if task.entry.names:
-                    raise ConfigError(f"periodic function {name!r} takes no payload, but has {task.entry.names}")
-                self._add_periodic(name, cron, options)
-            except TickworkError:
-                self.registry.unregister(name)
-                raise
+            task: TaskFunction[..., Any]
+            with self.registry.all_or_nothing():
+                if isinstance(function, TaskFunction) and function.registry is self.registry:
+                    if run_in is not None:
+                        raise ConfigError(f"run_in of task {function.type!r} is said with app.task, not here")
+                    task, of_runs = function, {**function.given, **options}
+                else:
+                    of_runs = not_retried(options)
+                    task = self.task(id, run_in=run_in, **of_handler(of_runs))(function)
+                self._declare(id or task.type, Declared(task.entry, payload, cron, of_runs))
             return task
 
         return decorate
 
     def register(self, task: PeriodicTask) -> None:
         """Add a periodic task object; its schedule is written at `start()`, or at once if it runs already."""
-        handler = handler_of(task)
-        self.registry.register(task.name, handler)
-        try:
-            self._add_periodic(task.name, task.spec, {"timeout": task.timeout, "timezone": task.timezone})
-        except TickworkError:
-            self.registry.unregister(task.name)
-            raise
+        options = of_object(task)
+        with self.registry.all_or_nothing():
+            entry = self.registry.register(task.name, handler_of(task), **of_handler(options))
+            self._declare(task.name, Declared(entry, MISSING, task.spec, options))
 
-    def _add_periodic(self, name: str, cron: str, options: ScheduleOptions) -> None:
-        self._periodic.add(name, cron, options, self._log)
+    def _declare(self, id: str, declared: Declared) -> None:
+        self._periodic.add(id, declared, self._log)
         if self._node is not None:
             self._node.rewrite_soon()
 

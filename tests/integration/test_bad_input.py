@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
@@ -285,6 +285,76 @@ async def test_a_duplicate_registration(make: Make) -> None:
 
     async with app:
         assert await (await work.submit()).result(10) == "first"
+
+
+async def test_functions_of_one_definition_are_several(make: Make) -> None:
+    app = make("memory://")
+
+    def make_one(number: int) -> Callable[[], int]:
+        def made() -> int:
+            return number
+
+        return made
+
+    app.task(make_one(1))
+    with pytest.raises(ConfigError, match="a handler for type 'made' is registered already"):
+        app.task(make_one(2))
+    app.task("nameless")(lambda: 1)
+    with pytest.raises(ConfigError, match="'nameless' is registered already"):
+        app.task("nameless")(lambda: 2)
+
+
+CELL = """
+import functools
+
+def loud(function):
+    @functools.wraps(function)
+    async def call(*args, **kwargs):
+        return (await function(*args, **kwargs)).upper()
+    return call
+
+@app.task
+async def work(text: str) -> str:
+    return text + " {version}"
+
+@app.task
+@loud
+async def shout(text: str) -> str:
+    return text + " {version}"
+
+@app.periodic("{cron}")
+async def sweep() -> None: ...
+
+app.periodic("{cron}", payload="x", id="regular_work")(work)
+"""
+
+
+async def test_a_function_that_is_defined_again_takes_the_place_of_the_first(make: Make, url: str) -> None:
+    """As when a cell of a notebook is run again, or a module is reloaded."""
+    app = make(url)
+    names = {"app": app, "__name__": "notebook"}
+    exec(CELL.format(version="one", cron="@daily"), names)
+    async with app:
+        assert await (await app.submit("work", "a")).result(10) == "a one"
+        exec(CELL.format(version="two", cron="@hourly"), names)
+        assert await (await app.submit("work", "a")).result(10) == "a two"
+        assert await (await app.submit("shout", "a")).result(10) == "A TWO"
+
+        async def taken_over() -> bool:
+            return {schedule.cron for schedule in await app.schedules.list()} == {"@hourly"}
+
+        await eventually(taken_over)
+    assert app.list_registered() == ["regular_work", "sweep"]
+
+
+async def test_a_bad_definition_leaves_the_first_in_place(make: Make) -> None:
+    app = make("memory://")
+    names = {"app": app, "__name__": "notebook"}
+    exec(CELL.format(version="one", cron="@daily"), names)
+    with pytest.raises(CronError):
+        exec(CELL.format(version="two", cron="never"), names)
+    assert app.registry.has("sweep")
+    assert (await app.submit("sweep")).id
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tickwork import (
     PayloadError,
     PeriodicTask,
     Priority,
+    RetryPolicy,
     ScheduleHandle,
     ScheduleNotFound,
     Scheduler,
@@ -287,6 +288,62 @@ async def test_a_periodic_function(make: Make, url: str, clock: ManualClock) -> 
     assert info.scheduled_at == MIDNIGHT + timedelta(minutes=5)
 
 
+async def test_a_task_that_is_there_already_gets_a_cron_line(make: Make, url: str, clock: ManualClock) -> None:
+    app = make(url, clock=clock, queues=("default", "reports"))
+    ran: list[str] = []
+
+    @app.periodic("0 3 * * *", payload={"kind": "daily"})
+    @app.task(queue="reports", max_retry=2, timeout=60)
+    async def report(kind: str, size: int = 1) -> None:
+        ran.append(kind)
+
+    for _ in range(2):  # saying the same again is no mistake
+        app.periodic("0 4 * * mon", payload="weekly", id="weekly", priority=10)(report.options(tags={"by": "cron"}))
+    async with app:
+        daily, weekly = await app.schedules.list()
+        assert (daily.type, daily.queue, daily.max_retry, daily.timeout) == ("report", "reports", 2, 60)
+        assert (weekly.type, weekly.queue, weekly.priority, weekly.tags) == ("report", "reports", 10, {"by": "cron"})
+        clock.set(MIDNIGHT + timedelta(hours=3))
+        await drain(app)
+        assert ran == ["daily"]
+        by_hand = await (await report.submit("by hand")).info()
+        assert (by_hand.queue, by_hand.max_retry, by_hand.timeout) == ("reports", 2, 60)
+
+
+def test_a_cron_line_for_a_task_that_is_wrong() -> None:
+    app = Scheduler("memory://")
+
+    @app.periodic("0 3 * * *", payload={"kind": "daily"})
+    @app.task
+    async def report(kind: str, size: int = 1) -> None: ...
+
+    with pytest.raises(ConfigError, match=r"schedule 'report' is declared already, for 'report' by '0 3 .*id="):
+        app.periodic("@hourly", payload="hourly")(report)
+    with pytest.raises(PayloadError, match="Expected `int`"):
+        app.periodic("@hourly", payload={"kind": "x", "size": "large"}, id="bad")(report)
+    with pytest.raises(ConfigError, match="unknown option 'delay'"):
+        app.periodic("@hourly", payload="x", id="bad")(report.options(delay=5))
+    with pytest.raises(ConfigError, match=r"run_in of task 'report' is said with app\.task"):
+        app.periodic("@hourly", payload="x", id="bad", run_in="thread")(report)
+    assert (app.list_registered(), app.registry.list()) == (["report"], ["report"])
+
+
+async def test_a_run_by_hand_takes_the_options_of_the_ticks(make: Make) -> None:
+    app = make("memory://")
+
+    @app.periodic("@daily", queue="slow", priority=1, timeout=5, key="k", tags={"a": "b"}, overlap="queue")
+    async def sweep() -> None: ...
+
+    @app.periodic("@daily", retry=RetryPolicy(max_retries=4, retry_delay=1))
+    async def retried() -> None: ...
+
+    by_hand = await (await sweep.submit()).info()
+    assert (by_hand.queue, by_hand.priority, by_hand.timeout, by_hand.max_retry, by_hand.tags) == (
+        "slow", 1, 5, 0, {"a": "b"},
+    )  # fmt: skip
+    assert (await (await retried.submit()).info()).max_retry == 4
+
+
 async def test_a_periodic_function_that_is_wrong(make: Make) -> None:
     app = make("memory://")
     with pytest.raises(CronError, match="minute"):
@@ -294,7 +351,7 @@ async def test_a_periodic_function_that_is_wrong(make: Make) -> None:
         @app.periodic("61 * * * *")
         async def bad() -> None: ...
 
-    with pytest.raises(ConfigError, match=r"'greedy' takes no payload, but has .*n"):
+    with pytest.raises(ConfigError, match=r"'greedy' has parameters \(n\) and no payload for its runs; give one: "):
 
         @app.periodic("@daily")
         async def greedy(n: int) -> None: ...
@@ -369,6 +426,39 @@ async def test_periodic_task_objects(make: Make, url: str, clock: ManualClock) -
         clock.advance(HOUR)
         await drain(app)
         assert cleanup.ran == 2, "a failed run does not stop the next"
+
+
+async def test_options_of_periodic_task_objects(make: Make, url: str) -> None:
+    class Slow(PeriodicTask):
+        name = "slow"
+        spec = "@hourly"
+        queue = "reports"
+        overlap = "queue"
+        misfire = "all"
+        max_retry = 2
+        timeout = timedelta(minutes=10)
+
+        def run(self, ctx: TaskContext) -> None: ...
+
+    class Odd(Slow):
+        name = "odd"
+        misfire = "never"  # type: ignore[assignment]
+
+    task = Slow()
+    task.priority = 10
+    task.enabled = False
+    app = make(url)
+    app.register(task)
+    with pytest.raises(ConfigError, match="misfire must be one of latest, skip, all, not 'never'"):
+        app.register(Odd())
+    assert app.registry.list() == ["slow"]
+    async with app:
+        (info,) = await app.schedules.list()
+        assert (info.queue, info.overlap, info.misfire, info.max_retry, info.timeout, info.priority, info.enabled) == (
+            "reports", "queue", "all", 2, 600, 10, False,
+        )  # fmt: skip
+        by_hand = await (await app.submit("slow")).info()
+        assert (by_hand.queue, by_hand.max_retry, by_hand.timeout, by_hand.priority) == ("reports", 2, 600, 10)
 
 
 async def test_a_periodic_task_that_comes_later_is_written_too(make: Make, url: str) -> None:

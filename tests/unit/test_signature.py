@@ -206,7 +206,7 @@ def test_a_task_may_be_decorated_again() -> None:
     async def report() -> str:
         return "done"
 
-    assert app.registry.get("nightly").is_async
+    assert app.registry.list() == ["report"], "it is a schedule of that task, not another task"
     assert app.list_registered() == ["nightly"]
 
 

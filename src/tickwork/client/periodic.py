@@ -3,44 +3,91 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, cast
 
+from tickwork.backoff import RetryPolicy
 from tickwork.client.schedules import Schedules
 from tickwork.errors import ConfigError
 from tickwork.handlers.context import TaskContext
-from tickwork.handlers.options import ScheduleOptions
+from tickwork.handlers.options import ScheduleOptions, TaskOptions
 from tickwork.handlers.periodic import PeriodicTask
+from tickwork.handlers.registry import Entry
 from tickwork.observe.loggers import Log
 from tickwork.payload.parameters import MISSING
 
+OF_OBJECTS = ScheduleOptions.__annotations__.keys() - {"name", "serializer", "executor", "target"}
+# A key is a path into the payload where a handler says it, and the key itself where a schedule does.
+OF_HANDLERS = TaskOptions.__annotations__.keys() - {"key"}
+
+
+class Declared(NamedTuple):
+    """A schedule in code: what it runs, with which payload, and when."""
+
+    entry: Entry
+    payload: Any
+    cron: str
+    options: Mapping[str, Any]  # of `ScheduleOptions`
+
 
 class Periodic:
-    """By name: what `@app.periodic` and `app.register` have declared."""
+    """By the id of the schedule: what `@app.periodic` and `app.register` have declared."""
 
     def __init__(self, schedules: Schedules) -> None:
         self._schedules = schedules
-        self._declared: dict[str, tuple[str, ScheduleOptions]] = {}
+        self._declared: dict[str, Declared] = {}
 
-    def add(self, name: str, cron: str, options: ScheduleOptions, log: Log) -> None:
-        given: ScheduleOptions = {"max_retry": 0, **options}
-        self._schedules.build(name, name, MISSING, cron, given)  # refused here, where the mistake is
-        self._declared[name] = (cron, given)
-        log.line(logging.INFO, "Task registered", name=name, spec=cron)
+    def add(self, id: str, declared: Declared, log: Log) -> None:
+        entry, payload, cron, options = declared
+        if payload is MISSING and (needed := entry.parameters.required):
+            raise ConfigError(
+                f"periodic function {entry.type!r} has parameters ({', '.join(needed)}) and no payload for its runs; "
+                "give one: app.periodic(cron, payload=...)"
+            )
+        # A mistake is refused here, where it was made.
+        self._schedules.build(id, entry.type, payload, cron, cast("ScheduleOptions", options))
+        known = self._declared.get(id)
+        if known is not None and known.entry.type == entry.type and known.entry is not entry:
+            known = None  # the function was defined anew
+        if known not in (None, declared):
+            raise ConfigError(
+                f"schedule {id!r} is declared already, for {known.entry.type!r} by {known.cron!r}; give this one an id "
+                "of its own: app.periodic(cron, id=...)"
+            )
+        self._declared[id] = declared
+        log.line(logging.INFO, "Task registered", name=id, spec=cron)
 
     async def write(self) -> None:
-        for name, (cron, options) in list(self._declared.items()):  # more may be registered meanwhile
-            await self._schedules.put(name, name, cron=cron, if_changed=True, **options)
+        for schedule_id, declared in list(self._declared.items()):  # more may be registered meanwhile
+            entry, payload, cron, options = declared
+            await self._schedules.put(schedule_id, entry.type, payload, cron=cron, if_changed=True, **options)
 
     @property
     def names(self) -> list[str]:
         return sorted(self._declared)
 
 
-def handler_of(task: PeriodicTask) -> Any:
-    """What runs a periodic task object."""
+def not_retried(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The runs of a function that is only there for its schedule are not retried, unless it says so."""
+    said = options.get("max_retry") is not None or isinstance(options.get("retry"), RetryPolicy)
+    return {**options} if said else {**options, "max_retry": 0}
+
+
+def of_handler(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that hold for a run by hand too."""
+    return {name: value for name, value in options.items() if name in OF_HANDLERS}
+
+
+def of_object(task: PeriodicTask) -> dict[str, Any]:
+    """What a periodic task object, or its class, says of its schedule and its runs."""
     for needed in ("name", "spec"):
         if not isinstance(getattr(task, needed, None), str):
             raise ConfigError(f"periodic task {type(task).__name__} has no {needed}; set it on the class or the object")
+    return not_retried({name: value for name in OF_OBJECTS if (value := getattr(task, name)) is not None})
+
+
+def handler_of(task: PeriodicTask) -> Callable[[TaskContext], Any]:
+    """What runs a periodic task object."""
 
     async def run_async(ctx: TaskContext) -> Any:
         return await task.run(ctx)

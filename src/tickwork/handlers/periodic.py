@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
+from tickwork.backoff import Backoff
 from tickwork.handlers.context import TaskContext
 
 
@@ -15,13 +16,31 @@ class PeriodicTask(ABC):
     """A task with a schedule of its own: subclass it, or make a simple one with `PeriodicTask.of`.
 
     `name` is unique, `spec` a cron line (which may come from configuration), `timeout` in seconds or a timedelta,
-    `timezone` the line's (the scheduler's own if not given). A failed run is not retried and does not stop the next.
+    `timezone` the line's (the scheduler's own if not given). The other options of schedules and tasks may be set on the
+    class or the object too; None leaves them as they are by default. A failed run is not retried, unless `max_retry` is
+    set, and does not stop the next.
     """
 
     name: str
     spec: str
     timeout: float | timedelta = 300.0
     timezone: str | None = None
+    queue: str | None = None
+    priority: int | None = None
+    max_retry: int | None = None
+    retry: Backoff | None = None
+    key: str | None = None
+    tags: Mapping[str, str] | None = None
+    context: Mapping[str, Any] | None = None
+    overlap: Literal["skip", "queue", "allow"] | None = None
+    misfire: Literal["latest", "skip", "all"] | None = None
+    misfire_grace: float | timedelta | None = None
+    misfire_cap: int | None = None
+    dst: Literal["once", "instant"] | None = None
+    on_exhausted: Literal["stop", "continue"] | None = None
+    enabled: bool | None = None
+    dedup_key: str | None = None
+    dedup_ttl: float | timedelta | None = None
 
     @abstractmethod
     def run(self, ctx: TaskContext) -> Any:

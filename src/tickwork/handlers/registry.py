@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -146,6 +147,19 @@ def _result_type(declared: Any, owner: str) -> PayloadType | None:
         return None
 
 
+def _is_defined_anew(handler: Any, known: Any) -> bool:
+    """The same definition, executed again from its source. Functions that one definition makes in a loop, or a factory,
+    are several, and share their code."""
+    new, old = inspect.unwrap(handler), inspect.unwrap(known)
+    return (
+        inspect.isfunction(new)
+        and inspect.isfunction(old)
+        and (new.__module__, new.__qualname__) == (old.__module__, old.__qualname__)
+        and "<lambda>" not in new.__qualname__
+        and new.__code__ is not old.__code__
+    )
+
+
 class Registry:
     """The handlers of one scheduler, by type. May change while it runs."""
 
@@ -165,10 +179,15 @@ class Registry:
         when_cut_off: WhenCutOff | None = None,
         **options: Any,
     ) -> Entry:
-        """Add a handler: a function, or an object with `handle(ctx, payload)`. Options are those of `app.task`."""
+        """Add a handler: a function, or an object with `handle(ctx, payload)`. Options are those of `app.task`.
+
+        A function that is defined anew (a cell of a notebook that is run again, a module that is reloaded) takes the
+        place of the earlier one; any other handler of a type that has one is refused.
+        """
         if not is_name(type):
             raise ConfigError(f"task type {shown(type)} must be 1 to 128 letters, digits or ._:@-")
-        if type in self._entries:
+        known = self._entries.get(type)
+        if known is not None and not _is_defined_anew(handler, known.function):
             raise ConfigError(f"a handler for type {type!r} is registered already; unregister it first")
         if not callable(handler) and not callable(getattr(handler, "handle", None)):
             raise ConfigError(f"the handler for {type!r} must be callable or have a method handle(ctx, payload)")
@@ -193,6 +212,17 @@ class Registry:
                     f'handler {entry.type!r} cannot run_in="process" with serializer {serializer.name!r}: a child '
                     "process does not know it, unless the handler is decorated with @app.task(serializer=...)"
                 )
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """If what is done with a new handler fails, the handlers are those of before."""
+        before = dict(self._entries)
+        try:
+            yield
+        except BaseException:
+            self._entries = before
+            self._changed()
+            raise
 
     def unregister(self, type: str) -> bool:
         found = self._entries.pop(type, None) is not None
