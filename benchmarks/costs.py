@@ -78,13 +78,13 @@ async def on_redis(tasks: int) -> list[Spent]:
 
         async def submit(batch: int) -> None:
             for _ in range(tasks // batch):
-                await store.submit(specs(batch))
+                await store.tasks.submit(specs(batch))
 
         async def drain(batch: int) -> None:
-            grants: list[Grant] = (await store.claim(wish(batch))).grants
+            grants: list[Grant] = (await store.tasks.claim(wish(batch))).grants
             while grants:
                 outcomes = [Succeeded(grant.lease, b"1", 0, "", 0.001) for grant in grants]
-                claimed = (await store.finish(list(outcomes), wish(batch))).claimed
+                claimed = (await store.tasks.finish(list(outcomes), wish(batch))).claimed
                 grants = [] if claimed is None else claimed.grants
 
         await submit(100)

@@ -180,5 +180,5 @@ async def test_an_audit_of_a_busy_store_finds_nothing(bench: Bench) -> None:
             yield record
 
     store._all_records = moving
-    assert await store.audit() == []
-    assert await store.mend() == []
+    assert await store.queries.audit() == []
+    assert await store.operators.mend() == []

@@ -35,7 +35,7 @@ async def bench(policy: Policy) -> AsyncIterator[Bench]:
     store = ClockedRedisStore(clock, restricted_redis(), policy)
     await store.open()
     yield Bench(store, clock)
-    assert await store.audit() == []
+    assert await store.queries.audit() == []
     await store.close()
 
 
@@ -77,11 +77,11 @@ async def test_a_clash_of_one_does_not_run_another_twice(bench: Bench, monkeypat
         if name == "submit_with":
             (grant,) = await bench.claim()
             await bench.end(Succeeded(grant.lease))
-            await store.delete(grant.spec.id)
+            await store.operators.delete(grant.spec.id)
         return await honest(durability, name, *args)
 
     monkeypatch.setattr(store, "run_durably", slow)
-    receipts = await store.submit([bench.spec("known"), bench.spec("new")])
+    receipts = await store.tasks.submit([bench.spec("known"), bench.spec("new")])
     assert [receipt.verdict for receipt in receipts] == ["exists", "created"]
     assert await bench.claimed_ids() == []
 
@@ -148,9 +148,9 @@ async def test_one_call_carries_about_a_megabyte(
         return await honest(durability, name, prefix, *args)
 
     monkeypatch.setattr(store, "run_durably", count)
-    await store.submit([bench.spec(f"t{number}", **fields) for number in range(20)])
+    await store.tasks.submit([bench.spec(f"t{number}", **fields) for number in range(20)])
     assert len(calls) == 5
-    await asyncio.gather(*(store.submit([bench.spec(f"u{number}", **fields)]) for number in range(20)))
+    await asyncio.gather(*(store.tasks.submit([bench.spec(f"u{number}", **fields)]) for number in range(20)))
     assert max(calls) < 1_010_000
     assert len(await bench.claimed_ids()) == 40
 
@@ -171,7 +171,7 @@ async def test_too_many_clients_are_a_delay_and_no_end() -> None:
         admin = server.connect()
         admin.call("CONFIG", "SET", "maxclients", "1")
         admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        asking = asyncio.ensure_future(store.stats())
+        asking = asyncio.ensure_future(store.queries.stats())
         await asyncio.sleep(0.3)
         assert not asking.done()
         admin.call("CONFIG", "SET", "maxclients", "100")
@@ -188,7 +188,7 @@ async def test_a_peer_that_hangs_up_makes_no_storm() -> None:
         proxy.drop_all()
         before = proxy.accepted
         with pytest.raises(StoreUnavailable):
-            await store.stats()
+            await store.queries.stats()
         assert proxy.accepted - before < 30
         assert len(asyncio.all_tasks()) < 10
         await store.close()
@@ -199,9 +199,9 @@ async def test_a_closed_store_opens_nothing_by_itself() -> None:
     await store.open()
     await store.close()
     with pytest.raises(StoreUnavailable, match="was closed here"):
-        await store.stats()
+        await store.queries.stats()
     await store.open()
-    assert (await store.stats()).workers == 0
+    assert (await store.queries.stats()).workers == 0
     await store.close()
 
 

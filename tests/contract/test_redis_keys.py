@@ -42,14 +42,14 @@ async def test_every_key_is_one_of_the_table() -> None:
     await bench.submit("up", schedule_id="nightly")
     await bench.submit("down", depends_on=("up",))
     with store.hint("down") as hint:
-        await store.get("down", hint)
+        await store.queries.get("down", hint)
     for grant in await bench.claim(10, worker="w2"):
         await bench.end(Failed(grant.lease, "boom", 10) if grant.spec.id == "front" else Aborted(grant.lease, "boom"))
-    await store.beat(Worker(id="w2"))
-    await store.campaign("n1", 1000)
-    await store.pause("queue", "mail")
-    await store.put_schedule(Schedule(id="s", cron="@daily", next_at=START, task=Spec(id="", type="job", nonce="")))
-    await store.lock("report", "me", 1000)
+    await store.members.beat(Worker(id="w2"))
+    await store.members.campaign("n1", 1000)
+    await store.operators.pause("queue", "mail")
+    await store.schedules.put(Schedule(id="s", cron="@daily", next_at=START, task=Spec(id="", type="job", nonce="")))
+    await store.locks.acquire("report", "me", 1000)
     found = {key: shared_server().command("TYPE", key) for key in shared_server().command("KEYS", "*")}
     strange = {key: kind for key, kind in found.items() if kind not in kinds_of(key) and not key.endswith(b"}:clock")}
     assert strange == {}
@@ -63,10 +63,10 @@ async def test_queues_that_came_and_went_leave_no_keys() -> None:
     bench = Bench(store, store._clock)
     for number in range(10):
         await bench.submit(f"later-{number}", queue=f"delayed-{number}", delay=60_000)
-        await store.cancel(f"later-{number}", False)
+        await store.operators.cancel(f"later-{number}", False)
         await bench.submit(f"now-{number}", queue=f"ready-{number}")
-        await store.cancel(f"now-{number}", False)
-    await store.prune(100)
+        await store.operators.cancel(f"now-{number}", False)
+    await store.operators.prune(100)
     assert shared_server().command("KEYS", "*}:wake:*") == []
     assert shared_server().command("KEYS", "*}:stream:*") == []
     await store.close()

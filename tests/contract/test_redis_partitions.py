@@ -29,7 +29,7 @@ async def bench() -> AsyncIterator[Bench]:
     store = ClockedRedisStore(clock, restricted_redis(), Policy(), partitions=COUNT)
     await store.open()
     yield Bench(store, clock)
-    assert await store.audit() == [], "a test left the store unsound"
+    assert await store.queries.audit() == [], "a test left the store unsound"
     await store.close()
 
 
@@ -232,13 +232,13 @@ async def test_a_dependant_that_is_about_to_exist_is_told_later(bench: Bench) ->
     await store._await(bench.spec(down, depends_on=(up,)), [up])
     (grant,) = await bench.claim(10)
     await bench.end(Succeeded(grant.lease))
-    for entry in await store.outbox(10):
-        await store.resolve(down, entry.id, True)
-        await store.clear_outbox([entry])
-    assert [entry.id for entry in await store.outbox(10)] == [up], "its note is kept for a while"
+    for entry in await store.tasks.outbox(10):
+        await store.tasks.resolve(down, entry.id, True)
+        await store.tasks.clear_outbox([entry])
+    assert [entry.id for entry in await store.tasks.outbox(10)] == [up], "its note is kept for a while"
     bench.clock.advance(61)
     await bench.propagate()
-    assert await store.outbox(10) == []
+    assert await store.tasks.outbox(10) == []
 
 
 async def test_pruning_goes_on_while_there_is_more(bench: Bench) -> None:

@@ -46,8 +46,8 @@ def spec(name: str) -> Spec:
 
 
 async def running(store: RedisStore, count: int) -> list[Lease]:
-    await store.submit([spec(f"run-{number}") for number in range(count)])
-    claimed = await store.claim(WISH)
+    await store.tasks.submit([spec(f"run-{number}") for number in range(count)])
+    claimed = await store.tasks.claim(WISH)
     assert len(claimed.grants) == count
     return [grant.lease for grant in claimed.grants]
 
@@ -58,44 +58,46 @@ async def fill(server: RedisServer, store: RedisStore) -> None:
     payload = b'"' + b"x" * 50_000 + b'"'
     filler = [Spec(id=f"fill-{number}", type="filler", nonce="n", payload=payload) for number in range(200)]
     with pytest.raises(StoreFull, match="is full"):
-        await store.submit(filler)
+        await store.tasks.submit(filler)
     server.command("CONFIG", "SET", "maxmemory", int(server.info("memory")["used_memory"]) - ROOM // 2)
 
 
 async def test_what_runs_can_still_end_when_redis_is_full(server: RedisServer, store: RedisStore) -> None:
     first, second, third, fourth = await running(store, 4)
     await fill(server, store)
-    assert await store.beat(Worker(id="w1")) == Heard(None)
-    assert await store.extend([first, second, third, fourth], 30_000) == ["held"] * 4
-    assert await store.note(first, 0.5, "half", ["a line"])
-    done = await store.finish([Succeeded(first, b"1" * 1000), Failed(second, "boom", 1000), Succeeded(third, b"3")])
+    assert await store.members.beat(Worker(id="w1")) == Heard(None)
+    assert await store.tasks.extend([first, second, third, fourth], 30_000) == ["held"] * 4
+    assert await store.tasks.note(first, 0.5, "half", ["a line"])
+    done = await store.tasks.finish(
+        [Succeeded(first, b"1" * 1000), Failed(second, "boom", 1000), Succeeded(third, b"3")]
+    )
     assert [(verdict.kind, verdict.status) for verdict in done.verdicts] == [
         ("done", Status.SUCCESS),
         ("done", Status.RETRYING),
         ("done", Status.SUCCESS),
     ]
-    assert (await store.reclaim(10, ("w1",))).ids == [fourth.id], "the work of a dead worker is taken back"
-    assert await store.audit() == []
+    assert (await store.tasks.reclaim(10, ("w1",))).ids == [fourth.id], "the work of a dead worker is taken back"
+    assert await store.queries.audit() == []
 
 
 async def test_a_full_redis_refuses_submits_at_once_and_leaves_nothing_behind(
     server: RedisServer, store: RedisStore
 ) -> None:
     await fill(server, store)
-    before = await store.stats()
+    before = await store.queries.stats()
     started = time.monotonic()
     with pytest.raises(StoreFull):
-        await store.submit([spec("late")])
+        await store.tasks.submit([spec("late")])
     assert time.monotonic() - started < 10, "there is no use in waiting"
-    assert await store.get("late") is None
-    assert await store.stats() == before
-    assert await store.audit() == []
+    assert await store.queries.get("late") is None
+    assert await store.queries.stats() == before
+    assert await store.queries.audit() == []
 
 
 async def test_a_redis_with_room_again_takes_submits_again(server: RedisServer, store: RedisStore) -> None:
     await fill(server, store)
     server.command("CONFIG", "SET", "maxmemory", 0)
-    (receipt,) = await store.submit([spec("late")])
+    (receipt,) = await store.tasks.submit([spec("late")])
     assert receipt.verdict == "created"
 
 
@@ -109,20 +111,20 @@ async def open_another(store: RedisStore) -> None:
 
 EASING: dict[str, Callable[[RedisStore], Awaitable[object]]] = {
     "open": open_another,
-    "wait for a result": lambda store: store.get("run-0"),
-    "tell of ends": lambda store: store.outbox(10),
-    "pause a queue": lambda store: store.pause("queue", "default"),
-    "resume a queue": lambda store: store.resume("queue", "other"),
-    "renew a lock": lambda store: store.extend_lock("own", "me", 1000),
-    "free a lock": lambda store: store.unlock("own", "me"),
-    "pause a schedule": lambda store: store.set_schedule("each", paused=True),
-    "drop a schedule": lambda store: store.drop_schedule("each"),
-    "campaign": lambda store: store.campaign("me", 1000),
-    "leave": lambda store: store.leave("w1"),
-    "promote": lambda store: store.promote(10),
-    "cancel": lambda store: store.cancel("fill-0", False),
-    "delete": lambda store: store.delete("fill-0"),
-    "prune": lambda store: store.prune(10),
+    "wait for a result": lambda store: store.queries.get("run-0"),
+    "tell of ends": lambda store: store.tasks.outbox(10),
+    "pause a queue": lambda store: store.operators.pause("queue", "default"),
+    "resume a queue": lambda store: store.operators.resume("queue", "other"),
+    "renew a lock": lambda store: store.locks.extend("own", "me", 1000),
+    "free a lock": lambda store: store.locks.release("own", "me"),
+    "pause a schedule": lambda store: store.schedules.change("each", paused=True),
+    "drop a schedule": lambda store: store.schedules.drop("each"),
+    "campaign": lambda store: store.members.campaign("me", 1000),
+    "leave": lambda store: store.members.leave("w1"),
+    "promote": lambda store: store.tasks.promote(10),
+    "cancel": lambda store: store.operators.cancel("fill-0", False),
+    "delete": lambda store: store.operators.delete("fill-0"),
+    "prune": lambda store: store.operators.prune(10),
 }
 
 
@@ -131,11 +133,11 @@ async def test_a_full_redis_refuses_nothing_that_helps_to_empty_it(
     server: RedisServer, store: RedisStore, name: str
 ) -> None:
     await running(store, 1)
-    await store.lock("own", "me", 60_000)
-    await store.put_schedule(Schedule(id="each", cron="* * * * *", task=spec("each"), next_at=1))
+    await store.locks.acquire("own", "me", 60_000)
+    await store.schedules.put(Schedule(id="each", cron="* * * * *", task=spec("each"), next_at=1))
     await fill(server, store)
     with store.hint("run-0") as hint:  # somebody waits for it
-        await store.get("run-0", hint)
+        await store.queries.get("run-0", hint)
         await EASING[name](store)
 
 
@@ -147,7 +149,7 @@ async def test_a_node_works_off_what_a_full_redis_holds(server: RedisServer, sto
         ctx.progress(1.0, "done")
         return ctx.task_id
 
-    await store.submit([spec(f"run-{number}") for number in range(100)])
+    await store.tasks.submit([spec(f"run-{number}") for number in range(100)])
     await fill(server, store)
     try:
         async with app:
@@ -162,7 +164,7 @@ async def test_a_forced_cancel_wakes_only_the_store_of_its_worker(server: RedisS
     stores = [RedisStore(parse(server.url), "control") for _ in range(2)]
     for number, store in enumerate(stores):
         await store.open()
-        await store.beat(Worker(id=f"w{number}"))
+        await store.members.beat(Worker(id=f"w{number}"))
     own, foreign = stores
     await own.submit([Spec(id="it", type="job", nonce="n")])
     assert len((await own.claim(Claim("w0", ("default",), frozenset({"job"}), 1, 30_000, "c"))).grants) == 1

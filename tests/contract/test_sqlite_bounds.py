@@ -32,15 +32,15 @@ class Counted(Bench):
         await self.submit_many(count, "ended", queue="old")
         grants = await self.claim(count, queues=("old",))
         half = count // 2
-        await self.store.finish([Succeeded(grant.lease) for grant in grants[:half]])
-        await self.store.finish([Aborted(grant.lease, "boom") for grant in grants[half:]])
+        await self.store.tasks.finish([Succeeded(grant.lease) for grant in grants[:half]])
+        await self.store.tasks.finish([Aborted(grant.lease, "boom") for grant in grants[half:]])
         await self.submit_many(count, "strange", type="strange")
         await self.submit_many(count, "other", queue="other")
         await self.submit_many(count, "running", queue="busy")
         await self.claim(count, queues=("busy",), worker="busy")
         await self.submit_many(count, "delayed", delay=3_600_000)
         await self.submit_many(count, "blocked", depends_on=("delayed0",))
-        while (await self.store.stats()).parked.get(("default", "strange"), 0) < count:
+        while (await self.store.queries.stats()).parked.get(("default", "strange"), 0) < count:
             await self.claim(types=("job",))
 
     async def steps(self, call: Callable[[], Awaitable[Any]]) -> int:
@@ -52,7 +52,7 @@ class Counted(Bench):
             count += 1
 
         store = self.store
-        sides = ((store._write, store._tasks.tx), (store._read, store._reader))
+        sides = ((store._core.write, store._core.writer), (store._core.read, store._core.reader))
         for thread, side in sides:
             await thread.call(lambda side=side: side.db.set_progress_handler(one, STEP))
         before = count
@@ -75,7 +75,7 @@ async def benches(tmp_path: Path) -> AsyncIterator[tuple[Counted, Counted]]:
         await made[-1].fill(count)
     yield made[0], made[1]
     for bench in made:
-        assert await bench.store.audit() == []
+        assert await bench.store.queries.audit() == []
         await bench.store.close()
 
 
@@ -90,8 +90,8 @@ async def claim_nothing(bench: Counted) -> None:
 async def one_life(bench: Counted) -> None:
     await bench.submit(queue="mine")
     (grant,) = await bench.claim(10, queues=("mine",))
-    await bench.store.extend([grant.lease], 30_000)
-    await bench.store.note(grant.lease, 0.5, "half", ["line"])
+    await bench.store.tasks.extend([grant.lease], 30_000)
+    await bench.store.tasks.note(grant.lease, 0.5, "half", ["line"])
     assert await bench.end(Succeeded(grant.lease)) == "done"
 
 
@@ -108,30 +108,30 @@ async def two_deaths(bench: Counted) -> None:
 
 async def operators(bench: Counted) -> None:
     await bench.submit("mine", queue="mine", delay=60_000)
-    await bench.store.run_now("mine")
-    await bench.store.cancel("mine", False)
-    await bench.store.retry("mine")
-    await bench.store.cancel("mine", False)
-    await bench.store.delete("mine")
+    await bench.store.operators.run_now("mine")
+    await bench.store.operators.cancel("mine", False)
+    await bench.store.operators.retry("mine")
+    await bench.store.operators.cancel("mine", False)
+    await bench.store.operators.delete("mine")
 
 
 async def duties(bench: Counted) -> None:
-    await bench.store.promote(10)
-    await bench.store.reclaim(10)
-    await bench.store.outbox(10)
-    await bench.store.prune(10)
-    await bench.store.beat(Worker(id="w1"))
-    await bench.store.campaign("n1", 10_000)
+    await bench.store.tasks.promote(10)
+    await bench.store.tasks.reclaim(10)
+    await bench.store.tasks.outbox(10)
+    await bench.store.operators.prune(10)
+    await bench.store.members.beat(Worker(id="w1"))
+    await bench.store.members.campaign("n1", 10_000)
 
 
 async def read_one(bench: Counted) -> None:
-    await bench.store.get("delayed1")
-    await bench.store.events(await bench.store.last_event() - 5, 5)
+    await bench.store.queries.get("delayed1")
+    await bench.store.log.read(await bench.store.log.last() - 5, 5)
 
 
 async def read_pages(bench: Counted) -> None:
     for status in (Status.BLOCKED, Status.SUCCESS, Status.DEAD, None):  # those that run are as few as there are slots
-        await bench.store.page(Query(status, limit=5))
+        await bench.store.queries.page(Query(status, limit=5))
 
 
 CALLS = [submit, claim_nothing, one_life, two_deaths, operators, duties, read_one, read_pages]
@@ -158,13 +158,13 @@ async def bench(tmp_path: Path) -> AsyncIterator[Counted]:
 
 async def test_a_process_that_only_submits_keeps_nothing(bench: Counted) -> None:
     await bench.submit_many(20, payload=bytes(10_000))
-    assert bench.store._tasks.tx.specs.bytes == 0
+    assert bench.store._core.writer.specs.bytes == 0
 
 
 async def test_specs_are_kept_by_their_size(bench: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spec_cache, "CACHE_BYTES", 100_000)
     assert await bench.claim() == []
-    caches = (bench.store._tasks.tx.specs, bench.store._rows._specs)
+    caches = (bench.store._core.writer.specs, bench.store.queries._rows._specs)
     for number in range(30):
         await bench.submit(f"t{number}", payload=bytes(10_000))
         await bench.record(f"t{number}")

@@ -95,7 +95,7 @@ async def test_a_link_to_a_file_works(store: SqliteStore, path: Path, tmp_path: 
     await store.open()
     bench = Bench(store, ManualClock(START))
     assert (await bench.submit("it")).verdict == "created"
-    await store.submit([bench.spec("synced")], "disk")
+    await store.tasks.submit([bench.spec("synced")], "disk")
     assert (tmp_path / "real.db-wal").exists()
 
 
@@ -276,16 +276,16 @@ async def test_a_log_that_is_gone_is_not_taken_for_synced(
     bench: Bench, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store: Any = bench.store
-    honest = store._write.call
+    honest = store._core.write.call
 
     async def then_lose(work: Callable[[], Any]) -> Any:
         answer = await honest(work)
         delete_log(path)
         return answer
 
-    monkeypatch.setattr(store._write, "call", then_lose)
+    monkeypatch.setattr(store._core.write, "call", then_lose)
     with pytest.raises(StoreError, match=r"its log .* was deleted"):
-        await store.submit([bench.spec("it")], "disk")
+        await store.tasks.submit([bench.spec("it")], "disk")
 
 
 async def test_a_changed_working_directory_is_no_other_file(
@@ -297,7 +297,7 @@ async def test_a_changed_working_directory_is_no_other_file(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     bench = Bench(store, ManualClock(START))
-    await store.submit([bench.spec("it")], "disk")
+    await store.tasks.submit([bench.spec("it")], "disk")
     await store.close()
     assert os.listdir() == []
 
@@ -329,7 +329,7 @@ async def test_a_store_that_opens_another_file_remembers_nothing_of_the_first(be
 
 async def test_a_strangers_file_is_not_trusted(bench: Bench) -> None:
     store: Any = bench.store
-    for call, connection in ((store._write.call, store._tasks.tx), (store._read.call, store._reader)):
+    for call, connection in ((store._core.write.call, store._core.writer), (store._core.read.call, store._core.reader)):
         for name, value in (("trusted_schema", 0), ("cell_size_check", 1)):
             assert (await call(lambda c=connection, n=name: c.one(f"PRAGMA {n}")))[0] == value
 
@@ -338,11 +338,11 @@ async def test_a_strangers_file_is_not_trusted(bench: Bench) -> None:
 async def test_who_else_may_look_is_told(bench: Bench, path: Path) -> None:
     store: Any = bench.store
     path.parent.chmod(0o1777)
-    assert await store.health() == []
+    assert await store.queries.health() == []
     path.chmod(0o644)
     beside(path, "-wal").chmod(0o644)
     path.parent.chmod(0o777)
-    found = [(finding.level, finding.text, finding.advice) for finding in await store.health()]
+    found = [(finding.level, finding.text, finding.advice) for finding in await store.queries.health()]
     assert found == [
         (
             "warning",
@@ -357,7 +357,7 @@ async def test_who_else_may_look_is_told(bench: Bench, path: Path) -> None:
     ]
     path.chmod(0o600)
     beside(path, "-wal").chmod(0o660)
-    assert "-wal has mode 0660: other users of this host can read and write" in (await store.health())[0].text
+    assert "-wal has mode 0660: other users of this host can read and write" in (await store.queries.health())[0].text
 
 
 async def test_a_caller_who_gives_up_does_not_spoil_the_opening(tmp_path: Path) -> None:
@@ -369,6 +369,6 @@ async def test_a_caller_who_gives_up_does_not_spoil_the_opening(tmp_path: Path) 
         await asyncio.gather(opening, return_exceptions=True)
     async with asyncio.timeout(10):
         await store.open()
-        await asyncio.gather(*(store.submit([Spec(id=f"t{n}", type="job", nonce="n")]) for n in range(20)))
-    assert (await store.stats()).statuses[Status.READY] == 20
+        await asyncio.gather(*(store.tasks.submit([Spec(id=f"t{n}", type="job", nonce="n")]) for n in range(20)))
+    assert (await store.queries.stats()).statuses[Status.READY] == 20
     await store.close()

@@ -91,7 +91,7 @@ def assert_no_thread_is_left() -> None:
 async def pragma(bench: Bench, text: str) -> Any:
     """Ask the writer's own connection."""
     store = sqlite_of(bench)
-    return await store._write.call(lambda: store._tasks.tx.one(f"PRAGMA {text}")[0])
+    return await store._core.write.call(lambda: store._core.writer.one(f"PRAGMA {text}")[0])
 
 
 # --- several stores on one file
@@ -262,7 +262,7 @@ async def test_another_process_shares_the_file(opened: Opener, path: Path) -> No
         async def main():
             store = SqliteStore(sys.argv[1], "test")
             await store.open()
-            await store.submit([Spec(id="from afar", type="job", nonce="n")])
+            await store.tasks.submit([Spec(id="from afar", type="job", nonce="n")])
             await store.close()
 
         asyncio.run(main())
@@ -326,8 +326,8 @@ async def test_a_file_that_is_put_back_from_a_copy_repeats_no_fence(
         store = sqlite_of(await opened())
         found = []
         for _ in range(count):
-            found.append(await store.lock("it", "a", 1000))
-            await store.unlock("it", "a")
+            found.append(await store.locks.acquire("it", "a", 1000))
+            await store.locks.release("it", "a")
         await store.close()
         assert None not in found
         return [fence for fence in found if fence is not None]
@@ -413,7 +413,7 @@ async def test_the_same_object_may_be_opened_again(opened: Opener) -> None:
 async def test_open_from_several_loops_at_once(path: Path) -> None:
     store = SqliteStore(str(path))
     await asyncio.gather(*(elsewhere(store.open()) for _ in range(4)), store.open())
-    assert await store.audit() == []
+    assert await store.queries.audit() == []
     await store.close()
     assert_no_thread_is_left()
 
@@ -428,7 +428,7 @@ async def refused(path: Path | str) -> str:
         await store.open()
     assert not isinstance(caught.value, StoreUnavailable), "sending it again would not help"
     with pytest.raises(StoreError):
-        await store.stats()
+        await store.queries.stats()
     await store.close()
     assert_no_thread_is_left()
     return str(caught.value)
@@ -504,7 +504,7 @@ async def test_a_read_only_file_is_refused_by_name(opened: Opener, path: Path) -
 async def test_a_path_with_odd_characters_works(tmp_path: Path) -> None:
     store = SqliteStore(str(tmp_path / "ein ?#%41 ümlaut&mode=ro.db"))
     await store.open()
-    await store.submit([Spec(id="it", type="job", nonce="n")])
+    await store.tasks.submit([Spec(id="it", type="job", nonce="n")])
     await store.close()
     assert (tmp_path / "ein ?#%41 ümlaut&mode=ro.db").exists()
 
@@ -561,11 +561,15 @@ async def test_one_failing_call_in_a_group_does_not_harm_the_others(opened: Open
     bench = await opened()
     gate = threading.Event()
     store = sqlite_of(bench)
-    first = asyncio.ensure_future(store._write.call(gate.wait))  # holds the writer, so that the rest forms one group
+    first = asyncio.ensure_future(
+        store._core.write.call(gate.wait)
+    )  # holds the writer, so that the rest forms one group
     await asyncio.sleep(0)
     good = [asyncio.ensure_future(bench.submit(f"good{n}")) for n in range(3)]
     bad = asyncio.ensure_future(bench.store.tasks.submit([bench.spec("half"), bench.spec("bad", delay=2**70)]))
-    worse = asyncio.ensure_future(store._write.call(lambda: store._tasks.tx.run("INSERT INTO nowhere VALUES (1)")))
+    worse = asyncio.ensure_future(
+        store._core.write.call(lambda: store._core.writer.run("INSERT INTO nowhere VALUES (1)"))
+    )
     good += [asyncio.ensure_future(bench.submit(f"good{n}")) for n in range(3, 6)]
     await asyncio.sleep(0)
     gate.set()
@@ -587,7 +591,7 @@ async def test_a_failing_call_in_a_group_takes_its_counters_back(opened: Opener)
     await bench.submit_many(2)
     a, b = (grant.lease for grant in await bench.claim(2))
     gate = threading.Event()
-    first = asyncio.ensure_future(store._write.call(gate.wait))
+    first = asyncio.ensure_future(store._core.write.call(gate.wait))
     await asyncio.sleep(0)
     before = asyncio.ensure_future(bench.store.members.beat(Worker(id="w1")))
     bad = asyncio.ensure_future(bench.store.tasks.finish([Aborted(a, "boom"), Failed(b, "boom", 2**70)]))
@@ -607,21 +611,21 @@ async def test_a_group_is_one_commit(opened: Opener) -> None:
     bench, witness = await opened(), await opened()
     store, other = sqlite_of(bench), sqlite_of(witness)
     gate = threading.Event()
-    first = asyncio.ensure_future(store._write.call(gate.wait))
+    first = asyncio.ensure_future(store._core.write.call(gate.wait))
     await asyncio.sleep(0)
     calls = [asyncio.ensure_future(bench.submit(f"t{n}")) for n in range(20)]
     await asyncio.sleep(0)
-    before = await other._read.call(lambda: other._reader.one("PRAGMA data_version")[0])
+    before = await other._core.read.call(lambda: other._core.reader.one("PRAGMA data_version")[0])
     gate.set()
     await asyncio.gather(first, *calls)
-    after = await other._read.call(lambda: other._reader.one("PRAGMA data_version")[0])
+    after = await other._core.read.call(lambda: other._core.reader.one("PRAGMA data_version")[0])
     assert after - before <= 2
 
 
 async def test_a_caller_that_gives_up_does_not_disturb_the_others(opened: Opener) -> None:
     bench = await opened()
     gate = threading.Event()
-    first = asyncio.ensure_future(sqlite_of(bench)._write.call(gate.wait))
+    first = asyncio.ensure_future(sqlite_of(bench)._core.write.call(gate.wait))
     await asyncio.sleep(0)
     impatient = asyncio.ensure_future(bench.submit("impatient"))
     patient = asyncio.ensure_future(bench.submit("patient"))
@@ -693,7 +697,7 @@ async def test_calls_after_close_are_refused(opened: Opener, path: Path) -> None
 
 async def test_calls_before_open_are_refused(path: Path) -> None:
     with pytest.raises(StoreError):
-        await SqliteStore(str(path)).stats()
+        await SqliteStore(str(path)).queries.stats()
 
 
 async def test_what_was_sent_before_close_is_answered(opened: Opener) -> None:
@@ -730,7 +734,7 @@ async def test_no_call_is_left_hanging_by_a_close_in_another_thread(opened: Open
 async def test_a_call_that_was_let_in_before_a_close_is_answered(opened: Opener) -> None:
     """Even when another thread closes the store between the look whether it is open and the hand-over."""
     bench = await opened()
-    writer = sqlite_of(bench)._write
+    writer = sqlite_of(bench)._core.write
     handing_over, go_on = threading.Event(), threading.Event()
 
     class SlowQueue:
@@ -774,4 +778,4 @@ async def test_durability_is_the_writers_synchronous_setting(opened: Opener, dur
 async def test_the_reader_cannot_write(opened: Opener) -> None:
     store = sqlite_of(await opened())
     with pytest.raises(StoreError):
-        await store._read.call(lambda: store._reader.run("DELETE FROM @tasks"))
+        await store._core.read.call(lambda: store._core.reader.run("DELETE FROM @tasks"))

@@ -49,8 +49,8 @@ def forget_specs(bench: Bench) -> None:
     """As if another process had submitted them."""
     store: Any = bench.store
     if bench.kind == "sqlite":
-        store._tasks.tx.abandon()
-        store._reader.specs.clear()
+        store._core.writer.abandon()
+        store._core.reader.specs.clear()
 
 
 async def submit_with_one_bad(bench: Bench, damage: Damage, kind: str, **fields: Any) -> None:

@@ -122,13 +122,13 @@ async def end_ticks(on: Stage) -> list[str]:
     now = round(time.time() * SECOND)
 
     async def caught_up() -> bool:
-        schedule = await on.store.get_schedule("each")
+        schedule = await on.store.schedules.get("each")
         return schedule is not None and (schedule.last_fire_at or 0) >= now
 
     await until(caught_up, 10, lambda: f"the ticks to catch up; {on.crew}")
     await on.app.schedules.pause("each")
     await on.done(20)
-    schedule = await on.store.get_schedule("each")
+    schedule = await on.store.schedules.get("each")
     assert schedule is not None
     assert schedule.last_fire_at is not None
     first = schedule.created_at // SECOND * SECOND + SECOND

@@ -131,7 +131,7 @@ class Stage:
         """Wait until every task has ended."""
 
         async def all_ended() -> bool:
-            statuses = (await self.store.stats()).statuses
+            statuses = (await self.store.queries.stats()).statuses
             return not any(count for status, count in statuses.items() if not status.ended)
 
         await until(all_ended, seconds, lambda: f"all tasks to end; the nodes say:\n{self.crew}")
@@ -140,7 +140,7 @@ class Stage:
         found: dict[str, Record] = {}
         cursor: str | None = None
         while True:
-            page, cursor = await self.store.page(Query(limit=1000, cursor=cursor))
+            page, cursor = await self.store.queries.page(Query(limit=1000, cursor=cursor))
             found.update((record.id, record) for record in page)
             if cursor is None:
                 return found
@@ -149,7 +149,7 @@ class Stage:
         found: list[Event] = []
         after = 0
         while True:
-            page, dropped = await self.store.events(after, EVENTS_PAGE)
+            page, dropped = await self.store.log.read(after, EVENTS_PAGE)
             assert dropped == 0, "the log is too short to judge by"
             found += [event for event in page if event.kind in kinds]
             if len(page) < EVENTS_PAGE:
@@ -158,7 +158,7 @@ class Stage:
 
     async def judgement(self, recovery: float) -> Judgement:
         """What the judge says, once everything has ended; it must be nothing bad, and the store must be sound."""
-        assert await self.store.audit() == []
+        assert await self.store.queries.audit() == []
         records = await self.records()
         ends = Counter(event.id for event in await self.facts(Fact.TASK_SUCCEEDED, Fact.TASK_DIED))
         for record in records.values():

@@ -67,7 +67,7 @@ async def records_of(store: SqliteStore) -> dict[str, Record]:
     found: dict[str, Record] = {}
     cursor: str | None = None
     while True:
-        page, cursor = await store.page(Query(limit=1000, cursor=cursor))
+        page, cursor = await store.queries.page(Query(limit=1000, cursor=cursor))
         found.update((record.id, record) for record in page)
         if cursor is None:
             return found
@@ -76,7 +76,7 @@ async def records_of(store: SqliteStore) -> dict[str, Record]:
 async def wait_until_done(store: SqliteStore, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        stats = await store.stats()
+        stats = await store.queries.stats()
         if not any(count for status, count in stats.statuses.items() if not status.ended):
             return
         await asyncio.sleep(0.1)
@@ -100,10 +100,10 @@ async def run(folder: Path, kills: int, seed: int, size: int = 3, pause: float =
         await store.open()
         try:
             await wait_until_done(store, 60)
-            problems = await store.audit()
+            problems = await store.queries.audit()
             assert problems == [], problems
             records = await records_of(store)
-            events, dropped = await store.events(0, 1_000_000)
+            events, dropped = await store.log.read(0, 1_000_000)
             assert dropped == 0 or kills > 50, "the log is too short to judge by"
             ends = Counter(event.id for event in events if event.kind == Fact.TASK_SUCCEEDED)
             assert all(record.status is Status.SUCCESS for record in records.values())

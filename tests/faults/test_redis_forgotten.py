@@ -198,8 +198,8 @@ async def test_a_log_that_has_left_numbers_out_is_bounded_all_the_same() -> None
 
         async def told(life: str) -> list[str]:
             for number in range(200):
-                await store.submit([Spec(id=f"{life}{number}", type="job", nonce="n")])
-            return [event.id for event in (await store.events(0, 1000))[0]]
+                await store.tasks.submit([Spec(id=f"{life}{number}", type="job", nonce="n")])
+            return [event.id for event in (await store.log.read(0, 1000))[0]]
 
         before = await told("a")
         await asyncio.to_thread(server.kill)

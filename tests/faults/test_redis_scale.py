@@ -81,7 +81,7 @@ def _scripts(probe: Client) -> tuple[float, float]:
 async def fill(store: RedisStore, count: int, prefix: str, **fields: object) -> None:
     for start in range(0, count, SUBMIT_MAX):
         numbers = range(start, min(start + SUBMIT_MAX, count))
-        await store.submit([Spec(id=f"{prefix}{number}", type="work", nonce="n", **fields) for number in numbers])  # type: ignore[arg-type]
+        await store.tasks.submit([Spec(id=f"{prefix}{number}", type="work", nonce="n", **fields) for number in numbers])  # type: ignore[arg-type]
 
 
 async def deep_queue(seed: int, scale: Scale) -> Figures:
@@ -133,10 +133,10 @@ async def _claim_in_turn(
                 store = stores[name]
                 want = Claim("w", ("default",), frozenset(["work"]), 10, 60_000, new_nonce())
                 before = _scripts(probe)[1]
-                grants = (await store.claim(want)).grants
+                grants = (await store.tasks.claim(want)).grants
                 times[name].append(_scripts(probe)[1] - before)
                 assert len(grants) == 10
-                await store.finish([Succeeded(grant.lease, None) for grant in grants])
+                await store.tasks.finish([Succeeded(grant.lease, None) for grant in grants])
                 await fill(store, 10, f"n{number}-")
     return times
 
@@ -163,7 +163,7 @@ async def due_at_once(seed: int, scale: Scale) -> Figures:
             seconds = time.monotonic() - began
             figures = scripts.judge()
             assert taken == count
-            assert (await store.stats()).statuses.get(Status.SUCCESS) == count
+            assert (await store.queries.stats()).statuses.get(Status.SUCCESS) == count
     return {**figures, "due": count, "seconds": seconds}
 
 
@@ -173,7 +173,7 @@ async def _drain(store: RedisStore) -> int:
         outcomes: list[Succeeded] = []
         while True:
             want = Claim(name, ("default",), types, 100, 60_000, new_nonce())
-            claimed = (await store.finish(list(outcomes), want)).claimed
+            claimed = (await store.tasks.finish(list(outcomes), want)).claimed
             assert claimed is not None
             outcomes = [Succeeded(grant.lease, None) for grant in claimed.grants]
             taken += len(outcomes)
@@ -197,7 +197,7 @@ async def schedules_at_once(seed: int, scale: Scale) -> Figures:
         async with crew(server.url, seed, nodes=1, concurrency=50) as team, open_store(server.url) as store:
             tick = store.now() + round(ahead * 1000)
             for start in range(0, count, 100):
-                await asyncio.gather(*(store.put_schedule(_schedule(n, tick)) for n in range(start, start + 100)))
+                await asyncio.gather(*(store.schedules.put(_schedule(n, tick)) for n in range(start, start + 100)))
             assert store.now() < tick, "too slow: the tick had come before all schedules were there"
             scripts = Scripts(server)
             deadline = time.monotonic() + ahead + 20 * bound

@@ -266,8 +266,8 @@ async def replies_cut(seed: int, scale: Scale) -> Figures:
             await _each_call(store, None, "warm")
             for number in range(rounds):
                 await _each_call(store, proxy, f"r{number}")
-            stats = await store.stats()
-            assert await store.audit() == []
+            stats = await store.queries.stats()
+            assert await store.queries.audit() == []
             assert stats.statuses[Status.SUCCESS] == 2 * (rounds + 1), stats.statuses
     return {"rounds": rounds, "cut": 8 * rounds}
 
@@ -277,19 +277,19 @@ async def _each_call(store: RedisStore, proxy: Proxy | None, name: str) -> None:
     cut = _Cut(proxy)
     single = Spec(id=f"{name}-a", type="work", nonce=new_nonce())
     with cut(single.id):
-        assert [receipt.verdict for receipt in await store.submit([single])] == ["created"]
+        assert [receipt.verdict for receipt in await store.tasks.submit([single])] == ["created"]
     batch = [single, Spec(id=f"{name}-b", type="work", nonce=new_nonce())]
     with cut(f"{name}-b"):
-        assert [receipt.verdict for receipt in await store.submit(batch)] == ["created", "created"]
+        assert [receipt.verdict for receipt in await store.tasks.submit(batch)] == ["created", "created"]
     want = Claim("w", ("default",), frozenset(["work"]), 10, 60_000, new_nonce())
     with cut(want.nonce):
-        grants = (await store.claim(want)).grants
+        grants = (await store.tasks.claim(want)).grants
     assert [grant.spec.id for grant in grants] == [f"{name}-a", f"{name}-b"]
     leases = [grant.lease for grant in grants]
     with cut(f"{name}-a"):
-        assert await store.extend(leases, 60_000) == ["held", "held"]
+        assert await store.tasks.extend(leases, 60_000) == ["held", "held"]
     with cut(f"{name}-a"):
-        done = await store.finish([Succeeded(lease, None) for lease in leases])
+        done = await store.tasks.finish([Succeeded(lease, None) for lease in leases])
     assert all(verdict.kind != "lost" and verdict.status is Status.SUCCESS for verdict in done.verdicts)
     await _swap_calls(store, cut, f"{name}-s")
 
@@ -298,11 +298,11 @@ async def _swap_calls(store: RedisStore, cut: _Cut, schedule_id: str) -> None:
     swap = compose("swap", store.server.modern).sha
     schedule = Schedule(id=schedule_id, cron="* * * * *", task=Spec(id="", type="work", nonce=""), next_at=1)
     with cut(swap):
-        assert await store.put_schedule(schedule, create=True) is not None, "its own schedule was taken for another's"
+        assert await store.schedules.put(schedule, create=True) is not None, "its own schedule was taken for another's"
     with cut(swap):
-        assert await store.advance(schedule_id, 1, Advance(2)), "its own step was taken for another's"
+        assert await store.schedules.advance(schedule_id, 1, Advance(2)), "its own step was taken for another's"
     with cut(swap):
-        assert await store.drop_schedule(schedule_id), "its own removal was taken for another's"
+        assert await store.schedules.drop(schedule_id), "its own removal was taken for another's"
 
 
 class _Cut:
@@ -380,7 +380,7 @@ async def cancelled_callers(seed: int, scale: Scale) -> Figures:
     with RedisServer() as server:
         async with open_store(server.url, pool_size=4) as store:
             ids = [f"t{number}" for number in range(50)]
-            await store.submit([Spec(id=each, type="work", nonce="n", payload=each.encode()) for each in ids])
+            await store.tasks.submit([Spec(id=each, type="work", nonce="n", payload=each.encode()) for each in ids])
             given_up = 0
             for number in range(rounds):
                 given_up += await _some_give_up(store, chance, ids, f"s{number}", size)
@@ -390,19 +390,19 @@ async def cancelled_callers(seed: int, scale: Scale) -> Figures:
             assert len(links) <= 4
             clients = int(server.info("clients")["connected_clients"])
             assert clients <= 6, f"{clients} connections for a pool of 4"
-            assert await store.audit() == []
+            assert await store.queries.audit() == []
     assert given_up > rounds * size / 10
     return {"calls": rounds * size, "given_up": given_up, "connections": clients}
 
 
 async def _some_give_up(store: RedisStore, chance: random.Random, ids: list[str], name: str, size: int) -> int:
     async def ask(task_id: str) -> None:
-        record = await store.get(task_id)
+        record = await store.queries.get(task_id)
         assert record is not None
         assert record.spec.payload == task_id.encode(), f"asked for {task_id}, got {record.spec.payload!r}"
 
     async def submit(task_id: str) -> None:
-        receipts = await store.submit([Spec(id=task_id, type="work", nonce="n", payload=task_id.encode())])
+        receipts = await store.tasks.submit([Spec(id=task_id, type="work", nonce="n", payload=task_id.encode())])
         assert [(receipt.id, receipt.verdict) for receipt in receipts] == [(task_id, "created")]
 
     async def give_up(task: asyncio.Task[None]) -> bool:

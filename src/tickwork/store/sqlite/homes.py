@@ -20,15 +20,15 @@ class Homes:
     def now(self) -> int:
         return self.tx.clock.now()
 
-    def _place(self, record: Record) -> None:
+    def place(self, record: Record) -> None:
         """Lanes and ends are kept in the order of coming; every other home is an index that follows the status."""
         if record.status is Status.READY or record.status in ENDS:
             self.tx.state.position += 1
             record.position = self.tx.state.position
 
-    def _settle(self, record: Record, now: int, fact: Fact, detail: str = "", save: bool = True) -> None:
-        """A changed record goes home; what an end brings with it happens here."""
-        self._place(record)
+    def enter(self, record: Record, now: int, fact: Fact, detail: str = "", save: bool = True) -> None:
+        """Put a changed record into the home of its status. What an end of a task brings with it happens here."""
+        self.place(record)
         if save:
             self.rows.save((record,))
         self.tx.tell_task(now, fact, record, detail)
@@ -38,26 +38,26 @@ class Homes:
     def _ended(self, record: Record, now: int) -> None:
         self.tx.state.ends += 1
         if record.spec.schedule_id is not None or self._has_dependants(record.id):
-            self._to_outbox(record)
+            self.to_outbox(record)
         if record.status is Status.CANCELLED:
-            self._free_dedup(record)
+            self.free_dedup(record)
             self.tx.run("DELETE FROM @waits WHERE dependant = ?", (record.id,))
         self.tx.ended(record.id)
         if record.status is Status.DEAD:
             self._bound_dead(now)
 
-    def _dedup_holder(self, spec: Spec, now: int) -> str | None:
+    def dedup_holder(self, spec: Spec, now: int) -> str | None:
         if spec.dedup_key is None or not self.tx.policy.dedup:
             return None
         row = self.tx.one("SELECT id FROM @dedup WHERE key = ? AND until > ?", (spec.dedup_key, now))
         return None if row is None else str(row[0])
 
-    def _hold_dedup(self, spec: Spec, now: int) -> None:
+    def hold_dedup(self, spec: Spec, now: int) -> None:
         if spec.dedup_key is not None and self.tx.policy.dedup:
             held = (spec.dedup_key, spec.id, now + spec.dedup_ttl)
             self.tx.run("INSERT OR REPLACE INTO @dedup VALUES (?, ?, ?)", held)
 
-    def _free_dedup(self, record: Record) -> None:
+    def free_dedup(self, record: Record) -> None:
         """Its own key only: one of an earlier task of this id lives on."""
         if record.spec.dedup_key is not None:
             self.tx.run("DELETE FROM @dedup WHERE key = ? AND id = ?", (record.spec.dedup_key, record.id))
@@ -65,7 +65,7 @@ class Homes:
     def _has_dependants(self, task_id: str) -> bool:
         return self.tx.waits and self.tx.one("SELECT 1 FROM @waits WHERE upstream = ?", (task_id,)) is not None
 
-    def _to_outbox(self, record: Record) -> None:
+    def to_outbox(self, record: Record) -> None:
         self.tx.run(
             "INSERT INTO @outbox (id, status, schedule_id) VALUES (?, ?, ?) ON CONFLICT (id) "
             "DO UPDATE SET status = excluded.status, schedule_id = excluded.schedule_id",  # it keeps its turn
@@ -87,13 +87,13 @@ class Homes:
                 self.tx.state.dropped += 1
                 self.tx.tell_task(now, Fact.TASK_DROPPED, oldest, "the dead-letter queue is full")
                 self._overflow.add(self.tx.contact.log, oldest.id, oldest.spec.type)
-                self._forget(oldest)
+                self.forget(oldest)
 
-    def _forget(self, record: Record) -> None:
-        self._uncount(record)
+    def forget(self, record: Record) -> None:
+        self.uncount(record)
         self.rows.delete([record.seq])
 
-    def _uncount(self, record: Record) -> None:
+    def uncount(self, record: Record) -> None:
         """It is no longer among those that have ended. One of a status that nobody knows never was."""
         if not record.unreadable or self.tx.one(f"SELECT 1 FROM @tasks WHERE {IN_ENDS} AND seq = ?", (record.seq,)):
             self.tx.state.ends -= 1

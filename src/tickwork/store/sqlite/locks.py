@@ -1,29 +1,21 @@
-"""Locks over SQLite rows. Runs on the writer's thread, inside its transaction; `holder` on the reader's too."""
+"""Locks over SQLite rows."""
 
 from __future__ import annotations
 
 from tickwork.store.rules import ENDED_KEPT, UNLOCK_KEPT, next_fence
-from tickwork.store.sqlite.members import keep_pulse
-from tickwork.store.sqlite.session import Connection, Writer
+from tickwork.store.sqlite.core import Part, reads, writes
+from tickwork.store.sqlite.session import Writer
+from tickwork.store.sqlite.workers import keep_pulse
 
 
-def holder(connection: Connection, name: str, now: int) -> tuple[str, int] | None:
-    row: tuple[str, int] | None = connection.one(
-        "SELECT owner, until FROM @locks WHERE name = ? AND until > ?", (name, now)
-    )
-    return row
-
-
-class Locks:
-    def __init__(self, tx: Writer) -> None:
-        self.tx = tx
-
+class Locks(Part):
     def _now(self) -> int:
-        now = self.tx.clock.now()
+        now = self.now()
         keep_pulse(self.tx, now)
         return now
 
-    def lock(self, name: str, owner: str, ttl: int) -> int | None:
+    @writes
+    def acquire(self, name: str, owner: str, ttl: int) -> int | None:
         now = self._now()
         held = self.tx.one("SELECT owner, fence FROM @locks WHERE name = ? AND until > ?", (name, now))
         if held is not None and held[0] != owner:
@@ -38,6 +30,7 @@ class Locks:
         self.tx.run("UPDATE @state SET lock_fence = ?", (fence,))
         return fence
 
+    @writes
     def extend(self, name: str, owner: str, ttl: int) -> bool:
         now = self._now()
         renewed = self.tx.run(
@@ -45,7 +38,8 @@ class Locks:
         )
         return renewed.rowcount > 0
 
-    def unlock(self, name: str, owner: str) -> bool:
+    @writes
+    def release(self, name: str, owner: str) -> bool:
         """One that was given back stays for a while, with the time of that as a negative end."""
         now = self._now()
         row = self.tx.one("SELECT until FROM @locks WHERE name = ? AND owner = ?", (name, owner))
@@ -53,6 +47,13 @@ class Locks:
         if until > now:
             self.tx.run("UPDATE @locks SET until = ? WHERE name = ?", (-now, name))
         return until > now or (until < 0 and now < UNLOCK_KEPT - until)
+
+    @reads
+    def holder(self, name: str) -> tuple[str, int] | None:
+        row: tuple[str, int] | None = self.reader.one(
+            "SELECT owner, until FROM @locks WHERE name = ? AND until > ?", (name, self.now())
+        )
+        return row
 
 
 def prune_locks(tx: Writer, now: int, limit: int) -> None:

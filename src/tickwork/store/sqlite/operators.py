@@ -1,72 +1,89 @@
-"""What operators may do with tasks in a SQLite file. Runs on the writer's thread, inside its transaction."""
+"""What operators may do with tasks, queues and types in a SQLite file."""
 
 from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Literal
 
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.tasks import DELAYED, ENDS, Status
 from tickwork.store.hints import CONTROL, WORK
 from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT
+from tickwork.store.sqlite.core import Core, Part, writes
 from tickwork.store.sqlite.homes import Homes
 from tickwork.store.sqlite.locks import prune_locks
-from tickwork.store.sqlite.members import forget_worker
 from tickwork.store.sqlite.schema import IN_ENDS
+from tickwork.store.sqlite.workers import forget_worker
+
+Audit = Callable[[], Awaitable[list[str]]]
 
 
-class Operators(Homes):
+class Operators(Part):
+    def __init__(self, core: Core, homes: Homes, audit: Audit) -> None:
+        super().__init__(core)
+        self._homes = homes
+        self._rows = homes.rows
+        self._audit = audit
+
+    @writes
     def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
-        record = self.rows.get(task_id)
+        record = self._rows.get(task_id)
         if record is None:
             return None
         found, now = record.status, self.now()
         if found is Status.RUNNING and force:
             self.tx.tell_task(now, transitions.ask_cancel(record, reason), record, reason)
-            self.rows.save((record,))
+            self._rows.save((record,))
             self.tx.notify(CONTROL)
         elif found is not Status.RUNNING and not found.ended:
-            self._settle(record, now, transitions.cancel(record, now, reason), reason)
+            self._homes.enter(record, now, transitions.cancel(record, now, reason), reason)
         return found
 
+    @writes
     def run_now(self, task_id: str) -> Status | None:
-        record = self.rows.get(task_id)
+        record = self._rows.get(task_id)
         if record is None:
             return None
         found = record.status
         if found in DELAYED:
-            self._settle(record, self.now(), transitions.run_now(record))
+            self._homes.enter(record, self.now(), transitions.run_now(record))
             self.tx.notify(WORK)
         return found
 
+    @writes
     def retry(self, task_id: str, only: Status | None = None) -> Status | None:
-        record = self.rows.get(task_id)
+        record = self._rows.get(task_id)
         if record is None:
             return None
         found = record.status
         if not found.ended or only not in (None, found):
             return found
-        waiting, never = transitions.waits_again(record, self.rows.get)
+        waiting, never = transitions.waits_again(record, self._rows.get)
         if not never:
-            self._uncount(record)
+            self._homes.uncount(record)
             self.tx.run("DELETE FROM @outbox WHERE id = ?", (task_id,))
             if waiting:
                 self.tx.add_waits(task_id, waiting)
             now = self.now()
-            if record.spec.dedup_ttl and self._dedup_holder(record.spec, now) in (None, task_id):
-                self._hold_dedup(record.spec, now)
-            self._settle(record, now, transitions.retry(record, waiting, now))
+            if record.spec.dedup_ttl and self._homes.dedup_holder(record.spec, now) in (None, task_id):
+                self._homes.hold_dedup(record.spec, now)
+            self._homes.enter(record, now, transitions.retry(record, waiting, now))
             self.tx.notify(WORK)
         return found
 
+    @writes
     def delete(self, task_id: str, only: Status | None = None) -> Status | None:
-        record = self.rows.get(task_id)
+        record = self._rows.get(task_id)
         if record is None:
             return None
         if record.status.ended and only in (None, record.status):
             self.tx.tell_task(self.now(), Fact.TASK_DELETED, record)
-            self._free_dedup(record)
-            self._forget(record)
+            self._homes.free_dedup(record)
+            self._homes.forget(record)
         return record.status
 
+    @writes
     def prune(self, limit: int) -> int:
         now, policy = self.now(), self.tx.policy
         over = "SELECT key FROM @dedup WHERE until <= ? LIMIT ?"
@@ -82,9 +99,27 @@ class Operators(Homes):
         self.tx.state.ends -= len(pruned)
         if pruned:
             self.tx.dead_letters.forget()
-        self.rows.delete(pruned)
+        self._rows.delete(pruned)
         self._prune_workers(now)
         return len(pruned)
+
+    @writes
+    def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None:
+        now = self.now()
+        self.tx.run("INSERT OR REPLACE INTO @pauses VALUES (?, ?, ?, ?)", (kind, name, now, note))
+        self.tx.tell(now, Fact.QUEUE_PAUSED if kind == "queue" else Fact.TYPE_PAUSED, name, note)
+
+    @writes
+    def resume(self, kind: Literal["queue", "type"], name: str) -> bool:
+        if self.tx.run("DELETE FROM @pauses WHERE kind = ? AND name = ?", (kind, name)).rowcount == 0:
+            return False
+        self.tx.tell(self.now(), Fact.QUEUE_RESUMED if kind == "queue" else Fact.TYPE_RESUMED, name)
+        self.tx.notify(WORK)
+        return True
+
+    async def mend(self) -> list[str]:
+        """Homes are indexes that SQLite itself keeps, so there is nothing to repair."""
+        return await self._audit()
 
     def _oldest(self, status: Status, limit: int) -> list[tuple[int, int, int]]:
         """Position, end and number of those that nobody waits to be told of."""

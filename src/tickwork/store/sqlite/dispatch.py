@@ -1,0 +1,131 @@
+"""Which tasks a claim on a SQLite file gets. Runs on the writer's thread, inside its transaction."""
+
+from __future__ import annotations
+
+from tickwork.model import transitions
+from tickwork.model.facts import Fact
+from tickwork.model.tasks import Band, Place, Record, Status
+from tickwork.store.contract import Claim, Claimed
+from tickwork.store.rules import PARK_MAX, Budget, claimed, last_chance
+from tickwork.store.sqlite.homes import Homes
+from tickwork.store.sqlite.schema import IN_DELAYED
+from tickwork.store.sqlite.workers import CHANCE, keep_pulse
+
+# From one type of the index to the next: a DISTINCT would walk every parked task of the queue.
+_NEXT_KIND = "SELECT min(type) FROM @tasks WHERE status = 'ready' AND place = 1 AND queue = ?"
+PARKED_KINDS = (
+    f"WITH RECURSIVE kinds (type) AS ({_NEXT_KIND} UNION ALL SELECT ({_NEXT_KIND} AND type > kinds.type) FROM kinds "
+    "WHERE type IS NOT NULL) SELECT type FROM kinds WHERE type IS NOT NULL"
+)
+
+
+def _turn(record: Record, rank: int) -> tuple[int, ...]:
+    """When it is to start, compared to other ready tasks; `rank` is that of its queue."""
+    return record.spec.band, rank, record.place, record.position
+
+
+class Dispatch:
+    def __init__(self, homes: Homes) -> None:
+        self.tx = homes.tx
+        self._homes = homes
+        self._rows = homes.rows
+
+    def claim(self, want: Claim, now: int) -> Claimed:
+        self.tx.claims = True
+        keep_pulse(self.tx, now)
+        known: list[tuple[int, str, str | None]] = self.tx.all(
+            "SELECT turn, nonce, last_chance FROM @claims WHERE worker_id IN (?, ?)", (want.worker_id, want.process)
+        )
+        if any((turn, nonce) == (want.turn, want.nonce) for turn, nonce, _ in known):
+            held = self._rows.where("status = 'running' AND worker_id = ? AND nonce = ?", (want.worker_id, want.nonce))
+            ranks = {queue: rank for rank, queue in enumerate(dict.fromkeys(want.queues))}
+            held.sort(key=lambda record: _turn(record, ranks.get(record.spec.queue, 0)))
+            return claimed(held, self.next_due_in(now))
+        self.promote(now, want.limit + PARK_MAX)
+        budget = Budget()
+        busy = any(turn == CHANCE and self._is_held(lease) for turn, _, lease in known)
+        records = self._startable(want, now, budget, busy) if want.limit > 0 else []
+        for record in records:
+            fact = transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now)
+            self._homes.enter(record, now, fact, save=False)
+            if last_chance(record, self.tx.policy):
+                self._note_claim(want.process, CHANCE, "", f"{record.id} {record.fence}")
+        self._rows.save_started(records)
+        self._note_claim(want.worker_id, want.turn, want.nonce, None)
+        return claimed(records, 0 if budget.spent else self.next_due_in(now))
+
+    def _note_claim(self, *claim: str | int | None) -> None:
+        self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?, ?, ?)", claim)
+
+    def _startable(self, want: Claim, now: int, budget: Budget, busy: bool) -> list[Record]:
+        """Ready tasks in the order in which they are to start; what may not start is moved aside. `busy`: of those on
+        their last chance the claimer's process has one already."""
+        limit = want.limit
+        pauses = self.tx.all("SELECT kind, name FROM @pauses")
+        types = want.types - {name for kind, name in pauses if kind == "type"}
+        paused = {name for kind, name in pauses if kind == "queue"}
+        queues = [queue for queue in dict.fromkeys(want.queues) if queue not in paused]
+        while True:
+            found: list[Record] = []
+            strange: list[Record] = []
+            taken, passed = busy, 0
+            for record in self._heads(queues, types, limit):
+                if len(found) == want.limit or len(strange) > budget.left:
+                    break
+                if record.spec.type not in types:
+                    strange.append(record)
+                elif taken and record.place is Place.FRONT and last_chance(record, self.tx.policy):
+                    passed += 1
+                else:
+                    taken = taken or last_chance(record, self.tx.policy)
+                    found.append(record)
+            for record in strange[: budget.left]:
+                record.place = Place.SIDE
+                self._homes.enter(record, now, Fact.TASK_PARKED, record.spec.type)
+            budget.spent = len(strange) > budget.left
+            budget.left -= len(strange)
+            if passed and len(found) < want.limit and limit == want.limit:
+                limit += PARK_MAX  # those that were passed over took the places of others
+            elif not strange or budget.spent:
+                return found
+
+    def _is_held(self, lease: str | None) -> bool:
+        task_id, _, fence = (lease or "").partition(" ")
+        record = self._rows.get(task_id)
+        return record is not None and record.status is Status.RUNNING and str(record.fence) == fence
+
+    def _heads(self, queues: list[str], types: frozenset[str], limit: int) -> list[Record]:
+        """The first ready tasks of these queues, in order, as far as one look at each of them can tell."""
+        found: list[tuple[tuple[int, ...], Record]] = []
+        horizon: tuple[int, ...] = (len(Band),)
+        for rank, queue in enumerate(queues):
+            heads = self._rows.where(
+                "status = 'ready' AND place <> 1 AND queue = ? ORDER BY band, place, position LIMIT ?", (queue, limit)
+            )
+            if len(heads) == limit:  # behind its last one others may come before those of the next queues
+                horizon = min(horizon, _turn(heads[-1], rank))
+            found += [(_turn(record, rank), record) for record in heads + self._parked(queue, types, limit)]
+        found.sort(key=lambda candidate: candidate[0])
+        return [record for turn, record in found if turn <= horizon]
+
+    def _parked(self, queue: str, types: frozenset[str], limit: int) -> list[Record]:
+        found: list[Record] = []
+        for (kind,) in self.tx.all(PARKED_KINDS, (queue, queue)):
+            if kind in types:
+                found += self._rows.where(
+                    "status = 'ready' AND place = 1 AND queue = ? AND type = ? ORDER BY band, position LIMIT ?",
+                    (queue, kind, limit),
+                )
+        return found
+
+    def promote(self, now: int, limit: int) -> int:
+        due = self._rows.where(f"{IN_DELAYED} AND due_at <= ? ORDER BY due_at, seq LIMIT ?", (now, limit))
+        for record in due:
+            self._homes.enter(record, now, transitions.promote(record), save=False)
+        self._rows.save(due)
+        return len(due)
+
+    def next_due_in(self, now: int) -> int | None:
+        # A time that is no number comes behind all numbers in SQLite.
+        row = self.tx.one(f"SELECT due_at FROM @tasks WHERE {IN_DELAYED} AND due_at < {2**62} ORDER BY due_at LIMIT 1")
+        return None if row is None else max(row[0] - now, 0)
