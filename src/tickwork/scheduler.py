@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -18,7 +17,7 @@ from tickwork.client.functions import TaskFunction, TaskMaker, task_maker
 from tickwork.client.handle import Handle
 from tickwork.client.jobs import Jobs
 from tickwork.client.periodic import Declared, Periodic, handler_of, not_retried, of_handler, of_object
-from tickwork.client.sync import Sync, running_loop
+from tickwork.client.sync import Sync
 from tickwork.client.views import queue_stats
 from tickwork.clock import Clock
 from tickwork.config import Config, Loaded, load
@@ -31,8 +30,8 @@ from tickwork.handlers.periodic import PeriodicTask, Runnable
 from tickwork.handlers.registry import Registry, RunIn
 from tickwork.ids import identity_of, name_of
 from tickwork.model.info import SchedulerStatus
+from tickwork.node import running
 from tickwork.node.node import Node, new_node_id
-from tickwork.node.running import on_signals, run_loop
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.payload.parameters import MISSING
@@ -297,46 +296,7 @@ class Scheduler(Client):
 
     def run(self, *, work: bool = True, lead: bool = True) -> None:
         """Start and block until SIGINT or SIGTERM; a second signal gives unfinished work back at once."""
-        if running_loop() is not None:
-            raise TickworkError(
-                "run() makes an event loop of its own, and here one runs already; use `async with app:`, or start() "
-                "and shutdown()"
-            )
-        if threading.current_thread() is not threading.main_thread():
-            raise TickworkError(
-                "run() waits for signals, which only the main thread gets; elsewhere use app.sync.start() and "
-                "app.sync.shutdown()"
-            )
-        run_loop(self._run_until_signalled(work, lead))
-
-    async def _run_until_signalled(self, work: bool, lead: bool) -> None:
-        starting = asyncio.ensure_future(self.start(work=work, lead=lead))
-        node: Node | None = None
-        stopping = False
-
-        def on_signal(number: int) -> None:
-            nonlocal stopping
-            running = sum(len(worker.running) for worker in node.workers) if node is not None else 0
-            if number == 1:
-                stopping = True
-                timeout = f"{self.config.shutdown_timeout:g}s"
-                self._log.line(logging.INFO, "Task scheduler stopping", running=running, timeout=timeout)
-                starting.cancel()  # it may wait for a store that does not answer
-            elif node is not None:
-                self._log.line(logging.INFO, "Giving back what runs", running=running)
-                node.hurry()
-            self.stop_soon()
-
-        on_signals(on_signal)  # before it has started, or a signal would end the process with tasks in its hands
-        try:
-            await starting
-        except asyncio.CancelledError:
-            if not stopping:
-                raise
-        node = self._node
-        if not stopping:
-            await self.wait_stopped()
-        await self.shutdown()
+        running.run(self, work=work, lead=lead)
 
     async def _open(self) -> Store:
         if not self._opened:

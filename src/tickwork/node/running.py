@@ -4,14 +4,68 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
+import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from tickwork.client.sync import running_loop
+from tickwork.errors import TickworkError
+
+if TYPE_CHECKING:
+    from tickwork.node.node import Node
+    from tickwork.scheduler import Scheduler
 
 LAST_GRACE = 0.5  # for coroutines that are left when all else has ended
 
 
-def on_signals(call: Callable[[int], None]) -> None:
+def run(app: Scheduler, *, work: bool, lead: bool) -> None:
+    """Start it and block until SIGINT or SIGTERM; a second signal gives unfinished work back at once."""
+    if running_loop() is not None:
+        raise TickworkError(
+            "run() makes an event loop of its own, and here one runs already; use `async with app:`, or start() "
+            "and shutdown()"
+        )
+    if threading.current_thread() is not threading.main_thread():
+        raise TickworkError(
+            "run() waits for signals, which only the main thread gets; elsewhere use app.sync.start() and "
+            "app.sync.shutdown()"
+        )
+    run_loop(_run_until_signalled(app, work, lead))
+
+
+async def _run_until_signalled(app: Scheduler, work: bool, lead: bool) -> None:
+    starting = asyncio.ensure_future(app.start(work=work, lead=lead))
+    node: Node | None = None
+    stopping = False
+
+    def on_signal(number: int) -> None:
+        nonlocal stopping
+        running = sum(len(worker.running) for worker in node.workers) if node is not None else 0
+        if number == 1:
+            stopping = True
+            timeout = f"{app.config.shutdown_timeout:g}s"
+            app._log.line(logging.INFO, "Task scheduler stopping", running=running, timeout=timeout)
+            starting.cancel()  # it may wait for a store that does not answer
+        elif node is not None:
+            app._log.line(logging.INFO, "Giving back what runs", running=running)
+            node.hurry()
+        app.stop_soon()
+
+    _on_signals(on_signal)  # before it has started, or a signal would end the process with tasks in its hands
+    try:
+        await starting
+    except asyncio.CancelledError:
+        if not stopping:
+            raise
+    node = app._node
+    if not stopping:
+        await app.wait_stopped()
+    await app.shutdown()
+
+
+def _on_signals(call: Callable[[int], None]) -> None:
     """From now on call with 1 at the first SIGINT or SIGTERM, with 2 at the second, and so on."""
     loop, came = asyncio.get_running_loop(), 0
 
