@@ -65,7 +65,7 @@ class Scheduler(Client):
         self._redis_client = None if store is None or isinstance(store, str) else redis_client(store)
         store = store if self._redis_client is None else "redis://"
         given = {key: value for key, value in (("store", store), ("namespace", namespace)) if value is not None}
-        self.config_file = config if isinstance(config, str | os.PathLike) else None
+        self._config_file = config if isinstance(config, str | os.PathLike) else None
         self._clock = clock
         super().__init__(self._open, Registry(), Config())
         self._apply(_load({**given, **options}, config))
@@ -89,8 +89,8 @@ class Scheduler(Client):
         """
         if self._node is not None or self._opened:
             raise TickworkError("configure() comes before a scheduler is started or used")
-        self.config_file = config or self.config_file
-        self._apply(_load({**self.loaded.set_in_code(), **options}, self.config_file), of_command="store" in options)
+        self._config_file = config or self._config_file
+        self._apply(_load({**self.loaded.set_in_code(), **options}, self._config_file), of_command="store" in options)
 
     def _apply(self, loaded: Loaded, of_command: bool = False) -> None:
         self.loaded = loaded
@@ -163,7 +163,7 @@ class Scheduler(Client):
                 if isinstance(function, TaskFunction) and function.registry is self.registry:
                     if run_in is not None:
                         raise ConfigError(f"run_in of task {function.type!r} is said with app.task, not here")
-                    task, of_runs = function, {**function.given, **options}
+                    task, of_runs = function, {**function._options, **options}
                 else:
                     of_runs = not_retried(options)
                     task = self.task(id, run_in=run_in, **of_handler(of_runs))(function)
@@ -341,6 +341,7 @@ class Scheduler(Client):
         return await self._jobs.submit(job, {"delay": delay})
 
     async def status(self) -> SchedulerStatus:
+        """This scheduler, whether it runs and leads, and the numbers of tasks on its store."""
         store = await self._access.open_store()
         stats = await store.queries.stats()
         leader = await store.members.leader()

@@ -41,7 +41,7 @@ def load_app(name: str | None, **options: Any) -> Scheduler:
 
     app = Scheduler() if name is None else find_app(name)
     file = said("config")
-    named = file or app.config_file or os.environ.get(FILE_VARIABLE)
+    named = file or app._config_file or os.environ.get(FILE_VARIABLE)
     if not named and os.path.exists(DEFAULT_FILE):
         file = DEFAULT_FILE
     app.configure(config=file, **said_options(), **options)

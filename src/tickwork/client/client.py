@@ -59,6 +59,7 @@ class Client:
 
     @property
     def config(self) -> Config:
+        """Every option with its value."""
         return self._access.config
 
     # --- submitting
@@ -128,6 +129,7 @@ class Client:
         return Handle(self, task_id)
 
     async def get_task(self, task_id: str) -> TaskInfo:
+        """All that is known of a task; raises `TaskNotFound` when there is none of that id."""
         return views.task_info(await self._access.record(task_id), self.registry)
 
     async def list_tasks(

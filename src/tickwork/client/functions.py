@@ -48,11 +48,6 @@ class TaskFunction(Generic[P, R]):
         return self.entry.type
 
     @property
-    def given(self) -> Options:
-        """What `options()` has said beside what the function itself says."""
-        return self._options
-
-    @property
     def registry(self) -> Registry:
         return self._client.registry
 
