@@ -72,7 +72,7 @@ FACTS = {
     Fact.TASK_RETRYING: "an attempt failed, another follows; `detail` is the error",
     Fact.TASK_FAILED: "it failed for good, with dead letters off",
     Fact.TASK_DIED: "it failed for good and is a dead letter; `detail` is the error",
-    Fact.TASK_SNOOZED: "it wants to run later",
+    Fact.TASK_SNOOZED: "it is to run later: its handler asked for that, or its payload does not fit there",
     Fact.TASK_RELEASED: "it was given back unfinished at a shutdown",
     Fact.TASK_LOST: "its worker vanished; it is ready again",
     Fact.TASK_CANCEL_ASKED: "it runs, and was told to stop",
@@ -133,6 +133,8 @@ MEANINGS = {
         "max_retry": "[retries](failures.md#retries) after the first attempt",
         "retry": "the [strategy](failures.md#strategies) that says when",
         "timeout": "how long one [attempt](failures.md#timeouts) may take; 0 is no limit",
+        "version_grace": "how long a task whose payload does not fit the handler of a worker waits for "
+        "[another version](handlers.md#when-a-handler-changes) of it; `0` is not at all",
         "max_losses": "workers that may vanish under a task before it is [set aside](failures.md#poison-tasks)",
         "when_cut_off": "what a handler does on a node that is [cut off](delivery.md#when-a-node-is-cut-off)",
         "dedup": "whether `dedup_key` is looked at",

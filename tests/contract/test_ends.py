@@ -91,6 +91,27 @@ async def test_a_snooze_until_a_moment(bench: Bench) -> None:
     assert (await bench.record("it")).due_at == moment
 
 
+@pytest.mark.parametrize("error", ["at", "at!", "!", "it does not fit:\nnot at all ☃"])
+async def test_a_snooze_may_say_why(bench: Bench, error: str) -> None:
+    await bench.end(Snoozed(await bench.start("it"), delay=5000, error=error))
+    record = await bench.record("it")
+    assert (record.status, record.attempt, record.last_error) == (Status.PENDING, 0, error)
+    assert record.due_at == bench.clock.now() + 5000
+
+    bench.clock.advance(5)
+    moment = bench.clock.now() + 90_000
+    await bench.end(Snoozed(await bench.start("other"), at=moment, error=error))
+    other = await bench.record("other")
+    assert (other.due_at, other.last_error) == (moment, error)
+
+
+async def test_a_snooze_without_a_reason_leaves_the_last_error(bench: Bench) -> None:
+    await bench.end(Failed(await bench.start("it"), "boom", 0))
+    (grant,) = await bench.claim()
+    await bench.end(Snoozed(grant.lease, delay=5000))
+    assert (await bench.record("it")).last_error == "boom"
+
+
 async def test_a_snooze_into_the_past_is_due_at_once(bench: Bench) -> None:
     await bench.end(Snoozed(await bench.start("it"), at=bench.clock.now() - 1))
     assert await bench.claimed_ids() == ["it"]

@@ -107,7 +107,7 @@ def an_outcome(any_: Random, lease: Lease) -> Outcome:
         Succeeded(lease, b"1", 2, "ok", 0.5),
         Failed(lease, "boom", any_.choice([0, 1000]), 0.25),
         Aborted(lease, "broken", 0.75),
-        Snoozed(lease, any_.choice([None, START - 5, START + 20_000]), 300),
+        Snoozed(lease, any_.choice([None, START - 5, START + 20_000]), 300, any_.choice(["", "does not fit"])),
         Released(lease),
         Stopped(lease, 1.5),
     ]

@@ -469,7 +469,7 @@ async def test_a_payload_is_stored_by_name(app: Scheduler) -> None:
 
 
 async def test_no_payload_means_the_defaults_wherever_it_is_submitted(make: Make, file_url: str) -> None:
-    node, client = make(file_url), make(file_url)
+    node, client = make(file_url, version_grace=0), make(file_url)
 
     @node.task
     async def greet(name: str = "you") -> str:
@@ -683,7 +683,7 @@ async def test_the_key_is_read_from_the_payload(make: Make) -> None:
 
 
 async def test_a_payload_that_only_the_worker_can_check(make: Make, file_url: str) -> None:
-    client, node = make(file_url), make(file_url)
+    client, node = make(file_url), make(file_url, version_grace=0)
     ran: list[Any] = []
 
     @node.task(max_retry=5)
@@ -718,7 +718,7 @@ async def test_a_payload_error_of_the_handlers_own_making(app: Scheduler) -> Non
 
 @pytest.mark.parametrize("run_in", ["loop", "process"])
 async def test_bytes_that_are_no_payload_at_all(make: Make, url: str, run_in: str) -> None:
-    app = make(url)
+    app = make(url, version_grace=60)
     if run_in == "loop":
         app.registry.register("it", take_int)
     else:
@@ -729,9 +729,9 @@ async def test_bytes_that_are_no_payload_at_all(make: Make, url: str, run_in: st
     async with app:
         torn = await wait_for(app, "torn", "dead")
         assert "the payload does not fit the handler" in (torn.last_error or "")
-        strange = await wait_for(app, "strange", "dead")
+        strange = await wait_for(app, "strange", "pending")  # another version may know the serializer
         assert "serializer 'runes' is not known here (known: json, msgpack, protobuf)" in (strange.last_error or "")
-        assert (torn.attempt, strange.attempt) == (1, 1)
+        assert (torn.attempt, strange.attempt) == (1, 0)
         assert strange.payload == b"1"
 
 
@@ -882,7 +882,7 @@ async def proto_text(payload: StringValue) -> Any:
 
 
 async def test_protobuf_messages(make: Make, url: str) -> None:
-    app = make(url)
+    app = make(url, version_grace=0)
     app.registry.register("struct", proto_struct, ProtobufSerializer())
     app.registry.register("text", proto_text)
     message = ProtoStruct()

@@ -88,6 +88,7 @@ class TestDefaults:
             "partitions": 1,
             "durability": "memory",
             "payload_limit": 262_144,
+            "version_grace": 3600,
             "retention": 604_800,
             "retention_max": 1_000_000,
             "cleanup_interval": 300,
@@ -893,7 +894,7 @@ ABOVE_ZERO = [
     "lock_ttl",
     "store_timeout",
 ]
-FROM_ZERO = ["timeout", "retention", "shutdown_timeout"]
+FROM_ZERO = ["timeout", "retention", "shutdown_timeout", "version_grace"]
 
 
 class TestValidation:

@@ -43,6 +43,10 @@ def test_times_are_said_as_the_caller_wants() -> None:
     record = Record(spec=READY.spec, seq=1, status=Status.PENDING, due_at=1_900_000_000_000)
     assert explain(record, [], [], 0) == "It waits for its time, 2030-03-17 17:46:40 UTC."
 
+    record.last_error = "the payload does not fit\nand more"
+    assert explain(record, [], [], 0) == "It waits for its time, 2030-03-17 17:46:40 UTC (the payload does not fit)."
+    record.last_error = None
+
     def shown(at: datetime) -> str:
         return f"{at:%d %B}"
 

@@ -46,6 +46,7 @@ HELP = {
     "partitions": "Parts that a namespace is split into.",
     "durability": "What must be safe before a call is answered.",
     "payload_limit": "Bytes of one payload at most.",
+    "version_grace": "How long a task whose payload does not fit here waits for a worker of another version.",
     "retention": "How long ended tasks are kept.",
     "retention_max": "How many of them are kept.",
     "cleanup_interval": "Time between clean-ups.",

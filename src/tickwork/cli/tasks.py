@@ -47,7 +47,7 @@ _SAID: dict[str, str] = {
     Fact.TASK_RETRYING: "failed after {duration} and waits for its next attempt",
     Fact.TASK_FAILED: "failed for good after {duration}",
     Fact.TASK_DIED: "failed for good after {duration} and went to the dead letters",
-    Fact.TASK_SNOOZED: "asked to run later",
+    Fact.TASK_SNOOZED: "was put back to run later",
     Fact.TASK_RELEASED: "was given back unfinished",
     Fact.TASK_LOST: "was taken back from a worker that vanished",
     Fact.TASK_CANCEL_ASKED: "was asked to stop",

@@ -43,7 +43,8 @@ def explain(
     say a time."""
     spec, status = record.spec, record.status
     if status is Status.PENDING:
-        return f"It waits for its time, {shown(to_datetime(record.due_at))}."
+        problem = (record.last_error or "").partition("\n")[0]
+        return f"It waits for its time, {shown(to_datetime(record.due_at))}" + (f" ({problem})." if problem else ".")
     if status is Status.RETRYING:
         first_line = (record.last_error or "").partition("\n")[0]
         due = shown(to_datetime(record.due_at))

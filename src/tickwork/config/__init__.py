@@ -90,6 +90,7 @@ class Config(Struct, frozen=True, kw_only=True):
     partitions: int = 1
     durability: str = "memory"
     payload_limit: int = 262_144  # bytes
+    version_grace: Seconds = 3600.0  # 0 is none
     retention: Seconds = 604_800.0
     retention_max: int = 1_000_000  # ended tasks kept, the oldest go first
     cleanup_interval: Seconds = 300.0
@@ -310,7 +311,7 @@ def _names_password_file(url: str) -> bool:
 
 _MAY_BE_NONE = {option.name for option in fields(Config) if option.default is None}
 _SECONDS = [name for name in OPTIONS if _READERS[name] is values.read_seconds]
-_MAY_BE_ZERO = ("timeout", "retention", "shutdown_timeout")
+_MAY_BE_ZERO = ("timeout", "retention", "shutdown_timeout", "version_grace")
 _LEAST = {name: 1 for name in OPTIONS if _READERS[name] is values.read_whole}
 _LEAST |= {"max_retry": 0, "retention_max": 0, "metrics_port": 0, "health_port": 0}
 

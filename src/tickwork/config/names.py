@@ -53,7 +53,7 @@ SECTIONS = {
     " max_concurrent_tasks heartbeat_interval heartbeat_timeout lease_ttl renew_interval queues task_types labels"
     " weight worker_timeout shutdown_timeout",
     "task": "timeout default_timeout max_retry max_retries task_retry_limit retry_limit=max_retry retry retry_strategy"
-    " retry_delay backoff_rate max_losses payload_limit retention retention_max serializer",
+    " retry_delay backoff_rate max_losses payload_limit version_grace retention retention_max serializer",
     "redis": "addr=redis_addr db=redis_db pass=redis_pass password=redis_pass pass_file=redis_pass_file"
     " password_file=redis_pass_file pool_size",
     "leader": "lease_ttl=leader_lease_ttl lock_ttl=leader_lease_ttl renew_interval=leader_renew_interval",

@@ -11,11 +11,16 @@ from tickwork.errors import Abort, PayloadError
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.model.info import TaskResult
 from tickwork.payload.codec import JSON, reason
+from tickwork.payload.parameters import DamagedPayload
 from tickwork.texts import cut
 
 
 class UnfitPayload(PayloadError):
     """The handler was not called: its payload cannot be decoded. Not what a handler itself may raise."""
+
+    def __init__(self, text: str, *, is_damaged: bool = False) -> None:
+        super().__init__(text)
+        self.is_damaged = is_damaged  # no version of the handler could read it
 
 
 def arguments_of(entry: Entry, registry: Registry, serializer: str, data: bytes) -> dict[str, Any]:
@@ -32,7 +37,7 @@ def arguments_of(entry: Entry, registry: Registry, serializer: str, data: bytes)
     try:
         return parameters.decode(registry.serializer(serializer), data)
     except PayloadError as error:
-        raise UnfitPayload(str(error)) from None
+        raise UnfitPayload(str(error), is_damaged=isinstance(error, DamagedPayload)) from None
 
 
 class Returned(NamedTuple):

@@ -139,7 +139,7 @@ def _reply_of(verdict: UnfitPayload | Retry | Abort | Snooze) -> ChildReply:
     """Arguments may be anything: a verdict must not get lost because its reason is no text."""
     match verdict:
         case UnfitPayload():
-            return ChildReply(verdict="payload", text=storable(str(verdict)))
+            return ChildReply(verdict="damaged" if verdict.is_damaged else "payload", text=storable(str(verdict)))
         case Retry():
             text = storable(explained(verdict, _text(verdict)))
             return ChildReply(verdict="retry", text=text, seconds=_seconds(verdict.after))

@@ -70,8 +70,8 @@ class LocalExecutor:
         answer = await self._processes.run(Call(entry.reference, body), on_note=on_note)
         reply = msgpack.decode(answer, type=ChildReply)
         match reply.verdict:
-            case "payload":
-                raise UnfitPayload(reply.text)
+            case "payload" | "damaged":
+                raise UnfitPayload(reply.text, is_damaged=reply.verdict == "damaged")
             case "retry":
                 raise Retry(reply.seconds, reply.text)
             case "abort":

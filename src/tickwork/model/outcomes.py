@@ -35,11 +35,13 @@ class Aborted(Struct, frozen=True, gc=False, tag=True):
 
 
 class Snoozed(Struct, frozen=True, gc=False, tag=True):
-    """The handler wants to run later; the attempt is given back. `at` is absolute, else `delay` ms from now."""
+    """It is to run later; the attempt is given back. `at` is absolute, else `delay` ms from now. The handler asked for
+    it, or it could not be called: then `error` says why."""
 
     lease: Lease
     at: int | None = None
     delay: int = 0
+    error: str = ""
 
 
 class Released(Struct, frozen=True, gc=False, tag=True):

@@ -95,7 +95,7 @@ def finish(record: Record, outcome: Outcome, now: int, policy: Policy) -> Fact:
         return _end(record, Status.SUCCESS, now, Fact.TASK_SUCCEEDED)
     if isinstance(outcome, Failed | Aborted | Stopped):
         record.execution_time = outcome.duration
-    if isinstance(outcome, Failed | Aborted):
+    if isinstance(outcome, Failed | Aborted) or (isinstance(outcome, Snoozed) and outcome.error):
         record.last_error = outcome.error
     if record.cancel or isinstance(outcome, Stopped):
         return cancel(record, now, record.message)

@@ -8,7 +8,6 @@ from datetime import datetime
 from tickwork.backoff import Backoff, delay
 from tickwork.clock import to_millis
 from tickwork.errors import Abort, Retry, Snooze
-from tickwork.executors.calling import UnfitPayload
 from tickwork.executors.process import ChildDied, ChildError
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Snoozed
 from tickwork.observe.tracebacks import ERROR_MAX, describe, explained
@@ -33,9 +32,6 @@ def _of_error(error: BaseException, grant: Grant, default: Backoff, duration: fl
             return Snoozed(lease, delay=round(until * 1000))
         case Abort(reason=reason):
             return Aborted(lease, storable(explained(error, str(reason)))[:ERROR_MAX], duration)
-        case UnfitPayload():
-            text = storable(f"the payload does not fit the handler: {error}")
-            return Aborted(lease, text[:ERROR_MAX], duration)
         case Retry(after=after):
             return failed(grant, explained(error, str(error)), default, duration, after)
         case ChildError():

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tickwork.client.specs import completed
 from tickwork.config import Config
-from tickwork.executors.calling import Returned
+from tickwork.executors.calling import Returned, UnfitPayload
 from tickwork.executors.local import LocalExecutor
 from tickwork.handlers.context import TaskContext
 from tickwork.handlers.registry import Entry, Registry
@@ -23,6 +23,7 @@ from tickwork.store.contract import Grant, Store
 from tickwork.worker import outcomes
 from tickwork.worker.deadlines import Deadlines
 from tickwork.worker.exchange import STOP_STEP, Exchange
+from tickwork.worker.misfits import Misfits
 from tickwork.worker.notes import Notes
 from tickwork.worker.run import Reason, Run
 from tickwork.worker.run_facts import RunFacts
@@ -58,6 +59,7 @@ class Worker:
         self._deadlines = Deadlines(lambda run: self._stop_run(run, "timeout"))
         self._notes = Notes(store, lambda run: self._stop_run(run, "lost"), self._log)
         self._exchange = Exchange(self, store, config, self._notes, self._facts.ended)
+        self._misfits = Misfits(config.version_grace, store.now, self._log)
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop
         registry.on_change(self._forget_types)
@@ -199,10 +201,15 @@ class Worker:
         except BaseException as error:  # SystemExit and its like too: they end the attempt, not the node
             if self._loop.is_closed():
                 raise
-            seconds = time.monotonic() - run.started
-            self._end(run, outcomes.of_error(error, run.grant, self._config.retry, seconds), error)
+            self._end(run, self._outcome_of_error(run, error), error)
         else:
             self._end(run, self._success(run, result))
+
+    def _outcome_of_error(self, run: Run, error: BaseException) -> Outcome:
+        seconds = time.monotonic() - run.started
+        if isinstance(error, UnfitPayload):
+            return self._misfits.outcome(run.grant, error, seconds)
+        return outcomes.of_error(error, run.grant, self._config.retry, seconds)
 
     def _success(self, run: Run, result: bytes | Returned | None) -> Outcome:
         seconds, limit = time.monotonic() - run.started, self._config.payload_limit

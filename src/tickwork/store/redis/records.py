@@ -317,6 +317,7 @@ def pack_outcome(outcome: Outcome) -> bytes:
             text = outcome.error.encode()
         case Snoozed():
             number, text = (outcome.delay, b"") if outcome.at is None else (outcome.at, b"at")
+            text += f"!{outcome.error}".encode() if outcome.error else b""
     lease = outcome.lease
     task_id, nonce = lease.id.encode(), lease.nonce.encode()
     if len(nonce) > _NONCE_MAX or not 0 <= lease.fence < _FENCE_MAX:  # typed in by somebody: no claim has such a one

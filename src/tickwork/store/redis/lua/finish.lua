@@ -3,7 +3,7 @@
 -- End runs and take the next batch in the same step: running -> success, retrying, dead, failed, pending, ready or
 -- cancelled. Arguments: number of outcomes, the outcomes as `records.pack_outcome` writes them; then a wish, or nothing.
 -- Kinds: S(ucceeded: text = its report), F(ailed: text = error, number = retry in), A(borted: text), Z (snoozed: number,
--- from now unless text is 'at'), R(eleased), T (stopped). Reply: verdicts in one text (each two letters: 'l'ost, or
+-- from now unless text begins with 'at'; what follows a '!' is the error), R(eleased), T (stopped). Reply: verdicts in one text (each two letters: 'l'ost, or
 -- 'd'one or 'a'lready and the status), tasks dropped from the dead letters, and what `claim` answers.
 local OUTCOME = '>BBc1I7ddI4'
 local OUTCOME_SIZE = struct.size(OUTCOME)
@@ -47,7 +47,11 @@ local function apply(task, outcome)
   if kind == 'F' or kind == 'A' or kind == 'T' then
     extras[DURATION] = outcome.duration
   end
-  if kind == 'F' or kind == 'A' then
+  local at
+  if kind == 'Z' then
+    at, text = string.match(text, '^(a?t?)!?(.*)$')
+  end
+  if kind == 'F' or kind == 'A' or kind == 'Z' and text ~= '' then
     extras[ERROR] = text
   end
   if task.cancel == 1 or kind == 'T' then
@@ -57,12 +61,12 @@ local function apply(task, outcome)
     return die(task, extras)
   end
   extras[PROGRESS], extras[NOTE] = -1, ''
-  task.extras = task.extras == '' and kind ~= 'F' and '' or cmsgpack.pack(extras)
+  task.extras = task.extras == '' and text == '' and '' or cmsgpack.pack(extras)
   if kind == 'F' then
     move_on(task, RETRYING, 'task.retrying', now + outcome.number, text)
   elseif kind == 'Z' then
     task.attempt = task.attempt - 1
-    move_on(task, PENDING, 'task.snoozed', text == 'at' and math.max(outcome.number, 0) or now + outcome.number, '')
+    move_on(task, PENDING, 'task.snoozed', at == 'at' and math.max(outcome.number, 0) or now + outcome.number, '')
   else
     give_back(task)
   end
