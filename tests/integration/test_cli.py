@@ -587,6 +587,17 @@ def test_bench_measures_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".py" and path.name != "__pycache__"] == []
 
 
+def test_bench_prints_a_table_and_wants_a_folder_that_exists() -> None:
+    shown = run("bench", "--seconds", "0.3", "--store", "memory://")
+    heads, *rows = shown.stdout.splitlines()
+    assert heads.split()[:2] == ["WHAT", "TASKS"]
+    assert len(rows) == 3
+    assert "at a time" in shown.stderr
+    refused = run("bench", "--store", "sqlite:///nowhere/tickwork.db")
+    assert refused.exit_code == 2
+    assert "nowhere does not exist" in refused.stderr
+
+
 def test_output_into_a_pipe_that_closes_is_no_error() -> None:
     for n in range(3):
         good("submit", "add", "--id", f"t{n}")

@@ -553,6 +553,9 @@ async def test_submit_with_a_cron_line(make: Make, url: str, clock: ManualClock)
         assert schedule.description
         with pytest.raises(TypeError, match="is a schedule and has no result of its own"):
             await handle.result()
+        with pytest.raises(TypeError, match=r"is a schedule, not a task; ask for its schedule\(\)"):
+            await handle.info()
+        assert repr(handle) == f"<ScheduleHandle {handle.id}>"
         for day in (1, 2):
             clock.set(datetime(2030, 1, day, 5, tzinfo=UTC))
             await drain(app)

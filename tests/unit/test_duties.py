@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from tests.support.waiting import wait_until
 from tickwork.cron import Cron
-from tickwork.errors import StoreUnavailable
+from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.members import Worker
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Misfire, Schedule
@@ -60,6 +61,33 @@ async def test_after_an_error_no_schedule_is_fired_unwatched(monkeypatch: pytest
     with pytest.raises(StoreUnavailable):
         await firing.fire_schedules(store, 10, Bus())
     assert ended == ["slow"], "it was still under way when the duty had given up"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (StoreUnavailable("away"), "the store can be used again"),
+        (StoreError("a wrong answer"), "look failed, trying again in 0.0 s: a wrong answer"),
+        (ZeroDivisionError("a defect"), "look failed, trying again in 0.0 s"),
+    ],
+)
+async def test_a_duty_that_fails_is_told_of_and_done_again(
+    error: Exception, told: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for pause in ("BACKOFF_MAX", "UNAVAILABLE_MAX"):
+        monkeypatch.setattr(duties, pause, 0.001)
+    calls: list[str] = []
+
+    async def look() -> float | None:
+        calls.append("look")
+        if len(calls) < 3:
+            raise error
+        return None
+
+    repeating = asyncio.create_task(duties.repeat("look", look, 60, MemoryStore(Policy())))
+    await wait_until(lambda: len(calls) == 3, what="the duty is done a third time")
+    repeating.cancel()
+    assert told in caplog.text
 
 
 @pytest.mark.parametrize(("line", "hours_down"), [("* * * * * *", 0.5), ("* * * * *", 48)])

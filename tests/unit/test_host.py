@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +59,26 @@ def test_a_name_alone_proves_nothing(elsewhere: dict[str, str]) -> None:
     for cached in (host.host_id, host.machine):
         cached.cache_clear()
     assert host.is_gone(host.host_id(), ended.pid, "1") is True
+
+
+@pytest.mark.skipif(not os.path.exists("/bin/ps"), reason="no ps here")
+def test_without_proc_a_process_is_known_by_what_ps_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        started = host.process_started(child.pid)
+        assert re.search(r"\d\d:\d\d:\d\d", started)
+        assert host.lives(host.host_id(), child.pid, started)
+        assert not host.is_gone(host.host_id(), child.pid, started)
+    assert host.process_started(child.pid) == ""
+    assert host.is_gone(host.host_id(), child.pid, started)
+
+
+def test_where_nothing_is_known_of_processes_none_is_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Windows")
+    assert host.process_started(os.getppid()) == ""
+    assert not host.lives(host.host_id(), os.getppid(), "")
+    assert not host.is_gone(host.host_id(), os.getppid(), "")
+
+
+def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
+    assert host._first_line(str(tmp_path / "none")) == ""

@@ -1,0 +1,41 @@
+"""A heart whose store answers its beats with errors."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from tickwork.errors import StoreError
+from tickwork.model.members import Worker as Member
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Lease
+from tickwork.observe.loggers import Log
+from tickwork.store.memory import MemoryStore
+from tickwork.worker.heart import Heart
+from tickwork.worker.worker import Worker
+
+
+class Holder:
+    """As much of a worker as a heart looks at."""
+
+    id = "w"
+    running: tuple[str, ...] = ("it",)
+
+    def leases(self) -> list[Lease]:
+        return [Lease("it", 1, "n")]
+
+
+async def test_renewals_that_are_refused_are_told_of_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MemoryStore(Policy())
+
+    async def refused(leases: list[Lease], ttl: int) -> list[str]:
+        raise StoreError("a wrong answer")
+
+    monkeypatch.setattr(store.tasks, "extend", refused)
+    worker = cast("Worker", Holder())
+    heart = Heart(store, [worker], lambda worker: Member(id="w"), 30, 10, Log.of(None, "heart"), lambda rival: None)
+    assert [await heart._beat() for _ in range(3)] == [False] * 3
+    assert caplog.messages == ["leases could not be renewed, trying again: a wrong answer"]
