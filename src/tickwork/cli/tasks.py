@@ -14,7 +14,6 @@ from tickwork.cli.options import cascade_option, cursor_option, global_options, 
 from tickwork.cli.output import Column
 from tickwork.cli.pages import find
 from tickwork.cli.session import ask, store_of
-from tickwork.client import explain
 from tickwork.client.dependants import cancelled_with
 from tickwork.errors import StoreError, TickworkError
 from tickwork.model.facts import Fact
@@ -109,7 +108,9 @@ def first_line(text: str | None) -> str:
 
 async def explanation(client: Client, task_id: str) -> str:
     """Why a task is not running, in the times of this screen."""
-    return await explain.of_task(client._access, task_id, output.moment)
+    from tickwork.client.explain import of_task
+
+    return await of_task(client._access, task_id, output.moment)
 
 
 @click.command("task")
