@@ -5,11 +5,11 @@ from __future__ import annotations
 import binascii
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import hiredis
 
-from tests.support.redis.process import wait_for
+from tests.support.redis.process import Started, wait_for
 from tests.support.redis.server import RedisServer, parse_info
 
 SLOTS = 16_384
@@ -25,7 +25,7 @@ def slot_of(key: str | bytes) -> int:
     return binascii.crc_hqx(data, 0) % SLOTS
 
 
-class Cluster:
+class Cluster(Started):
     """Primaries that share the slots evenly, each with as many replicas; `with` starts and stops it.
 
     `masters` and `replicas` name the nodes by the role in which they started.
@@ -121,17 +121,6 @@ class Cluster:
         source = self.node_of(slot)
         for node in (to, source):
             node.command("CLUSTER", "SETSLOT", slot, "NODE", self.id_of(to))
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.stop()
 
     def _share_slots(self) -> None:
         count = len(self.masters)

@@ -9,10 +9,12 @@ import signal
 import socket
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import DEVNULL, STDOUT, Popen
+from typing import Self
 
 HOST = "127.0.0.1"
 BUS = 10_000  # a cluster node also listens this far above its port
@@ -30,6 +32,27 @@ if sys.platform == "linux":
         sys.exit("the test process is gone")
 os.execv(sys.argv[2], sys.argv[2:])
 """
+
+
+class Started(ABC):
+    """`with` starts it and stops it, also where it could not be started whole."""
+
+    @abstractmethod
+    def start(self) -> None: ...
+
+    @abstractmethod
+    def stop(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
 
 
 class Port:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import hiredis
 
-from tests.support.redis.process import wait_for
+from tests.support.redis.process import Started, wait_for
 from tests.support.redis.server import RedisServer
 
 NAME = "tick"
@@ -16,7 +16,7 @@ SENTINELS = 3
 QUORUM = 2
 
 
-class SentinelGroup:
+class SentinelGroup(Started):
     """Data servers (`servers`, the first primary first) and their `sentinels`; `with` starts and stops them."""
 
     def __init__(
@@ -71,17 +71,6 @@ class SentinelGroup:
         """Every data server but the primary."""
         master = self.master()
         return [server for server in self.servers if server is not master]
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.stop()
 
     def _serve(self, role: dict[str, str]) -> RedisServer:
         server = RedisServer(self._binary, self._options | role, password=self._password)

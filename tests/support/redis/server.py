@@ -9,13 +9,13 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import hiredis
 
 from tests.support.redis.binaries import default_binary
 from tests.support.redis.client import Client
-from tests.support.redis.process import HOST, Port, at_exit, end, spawn, wait_for
+from tests.support.redis.process import HOST, Port, Started, at_exit, end, spawn, wait_for
 from tests.support.redis.tls import TlsFiles, client_context
 
 PORT_TRIES = 5
@@ -23,7 +23,7 @@ EMPTY = '""'
 _LIVE: set[RedisServer] = set()
 
 
-class RedisServer:
+class RedisServer(Started):
     """A server on a loopback port of its own and in a folder of its own; `with` starts and stops it.
 
     `options` are lines of the configuration file, by directive. The file is written once: what CONFIG REWRITE or a
@@ -144,17 +144,6 @@ class RedisServer:
         """The end of what it has logged since it was last started."""
         log = self.folder / "server.log"
         return log.read_bytes()[self._log_start :][-size:].decode(errors="replace") if log.exists() else ""
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.stop()
 
     def _live_process(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
