@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, assert_ne
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
-from tickwork.errors import ConfigError
+from tickwork.errors import LONGEST_WAIT, ConfigError
 from tickwork.texts import shown
 
 Seconds = Annotated[float, Meta(description="seconds")]
 Duration = float | timedelta  # as users may say it: seconds or a timedelta
 
-# A century: longer waits would overflow the calendar only when the task fails, so they are refused here.
-LONGEST = 100 * 365 * 86_400
-
 
 def _is_wait(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST_WAIT
 
 
-_WAIT = (_is_wait, f"a number of seconds from 0 to {LONGEST}")
+_WAIT = (_is_wait, f"a number of seconds from 0 to {LONGEST_WAIT}")
 _FACTOR = (lambda value: _is_wait(value) and value > 0, "a number above 0")
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "backoff_rate": _FACTOR,
@@ -45,7 +42,7 @@ class _Strategy(Struct, frozen=True):
             holds, wanted = _RULES.get(name, _WAIT)
             if not holds(value):
                 raise ConfigError(f"{type(self).__name__}.{name}: {shown(value)} is not {wanted}")
-        if values.get("base", 0) > values.get("max", LONGEST):
+        if values.get("base", 0) > values.get("max", LONGEST_WAIT):
             raise ConfigError(f"{type(self).__name__}: base {values['base']} is above max {values['max']}")
 
 
@@ -129,7 +126,7 @@ def delay(strategy: Backoff, retry: int, rng: Random = random) -> float:
     """Seconds to wait before a retry; the first retry is number 0."""
     if retry < 0:
         raise ValueError(f"retry {retry} is negative; the first retry is number 0")
-    retry = min(retry, LONGEST)  # all that grows has met its maximum by then, and floats stay finite
+    retry = min(retry, LONGEST_WAIT)  # all that grows has met its maximum by then, and floats stay finite
     match strategy:
         case RetryPolicy():
             return delay(strategy.backoff, retry, rng)

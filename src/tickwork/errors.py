@@ -37,6 +37,7 @@ from typing import Any
 
 from tickwork.texts import shown
 
+# A century, in seconds. A longer wait would overflow the calendar only once it is waited, so it is refused before.
 LONGEST_WAIT = 100 * 365 * 86_400
 TOO_LATE = datetime(3000, 1, 1, tzinfo=UTC)  # whoever means "never" must not get a date that no calendar can show
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tickwork.backoff import (
-    LONGEST,
     Backoff,
     CustomRetry,
     ExponentialBackoff,
@@ -20,7 +19,7 @@ from tickwork.backoff import (
     RetryPolicy,
     delay,
 )
-from tickwork.errors import ConfigError
+from tickwork.errors import LONGEST_WAIT, ConfigError
 
 ASTRONOMIC = 10**400
 
@@ -132,9 +131,9 @@ class TestExtremes:
         assert delay(strategy, retry) == last
 
     @given(
-        base=st.floats(0, LONGEST),
-        cap=st.floats(0, LONGEST),
-        multiplier=st.floats(0, LONGEST, exclude_min=True),
+        base=st.floats(0, LONGEST_WAIT),
+        cap=st.floats(0, LONGEST_WAIT),
+        multiplier=st.floats(0, LONGEST_WAIT, exclude_min=True),
         retry=st.integers(0, 10**6),
         throw=st.floats(0, 1, exclude_max=True),
     )
@@ -158,7 +157,7 @@ def build(kind: Any, **fields: Any) -> Any:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("bad", [-1, -0.001, math.nan, math.inf, LONGEST + 1, ASTRONOMIC, "5", None, True])
+    @pytest.mark.parametrize("bad", [-1, -0.001, math.nan, math.inf, LONGEST_WAIT + 1, ASTRONOMIC, "5", None, True])
     @pytest.mark.parametrize(
         ("kind", "others", "name"),
         [
@@ -214,7 +213,7 @@ class TestRefusals:
     def test_the_bounds_themselves_are_fine(self) -> None:
         assert RetryPolicy(max_retries=0, retry_delay=0).max_retries == 0
         assert delay(FixedDelay(0), 0) == 0
-        assert delay(FixedDelay(LONGEST), 0) == LONGEST == 3_153_600_000
+        assert delay(FixedDelay(LONGEST_WAIT), 0) == LONGEST_WAIT == 3_153_600_000
         assert delay(ExponentialBackoff(base=5, max=5, jitter=False), 0) == 5
 
 

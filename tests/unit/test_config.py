@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tickwork import Scheduler
-from tickwork.backoff import LONGEST, CustomRetry, ExponentialBackoff, FixedDelay, LinearBackoff, RetryPolicy
+from tickwork.backoff import CustomRetry, ExponentialBackoff, FixedDelay, LinearBackoff, RetryPolicy
 from tickwork.config import AlertRule, Config, Loaded, describe, in_words, load, validate
 from tickwork.config import yaml as written
 from tickwork.config.urls import mask_url
-from tickwork.errors import ConfigError
+from tickwork.errors import LONGEST_WAIT, ConfigError
 from tickwork.texts import shown
 
 WriteYaml = Callable[[str], Path]
@@ -1022,8 +1022,8 @@ class TestValidation:
             validate(Config(breaker=pair))
 
     def test_bounds_themselves_are_fine(self) -> None:
-        rules = (AlertRule("a", "m", 1, ">", 0), AlertRule("b", "m", 1, ">", LONGEST))
-        config = Config(rate_limit=(0.1, 1), breaker=(1, LONGEST), retention=LONGEST, alert_rules=rules)
+        rules = (AlertRule("a", "m", 1, ">", 0), AlertRule("b", "m", 1, ">", LONGEST_WAIT))
+        config = Config(rate_limit=(0.1, 1), breaker=(1, LONGEST_WAIT), retention=LONGEST_WAIT, alert_rules=rules)
         assert validate(config) == validate(Config(breaker=(1, 0.5))) == []
 
     def test_an_empty_store_is_refused(self) -> None:

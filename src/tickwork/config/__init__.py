@@ -20,14 +20,14 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import fields, force_setattr
 
-from tickwork.backoff import LONGEST, Backoff, ExponentialBackoff, RetryPolicy, Seconds
+from tickwork.backoff import Backoff, ExponentialBackoff, RetryPolicy, Seconds
 from tickwork.config import names as config_names
 from tickwork.config import values as values
 from tickwork.config.urls import mask_url
 from tickwork.config.yaml import read_yaml
-from tickwork.errors import ConfigError
+from tickwork.errors import LONGEST_WAIT, ConfigError
 from tickwork.ids import is_name
-from tickwork.model.policy import WHEN_CUT_OFF
+from tickwork.model.policy import DURABILITIES, WHEN_CUT_OFF
 from tickwork.observe.loggers import METHODS, as_logger, is_logger
 from tickwork.texts import shown
 
@@ -38,7 +38,7 @@ DISPATCH_MODES = ("pull", "assigned")
 OPERATORS = (">", "<", ">=", "<=", "==")
 STRATEGIES = ("least_tasks", "round_robin", "random", "weighted_round_robin", "consistent_hash", "capacity_based")
 CHOICES = {
-    "durability": ("memory", "disk", "replicated"),
+    "durability": DURABILITIES,
     "when_cut_off": WHEN_CUT_OFF,
     "load_balance_strategy": STRATEGIES,
     "serializer": ("json", "msgpack", "protobuf"),
@@ -339,8 +339,8 @@ def _bad_numbers(config: Config) -> Iterator[tuple[str, str]]:
             yield name, "must be 65535 or less"
     for name in _SECONDS:
         value = getattr(config, name)
-        if value is not None and not 0 <= value <= LONGEST:
-            yield name, f"must be from 0 to {LONGEST} seconds"
+        if value is not None and not 0 <= value <= LONGEST_WAIT:
+            yield name, f"must be from 0 to {LONGEST_WAIT} seconds"
         elif value == 0 and name not in _MAY_BE_ZERO:
             yield name, "must be above 0"
     if config.lease_ttl <= config.renew_interval:
@@ -349,7 +349,7 @@ def _bad_numbers(config: Config) -> Iterator[tuple[str, str]]:
         yield "leader_renew_interval", f"must be less than half of leader_lease_ttl ({config.leader_lease_ttl:g})"
     if config.rate_limit and not (0 < config.rate_limit[0] < math.inf and config.rate_limit[1] >= 1):
         yield "rate_limit", "must be a rate above 0 and a burst of 1 or more"
-    if config.breaker and not (config.breaker[0] >= 1 and 0 < config.breaker[1] <= LONGEST):
+    if config.breaker and not (config.breaker[0] >= 1 and 0 < config.breaker[1] <= LONGEST_WAIT):
         yield "breaker", "must be 1 failure or more and a timeout above 0"
 
 
@@ -389,8 +389,11 @@ def _bad_rules(config: Config) -> Iterator[tuple[str, str]]:
             yield "alert_rules", f"hold the operator {shown(rule.operator)}; known are {' '.join(OPERATORS)}"
         if not abs(rule.threshold) < math.inf:
             yield "alert_rules", f"hold the threshold {shown(rule.threshold)}, which is never met"
-        if not 0 <= rule.duration <= LONGEST:
-            yield "alert_rules", f"hold the duration {shown(rule.duration)}; it must be from 0 to {LONGEST} seconds"
+        if not 0 <= rule.duration <= LONGEST_WAIT:
+            yield (
+                "alert_rules",
+                f"hold the duration {shown(rule.duration)}; it must be from 0 to {LONGEST_WAIT} seconds",
+            )
     names = [rule.name for rule in config.alert_rules]
     if len(set(names)) < len(names) or "" in names:
         yield "alert_rules", "must each have a name of its own"
