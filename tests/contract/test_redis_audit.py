@@ -172,13 +172,13 @@ async def test_an_audit_of_a_busy_store_finds_nothing(bench: Bench) -> None:
     """What moves while it is read is looked at again before it is called wrong."""
     store: Any = bench.store
     await bench.submit_many(50)
-    read = store._all_records
+    read = store.operators._audit._all_records
 
     async def moving(part: str) -> AsyncIterator[Any]:
         await bench.claim(20)  # after the homes were read
         async for record in read(part):
             yield record
 
-    store._all_records = moving
+    store.operators._audit._all_records = moving
     assert await store.queries.audit() == []
     assert await store.operators.mend() == []

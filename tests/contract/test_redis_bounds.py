@@ -71,7 +71,7 @@ async def test_a_clash_of_one_does_not_run_another_twice(bench: Bench, monkeypat
     await bench.submit("known")
     assert await bench.claimed_ids() == ["known"]
     store: Any = bench.store
-    honest = store.run_durably
+    honest = store.core.run_durably
 
     async def slow(durability: str, name: str, *args: Any) -> Any:
         if name == "submit_with":
@@ -80,7 +80,7 @@ async def test_a_clash_of_one_does_not_run_another_twice(bench: Bench, monkeypat
             await store.operators.delete(grant.spec.id)
         return await honest(durability, name, *args)
 
-    monkeypatch.setattr(store, "run_durably", slow)
+    monkeypatch.setattr(store.core, "run_durably", slow)
     receipts = await store.tasks.submit([bench.spec("known"), bench.spec("new")])
     assert [receipt.verdict for receipt in receipts] == ["exists", "created"]
     assert await bench.claimed_ids() == []
@@ -141,13 +141,13 @@ async def test_one_call_carries_about_a_megabyte(
     bench: Bench, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store: Any = bench.store
-    honest, calls = store.run_durably, []
+    honest, calls = store.core.run_durably, []
 
     async def count(durability: str, name: str, prefix: str, *args: Any) -> Any:
         calls.append(sum(len(arg) for arg in args))
         return await honest(durability, name, prefix, *args)
 
-    monkeypatch.setattr(store, "run_durably", count)
+    monkeypatch.setattr(store.core, "run_durably", count)
     await store.tasks.submit([bench.spec(f"t{number}", **fields) for number in range(20)])
     assert len(calls) == 5
     await asyncio.gather(*(store.tasks.submit([bench.spec(f"u{number}", **fields)]) for number in range(20)))

@@ -31,7 +31,7 @@ def kinds_of(key: bytes) -> set[bytes]:
 async def test_every_key_is_one_of_the_table() -> None:
     store = ClockedRedisStore(ManualClock(START), restricted_redis(), Policy())
     await store.open()
-    bench = Bench(store, store._clock)
+    bench = Bench(store, store.clock)
     for status in (Status.RUNNING, Status.RETRYING, Status.SUCCESS, Status.DEAD, Status.CANCELLED, Status.BLOCKED):
         await bench.bring(status, f"it-{status}")
     await bench.submit("side", type="unknown", dedup_key="order:1", dedup_ttl=1000)
@@ -60,7 +60,7 @@ async def test_every_key_is_one_of_the_table() -> None:
 async def test_queues_that_came_and_went_leave_no_keys() -> None:
     store = ClockedRedisStore(ManualClock(START), restricted_redis(), Policy())
     await store.open()
-    bench = Bench(store, store._clock)
+    bench = Bench(store, store.clock)
     for number in range(10):
         await bench.submit(f"later-{number}", queue=f"delayed-{number}", delay=60_000)
         await store.operators.cancel(f"later-{number}", False)

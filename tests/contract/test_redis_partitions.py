@@ -211,16 +211,16 @@ async def test_a_claim_keeps_what_it_got_when_a_partition_is_gone(bench: Bench) 
     (one,), (other,) = ids_in(0, 1), ids_in(3, 1)
     await bench.submit(one)
     await bench.submit(other)
-    run = store.run
+    run = store.core.run
 
     async def broken(name: str, prefix: str, *args: Any, **options: Any) -> Any:
-        if prefix == store.layout.parts[3]:
+        if prefix == store.core.layout.parts[3]:
             raise StoreUnavailable("that node is down")
         return await run(name, prefix, *args, **options)
 
-    store.run = broken
+    store.core.run = broken
     assert await bench.claimed_ids(10) == [one]
-    store.run = run
+    store.core.run = run
     assert await bench.claimed_ids(10, worker="w2") == [other]
 
 
@@ -229,7 +229,7 @@ async def test_a_dependant_that_is_about_to_exist_is_told_later(bench: Bench) ->
     store: Any = bench.store
     (up,), (down,) = ids_in(0, 1), ids_in(1, 1)
     await bench.submit(up)
-    await store._await(bench.spec(down, depends_on=(up,)), [up])
+    await store.tasks.wait_for(bench.spec(down, depends_on=(up,)), [up])
     (grant,) = await bench.claim(10)
     await bench.end(Succeeded(grant.lease))
     for entry in await store.tasks.outbox(10):

@@ -166,13 +166,13 @@ async def test_a_forced_cancel_wakes_only_the_store_of_its_worker(server: RedisS
         await store.open()
         await store.members.beat(Worker(id=f"w{number}"))
     own, foreign = stores
-    await own.submit([Spec(id="it", type="job", nonce="n")])
-    assert len((await own.claim(Claim("w0", ("default",), frozenset({"job"}), 1, 30_000, "c"))).grants) == 1
+    await own.tasks.submit([Spec(id="it", type="job", nonce="n")])
+    assert len((await own.tasks.claim(Claim("w0", ("default",), frozenset({"job"}), 1, 30_000, "c"))).grants) == 1
     with own.hint(CONTROL) as heard, foreign.hint(CONTROL) as not_heard:
         for hint in (heard, not_heard):
             assert await hint.wait(10), "it is raised once when it begins to listen"
         while True:  # the server may not have taken the subscription yet
-            await own.cancel("it", True)
+            await own.operators.cancel("it", True)
             if await heard.wait(0.2):
                 break
         assert await not_heard.wait(0.1) is False

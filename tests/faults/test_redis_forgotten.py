@@ -220,7 +220,7 @@ async def test_a_connection_that_was_silent_asks_anew_where_it_is(monkeypatch: p
         (first,) = await tell(app, "a")
         store: Any = await app._open()
         server.command("HSET", "{scheduler}:meta", "server", "another")
-        (group,) = store._connections().wire._links.values()
+        (group,) = store.core.connections().wire._links.values()
         await wait_until(lambda: not any(link.met for link in group), what="it no longer knows the server")
         (second,) = await tell(app, "b")
         assert second.seq > first.seq + 1_000_000

@@ -97,7 +97,7 @@ async def deep_queue(seed: int, scale: Scale) -> Figures:
                 scripts = Scripts(server)
                 times = await _claim_in_turn(server, deep, shallow, claims)
                 figures = scripts.judge()
-                assert scale == "long" or await deep.audit() == []
+                assert scale == "long" or await deep.queries.audit() == []
             finally:
                 await shallow.close()
     middle = statistics.median(times["deep"]) / statistics.median(times["shallow"])

@@ -295,7 +295,7 @@ async def _each_call(store: RedisStore, proxy: Proxy | None, name: str) -> None:
 
 
 async def _swap_calls(store: RedisStore, cut: _Cut, schedule_id: str) -> None:
-    swap = compose("swap", store.server.modern).sha
+    swap = compose("swap", store.core.server.modern).sha
     schedule = Schedule(id=schedule_id, cron="* * * * *", task=Spec(id="", type="work", nonce=""), next_at=1)
     with cut(swap):
         assert await store.schedules.put(schedule, create=True) is not None, "its own schedule was taken for another's"
@@ -384,7 +384,7 @@ async def cancelled_callers(seed: int, scale: Scale) -> Figures:
             given_up = 0
             for number in range(rounds):
                 given_up += await _some_give_up(store, chance, ids, f"s{number}", size)
-            links = [link for group in store._connections().wire._links.values() for link in group]
+            links = [link for group in store.core.connections().wire._links.values() for link in group]
             assert all(link.lost is None for link in links), "a link did not outlive its callers"
             await _until(lambda: all(link.under_way == 0 for link in links), 2)
             assert len(links) <= 4

@@ -30,31 +30,33 @@ class Line(NamedTuple):
     @contextmanager
     def losing(self, script: str) -> Iterator[None]:
         """The reply to the next call of a script is lost."""
-        self.proxy.cut_replies(1, after=compose(script, self.bad.server.modern).sha.encode())
+        self.proxy.cut_replies(1, after=compose(script, self.bad.core.server.modern).sha.encode())
         yield
         assert self.proxy.cuts_left == 0, f"no reply of {script} was lost"
 
     async def run(self, task_id: str = "it") -> Lease:
         wish = Claim("w", ("default",), frozenset({"job"}), 1, 60_000, new_nonce())
-        (grant,) = (await self.good.claim(wish)).grants
+        (grant,) = (await self.good.tasks.claim(wish)).grants
         assert grant.spec.id == task_id
         return grant.lease
 
     async def end(self, dead: bool = False) -> None:
         lease = await self.run()
-        await self.good.finish([Aborted(lease, "boom") if dead else Succeeded(lease)])
+        await self.good.tasks.finish([Aborted(lease, "boom") if dead else Succeeded(lease)])
 
     async def submit(self, **fields: int) -> None:
-        await self.good.submit([Spec(id="it", type="job", nonce=new_nonce(), delay=fields.get("delay", 0))])
+        await self.good.tasks.submit([Spec(id="it", type="job", nonce=new_nonce(), delay=fields.get("delay", 0))])
 
     async def facts(self, kind: str) -> int:
-        events, _ = await self.good.events(0, 1000)
+        events, _ = await self.good.log.read(0, 1000)
         return sum(event.kind == kind for event in events)
 
     async def load_scripts(self, *names: str) -> None:
         """A server that does not know a script is sent its text, in which the proxy would not find its digest."""
         for name in names:
-            await self.good.ask(self.good.layout.root, "SCRIPT", "LOAD", compose(name, self.good.server.modern).text)
+            await self.good.core.ask(
+                self.good.core.layout.root, "SCRIPT", "LOAD", compose(name, self.good.core.server.modern).text
+            )
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ async def line() -> AsyncIterator[Line]:
         line = Line(bad, good, proxy)
         await line.load_scripts("retry", "delete", "lock", "pause", "note", "run_now", "fire")
         yield line
-        assert await good.audit() == []
+        assert await good.queries.audit() == []
         await good.close()
         await bad.close()
 
@@ -78,7 +80,7 @@ async def test_a_retry_runs_a_task_once(line: Line, dead: bool) -> None:
     await line.end(dead)
     found = Status.DEAD if dead else Status.SUCCESS
     with line.losing("retry"):
-        assert await line.bad.retry("it", found) is found
+        assert await line.bad.operators.retry("it", found) is found
     assert await line.facts("task.retried") == 1
     await line.end()
 
@@ -87,10 +89,10 @@ async def test_a_retry_that_comes_again_after_the_next_end_leaves_it(line: Line)
     """The first one may have run whole until the second one arrives."""
     await line.submit()
     await line.end()
-    record = await line.good.get("it")
+    record = await line.good.queries.get("it")
     assert record is not None
     for _ in range(2):
-        assert await line.good._retry(record, None, ()) is Status.SUCCESS
+        assert await line.good.operators._retry(record, None, ()) is Status.SUCCESS
         if await line.facts("task.succeeded") == 1:
             await line.end()
     assert (await line.facts("task.retried"), await line.facts("task.succeeded")) == (1, 2)
@@ -100,55 +102,55 @@ async def test_a_delete_is_answered_by_what_was_there(line: Line) -> None:
     await line.submit()
     await line.end()
     with line.losing("delete"):
-        assert await line.bad.delete("it") is Status.SUCCESS
-    assert await line.good.get("it") is None
-    assert await line.bad.delete("it") is None
+        assert await line.bad.operators.delete("it") is Status.SUCCESS
+    assert await line.good.queries.get("it") is None
+    assert await line.bad.operators.delete("it") is None
     assert await line.facts("task.deleted") == 1
 
 
 async def test_a_delete_that_comes_again_leaves_the_next_task_of_that_id(line: Line) -> None:
     await line.submit()
     await line.end()
-    _, mark = await line.good._state("it")
-    await line.good.delete("it")
+    _, mark = await line.good.operators._state("it")
+    await line.good.operators.delete("it")
     await line.submit()
     await line.end()
-    assert await line.good.run("delete", line.good.layout.root, "it", mark) == b"s"
-    assert await line.good.get("it") is not None
+    assert await line.good.core.run("delete", line.good.core.layout.root, "it", mark) == b"s"
+    assert await line.good.queries.get("it") is not None
 
 
 async def test_a_delayed_task_is_run_now_once(line: Line) -> None:
     await line.submit(delay=3_600_000)
     with line.losing("run_now"):
-        assert await line.bad.run_now("it") is Status.PENDING
+        assert await line.bad.operators.run_now("it") is Status.PENDING
     assert await line.facts("task.hastened") == 1
     await line.end()
 
 
 async def test_a_lock_is_given_back_by_its_owner(line: Line) -> None:
-    assert await line.bad.lock("it", "me", 60_000) is not None
+    assert await line.bad.locks.acquire("it", "me", 60_000) is not None
     with line.losing("lock"):
-        assert await line.bad.unlock("it", "me") is True
-    assert await line.good.lock("it", "other", 60_000) is not None
-    assert await line.bad.unlock("it", "me") is False
+        assert await line.bad.locks.release("it", "me") is True
+    assert await line.good.locks.acquire("it", "other", 60_000) is not None
+    assert await line.bad.locks.release("it", "me") is False
 
 
 async def test_a_schedule_is_fired_once(line: Line) -> None:
     task = Spec(id="", type="job", nonce="")
-    await line.good.put_schedule(Schedule(id="s", cron="* * * * *", task=task, next_at=1))
+    await line.good.schedules.put(Schedule(id="s", cron="* * * * *", task=task, next_at=1))
     tick = Spec(id="s@1", type="job", nonce="tick", schedule_id="s", scheduled_at=1)
     with line.losing("fire"):
-        assert await line.bad.advance("s", 1, Advance(2), (tick,)) == Advance(2, "s@1", 1)
+        assert await line.bad.schedules.advance("s", 1, Advance(2), (tick,)) == Advance(2, "s@1", 1)
     assert (await line.facts("task.submitted"), await line.facts("schedule.fired")) == (1, 1)
 
 
 @pytest.mark.parametrize("kind", ["queue", "type"])
 async def test_what_was_paused_is_resumed(line: Line, kind: str) -> None:
     assert kind in ("queue", "type")
-    await line.good.pause(kind, "it")  # type: ignore[arg-type]  # see above
+    await line.good.operators.pause(kind, "it")  # type: ignore[arg-type]  # see above
     with line.losing("pause"):
-        assert await line.bad.resume(kind, "it") is True  # type: ignore[arg-type]
-    assert await line.bad.resume(kind, "it") is False  # type: ignore[arg-type]
+        assert await line.bad.operators.resume(kind, "it") is True  # type: ignore[arg-type]
+    assert await line.bad.operators.resume(kind, "it") is False  # type: ignore[arg-type]
     assert await line.facts(f"{kind}.resumed") == 1
 
 
@@ -156,8 +158,10 @@ async def test_log_lines_are_written_once(line: Line) -> None:
     await line.submit()
     lease = await line.run()
     with line.losing("note"):
-        assert await line.bad.note(lease, 0.5, "half", ["a", "b"]) is True
-    assert await line.bad.note(lease, None, "", ["a", "b"]) is True, "the same lines may be written again on purpose"
-    record = await line.good.get("it")
+        assert await line.bad.tasks.note(lease, 0.5, "half", ["a", "b"]) is True
+    assert await line.bad.tasks.note(lease, None, "", ["a", "b"]) is True, (
+        "the same lines may be written again on purpose"
+    )
+    record = await line.good.queries.get("it")
     assert record is not None
     assert (record.progress, record.log) == (0.5, ["a", "b", "a", "b"])

@@ -25,7 +25,7 @@ from tickwork.errors import StoreUnavailable
 from tickwork.model.outcomes import Outcome
 from tickwork.model.tasks import Lease
 from tickwork.store.contract import Claim, Finished
-from tickwork.store.redis import RedisStore
+from tickwork.store.redis.tasks import Tasks
 
 OPTIONS: dict[str, Any] = {"concurrency": 5, "lease_ttl": 3, "renew_interval": 1, "max_losses": 1000, "timeout": 60}
 CALM = 0.5  # seconds of a frozen task in which its loop still runs, long enough for its first progress to be sent
@@ -41,22 +41,22 @@ def become_stranger() -> None:
 
 def write_answers(history: History) -> None:
     """Write down what the store says to outcomes, progress and log lines."""
-    finish, note = RedisStore.finish, RedisStore.note
+    finish, note = Tasks.finish, Tasks.note
 
-    async def spied_finish(self: RedisStore, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
+    async def spied_finish(self: Tasks, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
         answer = await finish(self, outcomes, then_claim)
         for outcome, verdict in zip(outcomes, answer.verdicts, strict=True):
             lease = outcome.lease
             history.write("verdict", id=lease.id, fence=lease.fence, outcome=type(outcome).__name__, kind=verdict.kind)
         return answer
 
-    async def spied_note(self: RedisStore, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
+    async def spied_note(self: Tasks, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
         accepted = await note(self, lease, progress, text, lines)
         history.write("note", id=lease.id, fence=lease.fence, text=text, accepted=accepted)
         return accepted
 
-    setattr(RedisStore, "finish", spied_finish)  # noqa: B010
-    setattr(RedisStore, "note", spied_note)  # noqa: B010
+    setattr(Tasks, "finish", spied_finish)  # noqa: B010
+    setattr(Tasks, "note", spied_note)  # noqa: B010
 
 
 def add_handlers(app: Scheduler, history: History) -> None:

@@ -14,6 +14,7 @@ from tickwork.store.redis import RedisStore
 from tickwork.store.redis.keys import slot_of
 from tickwork.store.redis.net.link import Access, Address
 from tickwork.store.redis.net.target import Target, of_client, parse
+from tickwork.store.redis.ops.doctor import Doctor
 
 SECRET = "pa55-w0rd"
 
@@ -101,7 +102,7 @@ def test_a_file_that_holds_no_password_is_refused(text: bytes, tmp_path: Path) -
     ],
 )
 def test_a_doctor_warns_of_a_password_that_goes_over_a_network_unencrypted(url: str, warned: bool) -> None:
-    found = RedisStore(parse(url), "shop")._transport()
+    found = Doctor(RedisStore(parse(url), "shop").core)._transport()
     assert [finding.level for finding in found] == ["warning"] * warned
     if warned:
         assert "go unencrypted to" in found[0].text

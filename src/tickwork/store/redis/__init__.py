@@ -1,46 +1,73 @@
 """The Redis store: many machines, one namespace.
 
 Reading order: `keys.py` (what is where), `lua/parts/prelude.lua` and the scripts, `records.py` (a task as a string),
-`tasks.py`, `partitions.py`, `members.py` and `queries.py` (the contract), `net/` (connections), `ops/` (for operators).
+`tasks.py` and its siblings (the parts of the contract), `partitions.py` (what several partitions need more), `net/`
+(connections), `ops/` (for operators).
 """
 
 from __future__ import annotations
 
-from tickwork.store.contract import Capabilities
-from tickwork.store.flat import Flat
-from tickwork.store.redis.core import PATIENCE
-from tickwork.store.redis.firing import Firing
-from tickwork.store.redis.ops.audit import Audit
-from tickwork.store.redis.ops.doctor import Doctor
+from typing import Any
 
-SHORTEST_TIMEOUT = 0.5  # seconds
+from tickwork.model.policy import Policy
+from tickwork.store.contract import Capabilities
+from tickwork.store.hints import Hint
+from tickwork.store.redis.core import PATIENCE, Core
+from tickwork.store.redis.locks import Locks
+from tickwork.store.redis.log import FactLog
+from tickwork.store.redis.members import Members
+from tickwork.store.redis.net.target import Target
+from tickwork.store.redis.operators import Operators
+from tickwork.store.redis.ops.audit import Audit
+from tickwork.store.redis.partitions import PartitionedTasks
+from tickwork.store.redis.queries import Queries
+from tickwork.store.redis.schedules import Schedules
+from tickwork.store.redis.tasks import Tasks
 
 __all__ = ["PATIENCE", "RedisStore"]
 
 
-class RedisStore(Firing, Audit, Doctor, Flat):
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(
+class RedisStore:
+    def __init__(
+        self, target: Target, namespace: str = "scheduler", policy: Policy | None = None, **options: Any
+    ) -> None:
+        self._assemble(Core(target, namespace, policy, **options))
+
+    def _assemble(self, core: Core) -> None:
+        self.core = core
+        self.url = core.url
+        self.hints = core.hints
+        self.contact = core.contact
+        self.capabilities = Capabilities(
             shared=True,
             remote=True,
             own_clock=True,
             durabilities=("memory", "disk", "replicated"),
-            partitions=len(self.layout.parts),
+            partitions=len(core.layout.parts),
         )
+        audit = Audit(core)
+        self.queries = Queries(core, audit)
+        self.tasks = Tasks(core) if core.alone else PartitionedTasks(core, self.queries)
+        self.operators = Operators(core, self.tasks, self.queries, audit)
+        self.schedules = Schedules(core, self.tasks)
+        self.members = Members(core)
+        self.locks = Locks(core)
+        self.log = FactLog(core)
+
+    async def open(self) -> None:
+        await self.core.open()
+
+    async def close(self) -> None:
+        await self.core.close()
 
     def sibling(self) -> RedisStore:
         """One for the heart: its own connections, and no patience, since it must know soon when it is cut off."""
-        twin = type(self)(
-            self.target,
-            self.layout.namespace,
-            self.policy,
-            partitions=len(self.layout.parts),
-            pool_size=1,
-            patience=0.0,
-            timeout=max(min(self._timeout, self.policy.lease_ttl / 3000), SHORTEST_TIMEOUT),
-            durability=self.durability,
-        )
-        twin.contact = self.contact
-        twin.server = self.server  # it is never opened, and its scripts must be those that this server knows
+        twin = RedisStore.__new__(RedisStore)
+        twin._assemble(self.core.sibling())
         return twin
+
+    def now(self) -> int:
+        return self.core.now()
+
+    def hint(self, topic: str) -> Hint:
+        return self.core.hint(topic)

@@ -1,4 +1,4 @@
-"""What the parts of the Redis store share: connections a loop, scripts, the clock, wake-ups."""
+"""What the parts of the Redis store share: connections for each event loop, scripts, the clock, wake-ups."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 import os
 import time
 import weakref
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
 
 import hiredis
 import msgspec
@@ -21,15 +22,19 @@ from tickwork.store.contact import Contact
 from tickwork.store.hints import RESET, Hint, Hints
 from tickwork.store.redis.confirm import NO_REPLICA, Confirmations, enough
 from tickwork.store.redis.keys import VERSION, Layout
-from tickwork.store.redis.net.link import pack
+from tickwork.store.redis.net.link import LinkLost, pack
 from tickwork.store.redis.net.listen import Listener
 from tickwork.store.redis.net.target import Target
 from tickwork.store.redis.net.wire import CALL_TIMEOUT, DURABLE, Wire
 from tickwork.store.redis.ops.server import Server, check_server
 from tickwork.store.redis.scripts import Script, compose
+from tickwork.store.rules import Overflow
 
 PATIENCE = 15.0  # how long a call waits for a Redis that moves or restarts
+SHORTEST_TIMEOUT = 0.5  # seconds, for a sibling
 SLACK = 3_600_000  # a key whose end scripts judge themselves is left to Redis to remove only so much later
+
+T = TypeVar("T")
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -64,6 +69,7 @@ class Core:
         self.hints.on_idle = self._listen_for
         self.own_workers: set[str] = set()  # those that beat through this store
         self.server = Server()
+        self.on_wake_up: Callable[[bytes], None] | None = None  # is given what a wake-up says
         self.durability = durability
         self._pool_size = pool_size
         self._patience = patience
@@ -75,15 +81,16 @@ class Core:
             for quiet in (False, True)
         }
         self._confirmations = Confirmations()
-        self._skew = SystemClock().now() - time.monotonic_ns() // 1_000_000
+        self._overflow = Overflow()
+        self.set_clock(SystemClock().now())
         self._epoch: bytes | None = None
-        self._queues: dict[str, None] = {}
+        self.queues: dict[str, None] = {}
         self._begin()
         tell_of_forks(self)
 
     def _begin(self) -> None:
         """What belongs to this process and its loops."""
-        self._channel = f"{self.layout.root}ended:{os.getpid()}.{new_nonce()}"
+        self.channel = f"{self.layout.root}ended:{os.getpid()}.{new_nonce()}"
         self._by_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopConnections] = (
             weakref.WeakKeyDictionary()
         )
@@ -122,7 +129,7 @@ class Core:
     async def _check_servers(self) -> Server:
         """Every node of a cluster that holds something of the namespace; the oldest one says what scripts may do."""
         keys = self.prefixes if self.target.kind == "cluster" else self.prefixes[:1]
-        servers = [await check_server(self._connections().wire, key, self.durability) for key in keys]
+        servers = [await check_server(self.connections().wire, key, self.durability) for key in keys]
         return min(servers, key=lambda server: server.version)
 
     async def _enter(self) -> None:
@@ -131,7 +138,7 @@ class Core:
             reply = await self.run("open", prefix, VERSION, len(self.layout.parts), new_nonce())
             now, version, partitions, epoch = reply
             if prefix == self.layout.root:
-                self._skew = now - time.monotonic_ns() // 1_000_000
+                self.set_clock(now)
                 self._check_layout(version.decode(), int(partitions))
                 before, self._epoch = self._epoch, epoch
                 if before is not None and before != epoch:
@@ -163,6 +170,25 @@ class Core:
             await found.listener.close()
             await found.wire.close()
 
+    def sibling(self) -> Core:
+        twin = Core(
+            self.target,
+            self.layout.namespace,
+            self.policy,
+            partitions=len(self.layout.parts),
+            pool_size=1,
+            patience=0.0,
+            timeout=max(min(self._timeout, self.policy.lease_ttl / 3000), SHORTEST_TIMEOUT),
+            durability=self.durability,
+        )
+        twin.contact = self.contact
+        twin.server = self.server  # it is never opened, and its scripts must be those that this server knows
+        return twin
+
+    def set_clock(self, now: int) -> None:
+        """The server's time, as it was told just now."""
+        self._skew = now - time.monotonic_ns() // 1_000_000
+
     def now(self) -> int:
         return time.monotonic_ns() // 1_000_000 + self._skew
 
@@ -170,15 +196,39 @@ class Core:
 
     def hint(self, topic: str) -> Hint:
         hint = self.hints.add(topic)
-        self._connections().listener.add(topic)
+        self.connections().listener.add(topic)
         return hint
 
+    def _heard(self, token: bytes) -> None:
+        if self.on_wake_up is not None:
+            self.on_wake_up(token)
+
     def _listen_for(self, topic: str) -> None:
-        self._connections().listener.idle(topic)
+        self.connections().listener.idle(topic)
+
+    def wake(self, queues: set[str], part: str) -> None:
+        """With several partitions scripts cannot reach the wake lists: an idle worker is told by a hint of its own, for
+        which nobody waits. It names the partition."""
+        if self.alone:
+            return
+        hint = asyncio.ensure_future(self._push_hints(sorted(queues), self.layout.parts.index(part)))
+        self._hints_under_way.add(hint)
+        hint.add_done_callback(self._hints_under_way.discard)
+
+    async def _push_hints(self, queues: list[str], place: int) -> None:
+        root, count = self.layout.root, len(self.layout.parts)
+        wire = self.connections().wire
+        for queue in queues:
+            key = f"{root}wake:{queue}"
+            try:
+                await wire.run(root, pack("RPUSH", key, place))
+                await wire.run(root, pack("LTRIM", key, -count, -1))
+            except (StoreError, LinkLost):  # workers look by themselves before long
+                return
 
     # --- calls
 
-    def _connections(self) -> LoopConnections:
+    def connections(self) -> LoopConnections:
         loop = asyncio.get_running_loop()
         found = self._by_loop.get(loop)
         if found is None and loop in self._closed:
@@ -189,7 +239,7 @@ class Core:
             wire.on_reconnect = self._reconnected
             wire.greeting = self._greeting
             listener = Listener(
-                wire, self.hints, self.layout.root, self._channel, self._queues, self.heard, self.own_workers
+                wire, self.hints, self.layout.root, self.channel, self.queues, self._heard, self.own_workers
             )
             found = self._by_loop[loop] = LoopConnections(wire, listener)
         return found
@@ -217,13 +267,13 @@ class Core:
         if not self.alone:
             return None
         policy = self._policies[prefix, False]
-        return pack("EVAL", self._script("greet").text, 2, prefix, f"{prefix}-", self.layout.root, policy)
+        return pack("EVAL", self.script("greet").text, 2, prefix, f"{prefix}-", self.layout.root, policy)
 
     async def run(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
         """Run a script on the keys of one prefix."""
         policy = self._policies[prefix, quiet]
-        return await self._connections().wire.script(
-            self._script(name), prefix, self.layout.root, policy, *args, purpose=purpose
+        return await self.connections().wire.script(
+            self.script(name), prefix, self.layout.root, policy, *args, purpose=purpose
         )
 
     async def run_durably(self, durability: Durability, name: str, prefix: str, *args: Any) -> Any:
@@ -233,12 +283,12 @@ class Core:
             return await self.run(name, prefix, *args)
         sent, give_up_at = False, time.monotonic() + self._patience
         while True:
-            wait = await self._confirmations.command(durability, prefix, self._connections().wire, self.server)
+            wait = await self._confirmations.command(durability, prefix, self.connections().wire, self.server)
             if wait == ():
                 return await self.run(name, prefix, *args)
             if wait is not None:
-                reply, acks = await self._connections().wire.script(
-                    self._script(name),
+                reply, acks = await self.connections().wire.script(
+                    self.script(name),
                     prefix,
                     self.layout.root,
                     self._policies[prefix, False],
@@ -264,27 +314,52 @@ class Core:
             "Whether it is kept is unknown; submitting it again with the same id is safe"
         )
 
-    def _script(self, name: str) -> Script:
+    def script(self, name: str) -> Script:
         return compose(name, self.server.modern)
 
     async def ask(self, key: str, *command: Any) -> Any:
         """A plain command that only reads."""
-        return await self._connections().wire.call(key, *command)
+        return await self.connections().wire.call(key, *command)
 
     async def ask_all(self, key: str, commands: list[tuple[Any, ...]]) -> list[Any]:
-        return await self._connections().wire.calls(key, commands)
+        return await self.connections().wire.calls(key, commands)
+
+    def warn_of_dropped(self, dropped: list[bytes]) -> None:
+        """Scripts answer which dead letters did not fit into their queue: id and type of each."""
+        for line in dropped:
+            task_id, _, kind = line.decode().partition("\n")
+            self._overflow.add(self.contact.log, task_id, kind)
 
     @property
     def alone(self) -> bool:
         """One partition holds everything."""
         return len(self.layout.parts) == 1
 
-    def wake(self, queues: set[str], part: str) -> None:
-        """Tell an idle worker where scripts cannot."""
-
-    def heard(self, token: bytes) -> None:
-        """A wake-up came, with what it says."""
-
-    def _part(self, task_id: str) -> str:
+    def part(self, task_id: str) -> str:
         parts = self.layout.parts
         return parts[0] if len(parts) == 1 else parts[self.layout.part_of(task_id)]
+
+    async def everywhere(self, calls: Iterable[Awaitable[T]]) -> list[T]:
+        return list(await asyncio.gather(*calls))
+
+    async def by_part(self, items: list[Any], ids: list[str], act: Any) -> list[Any]:
+        """Let each partition deal with its own; answers in the order of the items."""
+        if len(self.layout.parts) == 1:
+            return list(await act(self.layout.root, items))
+        groups: dict[str, list[int]] = {}
+        for index, task_id in enumerate(ids):
+            groups.setdefault(self.part(task_id), []).append(index)
+        answers: list[Any] = [None] * len(items)
+        for (_, places), replies in zip(
+            groups.items(),
+            await asyncio.gather(*(act(part, [items[i] for i in places]) for part, places in groups.items())),
+            strict=True,
+        ):
+            for place, reply in zip(places, replies, strict=True):
+                answers[place] = reply
+        return answers
+
+
+class Part:
+    def __init__(self, core: Core) -> None:
+        self._core = core

@@ -7,7 +7,6 @@ that may each be repeated, in an order in which a crash between them leaves noth
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -15,20 +14,20 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import partition_of
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
-from tickwork.model.tasks import Record, Spec, Status
-from tickwork.model.transitions import waits_again
+from tickwork.model.tasks import Spec
 from tickwork.store.contract import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Unreadable, Verdict
-from tickwork.store.redis.net.link import LinkLost, pack
+from tickwork.store.redis.core import Core
 from tickwork.store.redis.queries import Queries
-from tickwork.store.redis.records import unpack
 from tickwork.store.redis.tasks import Tasks, claimed_of, receipt_of, submit_args, wish_args
 
 STAY = 8  # batches in one partition, while it has work
 
 
-class Partitions(Tasks, Queries):
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+class PartitionedTasks(Tasks):
+    def __init__(self, core: Core, queries: Queries) -> None:
+        super().__init__(core)
+        self._queries = queries
+        core.on_wake_up = self._heard
         self._place = 0  # where the next claim begins
         self._stayed = 0
         self._began: dict[
@@ -38,9 +37,7 @@ class Partitions(Tasks, Queries):
     # --- in
 
     async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
-        durability = durability or self.durability
-        if self.alone:
-            return await self._coalescer.submit(self.layout.root, specs, durability)
+        durability = durability or self._core.durability
         receipts: dict[int, Receipt] = {}
         plain: list[int] = []
         for index, spec in enumerate(specs):
@@ -59,15 +56,15 @@ class Partitions(Tasks, Queries):
         groups: dict[str, list[int]] = {}
         for place in places:
             self._check_place(specs[place])
-            groups.setdefault(self._part(specs[place].id), []).append(place)
+            groups.setdefault(self._core.part(specs[place].id), []).append(place)
         calls = (self._coalescer.submit(part, [specs[i] for i in group], durability) for part, group in groups.items())
         for group, answers in zip(groups.values(), await asyncio.gather(*calls), strict=True):
             receipts.update(zip(group, answers, strict=True))
         for part in groups:
-            self.wake({specs[place].queue for place in places}, part)
+            self._core.wake({specs[place].queue for place in places}, part)
 
     def _check_place(self, spec: Spec) -> None:
-        count = len(self.layout.parts)
+        count = len(self._core.layout.parts)
         if spec.dedup_key is not None and partition_of(spec.dedup_key, count) != partition_of(spec.id, count):
             raise StoreError(
                 f"task {spec.id} and its dedup key are in different partitions: leave the id out, and one that fits is "
@@ -77,56 +74,57 @@ class Partitions(Tasks, Queries):
     async def _submit_dependent(self, spec: Spec, durability: Durability) -> Receipt:
         """Noted with each upstream, created, and noted again: whichever ends in between, somebody tells."""
         self._check_place(spec)
-        known = await self.get(spec.id)
+        known = await self._queries.get(spec.id)
         if known is not None:
             return Receipt(spec.id, "created" if known.spec.nonce == spec.nonce else "exists")
         upstreams = list(dict.fromkeys(spec.depends_on))
-        answers = await self._await(spec, upstreams)
+        answers = await self.wait_for(spec, upstreams)
         for upstream, answer in answers.items():
             if answer == b"m":
                 return Receipt(spec.id, "orphan", upstream)
         waiting = [upstream for upstream, answer in answers.items() if answer == b"w"]
         args = submit_args(spec, tuple(waiting))
-        (verdict,) = await self.run_durably(durability, "submit_with", self._part(spec.id), *args)
+        (verdict,) = await self._core.run_durably(durability, "submit_with", self._core.part(spec.id), *args)
         receipt = receipt_of(spec, verdict)
         if receipt.verdict == "created":
-            for upstream, answer in (await self._await(spec, waiting)).items():
+            for upstream, answer in (await self.wait_for(spec, waiting)).items():
                 if answer != b"w":
                     await self.resolve(spec.id, upstream, answer == b"s")
-            self.wake({spec.queue}, self._part(spec.id))
+            self._core.wake({spec.queue}, self._core.part(spec.id))
         return receipt
 
-    async def _await(self, spec: Spec, upstreams: list[str]) -> dict[str, bytes]:
+    async def wait_for(self, spec: Spec, upstreams: list[str]) -> dict[str, bytes]:
         after_end = int(spec.run_after == "end")
-        calls = (self.run("await", self._part(upstream), upstream, spec.id, after_end) for upstream in upstreams)
+        calls = (
+            self._core.run("await", self._core.part(upstream), upstream, spec.id, after_end) for upstream in upstreams
+        )
         return dict(zip(upstreams, await asyncio.gather(*calls), strict=True))
 
     async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
         found = await super().resolve(task_id, upstream, ok, fence)
-        if not self.alone:
-            there = found or await self.get(task_id) is not None
-            await self.run("unawait", self._part(upstream), upstream, task_id, int(there))
-            await self._wake_for(task_id)
+        record = await self._queries.get(task_id)
+        there = found or record is not None
+        await self._core.run("unawait", self._core.part(upstream), upstream, task_id, int(there))
+        if record is not None:
+            self._core.wake({record.spec.queue}, self._core.part(task_id))
         return found
 
     async def reclaim(
         self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()
     ) -> Reclaimed:
         taken = await super().reclaim(limit, gone, why, nodes)
-        for part in {self._part(task_id) for task_id in taken.ids}:
-            self.wake(set(self._queues), part)
+        for part in {self._core.part(task_id) for task_id in taken.ids}:
+            self._core.wake(set(self._core.queues), part)
         return taken
 
     # --- dispatch and out
 
     async def claim(self, want: Claim) -> Claimed:
-        if self.alone:
-            return await super().claim(want)
-        self._queues.update(dict.fromkeys(want.queues))
+        self._core.queues.update(dict.fromkeys(want.queues))
         return await self._claim_around(want, ())
 
     async def _claim_around(self, want: Claim, seen: tuple[int, ...]) -> Claimed:
-        count = len(self.layout.parts)
+        count = len(self._core.layout.parts)
         grants: list[Grant] = []
         unreadable: list[Unreadable] = []
         waits: list[int] = []
@@ -134,9 +132,9 @@ class Partitions(Tasks, Queries):
         for place in ((start + step) % count for step in range(count)):
             if place in seen:
                 continue
-            part, wish = self.layout.parts[place], replace(want, limit=want.limit - len(grants))
+            part, wish = self._core.layout.parts[place], replace(want, limit=want.limit - len(grants))
             try:
-                reply = claimed_of(await self.run("claim", part, *wish_args(wish), purpose="work"), want)
+                reply = claimed_of(await self._core.run("claim", part, *wish_args(wish), purpose="work"), want)
             except StoreUnavailable:
                 if not grants:
                     raise
@@ -146,7 +144,7 @@ class Partitions(Tasks, Queries):
             waits += [] if reply.next_due_in is None else [reply.next_due_in]
             self._go_on(place, bool(reply.grants))
             if len(grants) >= want.limit:
-                self.wake(set(want.queues), part)
+                self._core.wake(set(want.queues), part)
                 break
         return Claimed(grants, min(waits, default=None), unreadable)
 
@@ -161,23 +159,23 @@ class Partitions(Tasks, Queries):
     def _go_on(self, place: int, found: bool) -> None:
         self._stayed = self._stayed + 1 if found else 0
         if not found or self._stayed >= STAY:
-            self._place, self._stayed = (place + 1) % len(self.layout.parts), 0
+            self._place, self._stayed = (place + 1) % len(self._core.layout.parts), 0
         else:
             self._place = place
 
     async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
-        if self.alone:
-            return await super().finish(outcomes, then_claim)
         groups: dict[int, list[int]] = {}
         for index, outcome in enumerate(outcomes):
-            groups.setdefault(self.layout.part_of(outcome.lease.id), []).append(index)
+            groups.setdefault(self._core.layout.part_of(outcome.lease.id), []).append(index)
         here = -1
         if then_claim is not None and groups:
             here = self._start_of(then_claim, sorted(groups)[partition_of(then_claim.nonce, len(groups))])
         wish = () if then_claim is None else wish_args(then_claim)
         replies = await asyncio.gather(
             *(
-                self._finish_part(self.layout.parts[place], [outcomes[i] for i in group], wish if place == here else ())
+                self._finish_part(
+                    self._core.layout.parts[place], [outcomes[i] for i in group], wish if place == here else ()
+                )
                 for place, group in groups.items()
             )
         )
@@ -211,67 +209,9 @@ class Partitions(Tasks, Queries):
     def _wake_unfinished(self, outcomes: list[Outcome], verdicts: dict[int, Verdict]) -> None:
         for index, verdict in verdicts.items():
             if verdict.status is not None and not verdict.status.ended:
-                self.wake(set(self._queues), self._part(outcomes[index].lease.id))
+                self._core.wake(set(self._core.queues), self._core.part(outcomes[index].lease.id))
 
-    # --- wake-ups
-
-    async def run_now(self, task_id: str) -> Status | None:
-        found = await super().run_now(task_id)
-        await self._wake_for(task_id)
-        return found
-
-    async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
-        record = await self.get(task_id)  # scripts do not see on what it depends
-        if record is None:
-            return None
-        if self.alone or not record.spec.depends_on:
-            found = await self._retry(record, only, dict.fromkeys(record.spec.depends_on))
-        else:
-            found = await self._retry_dependent(record, only)
-        await self._wake_for(task_id)
-        return found
-
-    async def _retry_dependent(self, record: Record, only: Status | None) -> Status | None:
-        """Noted with each upstream, retried, and noted again, as in a submit."""
-        upstreams = {each: await self.get(each) for each in record.spec.depends_on}
-        waiting, never = waits_again(record, upstreams.get)
-        if never or not record.status.ended:
-            return record.status
-        await self._await(record.spec, waiting)
-        found = await self._retry(record, only, waiting, looked=True)
-        for upstream, answer in (await self._await(record.spec, waiting)).items():
-            if answer != b"w":
-                await self.resolve(record.id, upstream, answer == b"s")
-        return found
-
-    async def _wake_for(self, task_id: str) -> None:
-        if not self.alone:
-            part = self._part(task_id)
-            value = await self.ask(part, "GET", f"{part}task:{task_id}")
-            if value is not None:
-                self.wake({unpack(task_id, value).spec.queue}, part)
-
-    def wake(self, queues: set[str], part: str) -> None:
-        """With several partitions scripts cannot reach the wake lists: an idle worker is told by a hint of its own, for
-        which nobody waits. It names the partition."""
-        if self.alone:
-            return
-        hint = asyncio.ensure_future(self._push_hints(sorted(queues), self.layout.parts.index(part)))
-        self._hints_under_way.add(hint)
-        hint.add_done_callback(self._hints_under_way.discard)
-
-    async def _push_hints(self, queues: list[str], place: int) -> None:
-        root, count = self.layout.root, len(self.layout.parts)
-        wire = self._connections().wire
-        for queue in queues:
-            key = f"{root}wake:{queue}"
-            try:
-                await wire.run(root, pack("RPUSH", key, place))
-                await wire.run(root, pack("LTRIM", key, -count, -1))
-            except (StoreError, LinkLost):  # workers look by themselves before long
-                return
-
-    def heard(self, token: bytes) -> None:
+    def _heard(self, token: bytes) -> None:
         """The token that woke this process says where there is work."""
-        if not self.alone and token.isdigit():
-            self._place, self._stayed = int(token) % len(self.layout.parts), 0
+        if token.isdigit():
+            self._place, self._stayed = int(token) % len(self._core.layout.parts), 0

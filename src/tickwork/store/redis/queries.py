@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import Any, NamedTuple
 
-import msgspec
-
 from tickwork.errors import StoreError
-from tickwork.model.facts import Event
 from tickwork.model.tasks import ENDS, Band, Record, Status
-from tickwork.store.contract import PAGE_MAX, Pause, Query, Stats
+from tickwork.store.contract import PAGE_MAX, Finding, Pause, Query, Stats
 from tickwork.store.hints import Hint
-from tickwork.store.redis.core import Core
+from tickwork.store.redis.core import Core, Part
+from tickwork.store.redis.ops.audit import Audit
+from tickwork.store.redis.ops.doctor import Doctor
 from tickwork.store.redis.records import unpack
-from tickwork.store.rules import before_newest, matches, missed, tells_of
-from tickwork.store.unreadable import UNREADABLE, unreadable_fact
+from tickwork.store.rules import matches
 from tickwork.texts import shown
 
 STEP = 100  # records in one read, so that no reply is huge
-FACTS_AT = 5  # in a group of facts, behind what they have in common
 BAND_NAMES = {"high": Band.HIGH, "normal": Band.NORMAL, "low": Band.LOW}
 # Without a status: what is on its way, then what has ended.
 ORDER = (
@@ -31,9 +28,6 @@ COUNTED = (
     Status.PENDING, Status.RETRYING, Status.BLOCKED, Status.RUNNING, Status.SUCCESS, Status.FAILED, Status.DEAD,
     Status.CANCELLED,
 )  # fmt: skip
-SETTLING = 200  # milliseconds, for facts of several partitions
-
-_groups = msgspec.msgpack.Decoder().decode
 
 
 class Home(NamedTuple):
@@ -46,20 +40,24 @@ class Home(NamedTuple):
     tail: bool = False  # members carry the order of submits in front of the id
 
 
-class Queries(Core):
+class Queries(Part):
+    def __init__(self, core: Core, audit: Audit) -> None:
+        super().__init__(core)
+        self._audit = audit
+
     async def get(self, task_id: str, waiter: Hint | None = None) -> Record | None:
         if waiter is not None and waiter.news:
             value, waiter.news = waiter.news, b""
             return unpack(task_id, value)
-        prefix = self._part(task_id)
+        prefix = self._core.part(task_id)
         record: Record | None = None
         if waiter is None or waiter.announced:  # then it has mostly ended
-            record = _read(task_id, await self.ask(prefix, "GET", f"{prefix}task:{task_id}"))
+            record = _read(task_id, await self._core.ask(prefix, "GET", f"{prefix}task:{task_id}"))
         if waiter is not None and (record is None or not record.status.ended):
-            record = _read(task_id, await self.run("watch", prefix, task_id, self._channel))
+            record = _read(task_id, await self._core.run("watch", prefix, task_id, self._core.channel))
             waiter.announced = True
         if record is not None and record.status is Status.RUNNING:
-            record.lease_until = int(float(await self.ask(prefix, "ZSCORE", f"{prefix}leases", task_id) or 0))
+            record.lease_until = int(float(await self._core.ask(prefix, "ZSCORE", f"{prefix}leases", task_id) or 0))
         return record
 
     # --- pages
@@ -98,7 +96,7 @@ class Queries(Core):
 
     async def _homes(self, status: Status) -> list[Home]:
         homes: list[Home] = []
-        for number, part in enumerate(self.layout.parts):
+        for number, part in enumerate(self._core.layout.parts):
             for name, kind in await self._home_names(status, part):
                 turn = (ORDER.index(status), number, name)
                 homes.append(Home(part + name, status, kind, turn, status in (Status.PENDING, Status.RETRYING)))
@@ -108,7 +106,7 @@ class Queries(Core):
         if status in ENDS:
             return [(f"ended:{status}", "ends")]
         if status is Status.READY:
-            lanes, aside = await self.ask_all(part, [("SMEMBERS", f"{part}lanes"), ("SMEMBERS", f"{part}aside")])
+            lanes, aside = await self._core.ask_all(part, [("SMEMBERS", f"{part}lanes"), ("SMEMBERS", f"{part}aside")])
             streams = [(f"stream:{name.decode()}", "stream") for name in lanes]
             return streams + [(name.decode(), "zset") for name in aside]
         if status is Status.ASSIGNED:
@@ -117,26 +115,28 @@ class Queries(Core):
 
     async def _read_home(self, home: Home, place: int, count: int) -> tuple[list[str], list[int]]:
         """Ids from a place on, and the place after each."""
-        part = self.layout.parts[home.turn[1]]
+        part = self._core.layout.parts[home.turn[1]]
         if home.kind == "zset":
-            members = await self.ask(part, "ZRANGE", home.key, place, place + count - 1)
+            members = await self._core.ask(part, "ZRANGE", home.key, place, place + count - 1)
             ids = [member.decode()[11:] if home.tail else member.decode() for member in members]
             return ids, [place + number for number in range(1, len(ids) + 1)]
         if home.kind == "ends":
             start = f"({place}-0" if place else "+"
-            entries = await self.ask(part, "XREVRANGE", home.key, start, "-", "COUNT", count)
+            entries = await self._core.ask(part, "XREVRANGE", home.key, start, "-", "COUNT", count)
         else:
-            entries = await self.ask(part, "XRANGE", home.key, f"({place}-0" if place else "-", "+", "COUNT", count)
+            entries = await self._core.ask(
+                part, "XRANGE", home.key, f"({place}-0" if place else "-", "+", "COUNT", count
+            )
         return [entry[1][1].decode() for entry in entries], [int(entry[0].partition(b"-")[0]) for entry in entries]
 
     async def _records(self, home: Home, ids: list[str]) -> list[Record | None]:
         if not ids:
             return []
-        part = self.layout.parts[home.turn[1]]
+        part = self._core.layout.parts[home.turn[1]]
         commands: list[tuple[Any, ...]] = [("MGET", *(f"{part}task:{task_id}" for task_id in ids))]
         if home.key == f"{part}leases":
             commands.append(("ZMSCORE", home.key, *ids))
-        values, *leases = await self.ask_all(part, commands)
+        values, *leases = await self._core.ask_all(part, commands)
         ends = leases[0] if leases else [None] * len(ids)
         return [
             None if value is None else unpack(task_id, value, int(float(end or 0)), home.status)
@@ -150,7 +150,7 @@ class Queries(Core):
         ready: dict[tuple[str, int], int] = {}
         parked: dict[tuple[str, str], int] = {}
         dropped = 0
-        for reply in await asyncio.gather(*(self.run("stats", part) for part in self.layout.parts)):
+        for reply in await asyncio.gather(*(self._core.run("stats", part) for part in self._core.layout.parts)):
             for status, count in zip(COUNTED, reply, strict=False):
                 statuses[status] += count
             dropped += reply[len(COUNTED)]
@@ -158,17 +158,17 @@ class Queries(Core):
             for name, count in zip(lanes[::2], lanes[1::2], strict=True):
                 _count_lane(name.decode(), count, ready, parked)
         statuses[Status.READY] = sum(ready.values())
-        workers = await self.ask(self.layout.root, "ZCARD", f"{self.layout.root}workers:online")
+        workers = await self._core.ask(self._core.layout.root, "ZCARD", f"{self._core.layout.root}workers:online")
         return Stats(statuses, ready, parked, workers, dropped)
 
     async def dependants(self, task_id: str, limit: int) -> list[str]:
-        part = self._part(task_id)
-        found = await self.ask(part, "ZRANGE", f"{part}dependants:{task_id}", 0, limit - 1)
+        part = self._core.part(task_id)
+        found = await self._core.ask(part, "ZRANGE", f"{part}dependants:{task_id}", 0, limit - 1)
         return sorted(dependant.decode() for dependant in found)
 
     async def paused(self) -> list[Pause]:
-        part = self.layout.parts[0]
-        reply = await self.ask(part, "HGETALL", f"{part}pauses")
+        part = self._core.layout.parts[0]
+        reply = await self._core.ask(part, "HGETALL", f"{part}pauses")
         pauses = []
         for name, what in zip(reply[::2], reply[1::2], strict=True):
             kind, _, subject = name.decode().partition(":")
@@ -176,84 +176,13 @@ class Queries(Core):
             pauses.append(Pause(kind, subject, int(at) if at.isdecimal() else 0, note))
         return sorted(pauses, key=lambda pause: (pause.kind, pause.name))
 
-    # --- the log
+    # --- soundness
 
-    async def events(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
-        pieces = await asyncio.gather(*(self._events_of(part, after, limit, task_id) for part in self.prefixes))
-        dropped = max(piece[1] for piece in pieces)
-        found = sorted((event for events, _ in pieces for event in events), key=lambda event: event.seq)
-        return found[:limit], missed(after, dropped) if self.alone else max(dropped - after, 0)
+    async def audit(self) -> list[str]:
+        return await self._audit.examine()
 
-    async def _events_of(self, part: str, after: int, limit: int, task_id: str | None) -> tuple[list[Event], int]:
-        found: list[Event] = []
-        dropped = await self._dropped(part)
-        horizon = self._horizon
-        start = place = max(after, dropped)
-        while len(found) < limit:
-            entries = await self.ask(part, "XRANGE", f"{part}events", f"({place}-0", horizon, "COUNT", STEP)
-            for entry in entries:
-                place = int(entry[0].partition(b"-")[0])
-                found += [
-                    event
-                    for event in self._facts_of(entry)
-                    if event.seq > start and (task_id is None or tells_of(task_id, event.kind, event.id))
-                ]
-            if len(entries) < STEP:
-                break
-        return found[:limit], dropped
-
-    @property
-    def _horizon(self) -> str:
-        """Facts of several partitions are merged by time; the newest wait until no other can come before them."""
-        return "+" if self.alone else str((self.now() - SETTLING) * 100 * len(self.prefixes))
-
-    async def _dropped(self, part: str) -> int:
-        last, length, first = await self.ask_all(
-            part,
-            [
-                ("GET", f"{part}facts"),
-                ("XLEN", f"{part}events"),
-                ("XRANGE", f"{part}events", "-", "+", "COUNT", 1),
-            ],
-        )
-        before_first = self._first_number(first[0]) - 1 if first else 0
-        if self.alone:
-            return max(before_newest(int(last or 0), self.policy.events_max), before_first)
-        return before_first if length >= self.policy.events_max else 0
-
-    async def last_event(self) -> int:
-        if self.alone:
-            return int(await self.ask(self.layout.root, "GET", f"{self.layout.root}facts") or 0)
-        newest = await asyncio.gather(
-            *(self.ask(part, "XREVRANGE", f"{part}events", self._horizon, "-", "COUNT", 1) for part in self.prefixes)
-        )
-        return max((int(entries[0][0].partition(b"-")[0]) for entries in newest if entries), default=0)
-
-    def _first_number(self, entry: Any) -> int:
-        last = int(entry[0].partition(b"-")[0])
-        try:
-            count = sum((len(group) - FACTS_AT) // 2 for group in _groups(entry[1][3]))
-        except UNREADABLE:
-            return last
-        return last - (count - 1) * len(self.prefixes)
-
-    def _facts_of(self, entry: Any) -> list[Event]:
-        try:
-            return self._read_facts(entry)
-        except UNREADABLE as error:
-            return [unreadable_fact(int(entry[0].partition(b"-")[0]), error)]
-
-    def _read_facts(self, entry: Any) -> list[Event]:
-        at, number = int(entry[1][1]), self._first_number(entry)
-        found = []
-        for group in _groups(entry[1][3]):
-            kind, name, worker, attempt, detail = group[:FACTS_AT]
-            task_type, _, queue = name.partition("\n")
-            for subject, took in zip(group[FACTS_AT::2], group[FACTS_AT + 1 :: 2], strict=True):
-                told = Event(number, at, kind, subject, task_type, queue, worker, attempt, took / 1e6, detail)
-                found.append(told)
-                number += len(self.prefixes)
-        return found
+    async def health(self) -> list[Finding]:
+        return await Doctor(self._core).health()
 
 
 def _read(task_id: str, value: bytes | None) -> Record | None:

@@ -5,18 +5,16 @@ Where several partitions need more than this, `partitions.py` says so.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import random
 import struct
-from collections.abc import Awaitable, Iterable
 from typing import Any, Literal, TypeVar
 
 from tickwork.errors import StoreError
-from tickwork.forks import keep
+from tickwork.forks import keep, tell_of_forks
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
-from tickwork.model.tasks import DELAYED, ENDS, Lease, Record, Spec, Status
+from tickwork.model.tasks import Lease, Spec, Status
 from tickwork.store.contract import (
     Claim,
     Claimed,
@@ -29,9 +27,8 @@ from tickwork.store.contract import (
     Verdict,
 )
 from tickwork.store.redis.batches import Args, Coalescer
-from tickwork.store.redis.core import Core
+from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.records import (
-    CODES,
     STATUSES,
     is_plain,
     lease_in,
@@ -40,7 +37,6 @@ from tickwork.store.redis.records import (
     pack_spec,
     unpack_grant,
 )
-from tickwork.store.rules import LOST_WORKER_KEPT, Overflow
 from tickwork.store.unreadable import UNREADABLE, reason
 
 NOTE_BITS = 48  # of the number that tells a note from the same one sent again
@@ -76,18 +72,20 @@ def status_of(reply: bytes | None) -> Status | None:
     return None if reply is None else STATUSES[reply.decode()]
 
 
-class Tasks(Core):
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._overflow = Overflow()
+class Tasks(Part):
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
         self._coalescer = Coalescer(submit_args, self._submit_part)
+        tell_of_forks(self)
 
     def after_fork(self) -> None:
-        super().after_fork()
         keep(self._coalescer)
         self._coalescer = Coalescer(submit_args, self._submit_part)
 
     # --- in
+
+    async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+        return await self._coalescer.submit(self._core.layout.root, specs, durability or self._core.durability)
 
     async def _submit_part(
         self, prefix: str, specs: list[Spec], packed: list[Args], durability: Durability
@@ -95,54 +93,56 @@ class Tasks(Core):
         left = list(range(len(specs)))
         receipts = [Receipt(spec.id, "created") for spec in specs]
         if all(map(is_plain, specs)):
-            left = await self.run_durably(durability, "submit", prefix, *itertools.chain.from_iterable(packed))
+            left = await self._core.run_durably(durability, "submit", prefix, *itertools.chain.from_iterable(packed))
         if left:
             args = itertools.chain.from_iterable(packed[place] for place in left)
-            reply = await self.run_durably(durability, "submit_with", prefix, *args)
+            reply = await self._core.run_durably(durability, "submit_with", prefix, *args)
             for place, verdict in zip(left, reply, strict=True):
                 receipts[place] = receipt_of(specs[place], verdict)
         return receipts
 
     async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
-        seen = "" if fence is None or not self.alone else fence  # scripts see tasks of their own partition only
-        found = await self.run("resolve", self._part(task_id), task_id, upstream, int(ok), seen)
+        seen = "" if fence is None or not self._core.alone else fence  # scripts see tasks of their own partition only
+        found = await self._core.run("resolve", self._core.part(task_id), task_id, upstream, int(ok), seen)
         return bool(found)
 
     # --- time
 
     async def promote(self, limit: int) -> int | None:
-        waits = await self._everywhere(self.run("promote", part, limit) for part in self.layout.parts)
+        waits = await self._core.everywhere(self._core.run("promote", part, limit) for part in self._core.layout.parts)
         return _soonest(waits)
 
     # --- dispatch
 
     async def claim(self, want: Claim) -> Claimed:
-        self._queues.update(dict.fromkeys(want.queues))
-        return claimed_of(await self.run("claim", self.layout.root, *wish_args(want), purpose="work"), want)
+        self._core.queues.update(dict.fromkeys(want.queues))
+        return claimed_of(await self._core.run("claim", self._core.layout.root, *wish_args(want), purpose="work"), want)
 
     # --- running
 
     async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:
         async def renew(prefix: str, group: list[Lease]) -> list[bytes]:
             proofs = itertools.chain.from_iterable((lease.id, lease.fence, lease.nonce) for lease in group)
-            reply: list[bytes] = await self.run("extend", prefix, lease_ttl, *proofs, purpose="work")
+            reply: list[bytes] = await self._core.run("extend", prefix, lease_ttl, *proofs, purpose="work")
             return reply
 
-        answers = await self._by_part(leases, [lease.id for lease in leases], renew)
+        answers = await self._core.by_part(leases, [lease.id for lease in leases], renew)
         return [ANSWERS[answer] for answer in answers]
 
     async def note(self, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
         number = "" if progress is None else repr(float(progress))
         call = (lease.id, lease.fence, lease.nonce, random.getrandbits(NOTE_BITS))
-        return bool(await self.run("note", self._part(lease.id), *call, number, text, *lines, purpose="work"))
+        return bool(
+            await self._core.run("note", self._core.part(lease.id), *call, number, text, *lines, purpose="work")
+        )
 
     # --- out
 
     async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
         if then_claim is not None:
-            self._queues.update(dict.fromkeys(then_claim.queues))
+            self._core.queues.update(dict.fromkeys(then_claim.queues))
         wish = () if then_claim is None else wish_args(then_claim)
-        verdicts, reply = await self._finish_part(self.layout.root, outcomes, wish)
+        verdicts, reply = await self._finish_part(self._core.layout.root, outcomes, wish)
         return Finished(verdicts, None if then_claim is None else claimed_of(reply, then_claim))
 
     async def _finish_part(
@@ -150,9 +150,9 @@ class Tasks(Core):
     ) -> tuple[list[Verdict], Any]:
         packed = map(pack_outcome, outcomes)
         verdicts, dropped, claimed = _three(
-            await self.run("finish", prefix, len(outcomes), *packed, *wish, purpose="work")
+            await self._core.run("finish", prefix, len(outcomes), *packed, *wish, purpose="work")
         )
-        self._warn(dropped)
+        self._core.warn_of_dropped(dropped)
         text = verdicts.decode()
         return [ENDINGS[text[at : at + 2]] for at in range(0, len(text), 2)], claimed
 
@@ -161,7 +161,9 @@ class Tasks(Core):
     ) -> Reclaimed:
         dead = tuple(itertools.chain.from_iterable(zip(gone, nodes or ("",) * len(gone), strict=True)))
         why = why or "its process is gone"
-        parts = await self._everywhere(self._reclaim_part(prefix, limit, dead, why) for prefix in self.prefixes)
+        parts = await self._core.everywhere(
+            self._reclaim_part(prefix, limit, dead, why) for prefix in self._core.prefixes
+        )
         taken = [task_id for part in parts for task_id in part.ids]
         return Reclaimed(taken, sorted(worker for part in parts for worker in part.lost_workers))
 
@@ -171,25 +173,20 @@ class Tasks(Core):
         place = b"-inf"
         while place:
             args = (limit - len(found.ids), why, place, *dead)
-            taken, lost, dropped, place = await self.run("reclaim", prefix, *args)
+            taken, lost, dropped, place = await self._core.run("reclaim", prefix, *args)
             found.ids.extend(task_id.decode() for task_id in taken)
             found.lost_workers.extend(worker.decode() for worker in lost)
-            self._warn(dropped)
+            self._core.warn_of_dropped(dropped)
             if len(found.ids) >= limit:
                 break
         return found
-
-    def _warn(self, dropped: list[bytes]) -> None:
-        for line in dropped:
-            task_id, _, kind = line.decode().partition("\n")
-            self._overflow.add(self.contact.log, task_id, kind)
 
     # --- outbox
 
     async def outbox(self, limit: int) -> list[OutboxEntry]:
         found: list[OutboxEntry] = []
-        for part in self.layout.parts:
-            reply = await self.run("outbox", part, limit - len(found)) if len(found) < limit else []
+        for part in self._core.layout.parts:
+            reply = await self._core.run("outbox", part, limit - len(found)) if len(found) < limit else []
             for task_id, status, fence, dependants in zip(*(reply[n::4] for n in range(4)), strict=True):
                 schedule = status[1:].decode("utf-8", "backslashreplace") or None
                 waiting = tuple(each.decode() for each in dependants)
@@ -200,76 +197,11 @@ class Tasks(Core):
     async def clear_outbox(self, told: list[OutboxEntry]) -> None:
         async def strike(prefix: str, group: list[OutboxEntry]) -> list[None]:
             pairs = ((entry.id, "" if entry.fence is None else entry.fence) for entry in group)
-            await self.run("clear_outbox", prefix, *itertools.chain.from_iterable(pairs))
+            await self._core.run("clear_outbox", prefix, *itertools.chain.from_iterable(pairs))
             return [None] * len(group)
 
         if told:
-            await self._by_part(told, [entry.id for entry in told], strike)
-
-    # --- operators
-
-    async def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
-        return status_of(await self.run("cancel", self._part(task_id), task_id, int(force), reason))
-
-    # These are answered by what was there before, so that a call which is sent again is answered as the first time.
-
-    async def _state(self, task_id: str) -> tuple[Status | None, bytes]:
-        """The status of a task, and its mark."""
-        found = await self.run("state", self._part(task_id), task_id)
-        return (None, b"") if found is None else (status_of(found[0]), found[1])
-
-    async def run_now(self, task_id: str) -> Status | None:
-        seen, _ = await self._state(task_id)
-        if seen not in DELAYED:
-            return seen
-        found = status_of(await self.run("run_now", self._part(task_id), task_id))
-        return found if found in (None, Status.CANCELLED) else seen
-
-    async def _retry(
-        self, record: Record, only: Status | None, upstreams: Iterable[str], looked: bool = False
-    ) -> Status | None:
-        mark = f"{record.seq}.{record.fence}"
-        dedup_ttl = 0 if record.spec.dedup_key is None else record.spec.dedup_ttl
-        args = (record.id, CODES[only] if only else "", mark, int(looked), dedup_ttl, *upstreams)
-        reply = await self.run("retry", self._part(record.id), *args)
-        return record.status if reply == b"=" else status_of(reply)
-
-    async def delete(self, task_id: str, only: Status | None = None) -> Status | None:
-        seen, mark = await self._state(task_id)
-        if seen not in ENDS or only not in (None, seen):
-            return seen
-        return status_of(await self.run("delete", self._part(task_id), task_id, mark)) or seen
-
-    async def prune(self, limit: int) -> int:
-        replies = await self._everywhere(self.run("prune", prefix, limit, LOST_WORKER_KEPT) for prefix in self.prefixes)
-        for _, dropped, *forgotten in replies:
-            self._warn(dropped)
-            if not self.alone:
-                for worker_id in forgotten:
-                    await self._everywhere(self.run("leave", part, worker_id) for part in self.layout.parts)
-        return sum(reply[0] for reply in replies)
-
-    # --- partitions
-
-    async def _everywhere(self, calls: Iterable[Awaitable[T]]) -> list[T]:
-        return list(await asyncio.gather(*calls))
-
-    async def _by_part(self, items: list[Any], ids: list[str], act: Any) -> list[Any]:
-        """Let each partition deal with its own; answers in the order of the items."""
-        if len(self.layout.parts) == 1:
-            return list(await act(self.layout.root, items))
-        groups: dict[str, list[int]] = {}
-        for index, task_id in enumerate(ids):
-            groups.setdefault(self._part(task_id), []).append(index)
-        answers: list[Any] = [None] * len(items)
-        for (_, places), replies in zip(
-            groups.items(),
-            await asyncio.gather(*(act(part, [items[i] for i in places]) for part, places in groups.items())),
-            strict=True,
-        ):
-            for place, reply in zip(places, replies, strict=True):
-                answers[place] = reply
-        return answers
+            await self._core.by_part(told, [entry.id for entry in told], strike)
 
 
 def wish_args(want: Claim) -> tuple[Any, ...]:

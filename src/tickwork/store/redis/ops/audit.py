@@ -11,7 +11,7 @@ from typing import Any
 
 from tickwork.model.tasks import ENDS, Place, Record, Status
 from tickwork.store.contract import NotPermitted
-from tickwork.store.redis.core import Core
+from tickwork.store.redis.core import Part
 from tickwork.store.redis.records import unpack
 from tickwork.store.rules import unsound
 from tickwork.store.unreadable import read_schedule
@@ -21,22 +21,16 @@ STEP = 500
 Found = list[tuple[str, str]]  # home, and the entry or member there
 
 
-class Audit(Core):
-    async def audit(self) -> list[str]:
-        return await self._examine(mend=False)
-
-    async def mend(self) -> list[str]:
-        return await self._examine(mend=True)
-
-    async def _examine(self, mend: bool) -> list[str]:
+class Audit(Part):
+    async def examine(self, mend: bool = False) -> list[str]:
         problems: list[str] = []
         try:
-            for part in self.layout.parts:
+            for part in self._core.layout.parts:
                 problems += await self._examine_part(part, mend)
         except NotPermitted as error:
             raise NotPermitted(
-                f"an audit of Redis at {self.target.url} lists keys, which a worker's user may not: give it one with "
-                "the rights of `tickwork acl --for audit`"
+                f"an audit of Redis at {self._core.target.url} lists keys, which a worker's user may not: give it one "
+                "with the rights of `tickwork acl --for audit`"
             ) from error
         return problems
 
@@ -65,28 +59,30 @@ class Audit(Core):
         """The counter of places must be ahead of all that were taken, or Streams refuse new entries."""
         streams = (entry for found in homes.values() for home, entry in found if home.startswith(("stream:", "ended:")))
         taken = max((int(entry.partition("-")[0]) for entry in streams), default=0)
-        given = int(await self.ask(part, "GET", f"{part}position") or 0)  # read later, so that it can only be ahead
+        given = int(
+            await self._core.ask(part, "GET", f"{part}position") or 0
+        )  # read later, so that it can only be ahead
         if given >= taken:
             return []
         if mend:
-            await self.run("recount", part, taken)
+            await self._core.run("recount", part, taken)
         return [f"the counter of positions is at {given:,}, though {taken:,} is taken: it was lost or set back"]
 
     async def _unreadable_schedules(self, part: str) -> list[str]:
-        if part != self.layout.root:
+        if part != self._core.layout.root:
             return []
-        found = await self.ask(part, "HGETALL", f"{part}schedules")
+        found = await self._core.ask(part, "HGETALL", f"{part}schedules")
         schedules = [read_schedule(name.decode(), blob) for name, blob in zip(found[::2], found[1::2], strict=True)]
         return [f"schedule {schedule.id}: {schedule.stopped}" for schedule in schedules if schedule.unreadable]
 
     async def _look_again(self, part: str, task_id: str, found: Found, mend: bool) -> list[str]:
         places = [text for place in found for text in place]
-        reply = await self.run("mend", part, task_id, int(mend), *places)
+        reply = await self._core.run("mend", part, task_id, int(mend), *places)
         return [f"task {task_id} {line.decode()}" for line in reply]
 
     async def _unsound_still(self, task_id: str) -> list[str]:
-        part = self._part(task_id)
-        value, lease = await self.ask_all(
+        part = self._core.part(task_id)
+        value, lease = await self._core.ask_all(
             part, [("GET", f"{part}task:{task_id}"), ("ZSCORE", f"{part}leases", task_id)]
         )
         if value is None:
@@ -98,31 +94,31 @@ class Audit(Core):
         """It waits for a task that has ended or is gone, and that nobody will be told of."""
         problems = []
         for upstream in record.waiting:
-            place = self._part(upstream)
-            value, told = await self.ask_all(
+            place = self._core.part(upstream)
+            value, told = await self._core.ask_all(
                 place, [("GET", f"{place}task:{upstream}"), ("ZSCORE", f"{place}outbox", upstream)]
             )
             status = None if value is None else unpack(upstream, value).status
             if told is not None or (status is not None and status not in ENDS):
                 continue
-            now = await self.ask(part, "GET", f"{part}task:{record.id}")
+            now = await self._core.ask(part, "GET", f"{part}task:{record.id}")
             if now is not None and upstream in unpack(record.id, now).waiting:
                 problems.append(f"task {record.id} waits for {upstream}, which will never tell")
                 if mend:
-                    await self.run("resolve", part, record.id, upstream, int(status is Status.SUCCESS), "")
+                    await self._core.run("resolve", part, record.id, upstream, int(status is Status.SUCCESS), "")
         return problems
 
     # --- reading everything
 
     async def _all_records(self, part: str) -> AsyncIterator[Record]:
-        leases = await self.ask(part, "ZRANGE", f"{part}leases", 0, -1, "WITHSCORES")
+        leases = await self._core.ask(part, "ZRANGE", f"{part}leases", 0, -1, "WITHSCORES")
         ends = {task_id.decode(): int(float(end)) for task_id, end in zip(leases[::2], leases[1::2], strict=True)}
         prefix = f"{part}task:"
         seen: set[bytes] = set()
         async for keys in self._scan(part, f"{prefix}*"):
             fresh = [key for key in keys if key not in seen]
             seen.update(fresh)
-            values = await self.ask(part, "MGET", *fresh) if fresh else []
+            values = await self._core.ask(part, "MGET", *fresh) if fresh else []
             for key, value in zip(fresh, values, strict=True):
                 if value is not None:
                     task_id = key.decode().removeprefix(prefix)
@@ -131,7 +127,7 @@ class Audit(Core):
     async def _scan(self, part: str, pattern: str) -> AsyncIterator[list[bytes]]:
         cursor: Any = b"0"
         while True:
-            cursor, keys = await self.ask(part, "SCAN", cursor, "MATCH", pattern, "COUNT", STEP)
+            cursor, keys = await self._core.ask(part, "SCAN", cursor, "MATCH", pattern, "COUNT", STEP)
             yield keys
             if cursor == b"0":
                 return
@@ -140,10 +136,10 @@ class Audit(Core):
         for name, tail in (("delayed", 11), ("retrying", 11), ("blocked", 0), ("leases", 0)):
             async for member in self._members(part, name):
                 yield member[tail:], name, member
-        for shelf in await self.ask(part, "SMEMBERS", f"{part}aside"):
+        for shelf in await self._core.ask(part, "SMEMBERS", f"{part}aside"):
             async for member in self._members(part, shelf.decode()):
                 yield member, shelf.decode(), member
-        lanes = [f"stream:{lane.decode()}" for lane in await self.ask(part, "SMEMBERS", f"{part}lanes")]
+        lanes = [f"stream:{lane.decode()}" for lane in await self._core.ask(part, "SMEMBERS", f"{part}lanes")]
         for stream in (*lanes, *(f"ended:{status}" for status in sorted(ENDS))):
             async for entry, task_id in self._entries(part, stream):
                 yield task_id, stream, entry
@@ -152,7 +148,7 @@ class Audit(Core):
         cursor: Any = b"0"
         seen: set[bytes] = set()
         while True:
-            cursor, found = await self.ask(part, "ZSCAN", part + name, cursor, "COUNT", STEP)
+            cursor, found = await self._core.ask(part, "ZSCAN", part + name, cursor, "COUNT", STEP)
             for member in found[::2]:
                 if member not in seen:
                     seen.add(member)
@@ -162,7 +158,7 @@ class Audit(Core):
 
     async def _entries(self, part: str, name: str) -> AsyncIterator[tuple[str, str]]:
         start = "-"
-        while entries := await self.ask(part, "XRANGE", part + name, start, "+", "COUNT", STEP):
+        while entries := await self._core.ask(part, "XRANGE", part + name, start, "+", "COUNT", STEP):
             for entry, fields in entries:
                 yield entry.decode(), fields[1].decode()
             start = f"({entries[-1][0].decode()}"

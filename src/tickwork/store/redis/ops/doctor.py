@@ -9,7 +9,7 @@ from typing import Literal
 import hiredis
 
 from tickwork.store.contract import Finding
-from tickwork.store.redis.core import Core
+from tickwork.store.redis.core import Part
 from tickwork.store.redis.net.link import Address, pack
 from tickwork.store.redis.net.topology import ask
 from tickwork.store.redis.ops.server import OLDEST, read_info, setting
@@ -19,7 +19,7 @@ NEARLY_FULL = 0.9
 SKEW = 1.0  # seconds between the clocks of servers
 
 
-class Doctor(Core):
+class Doctor(Part):
     async def health(self) -> list[Finding]:
         findings = [self._version(), *self._transport(), self._eviction(), self._persistence(), self._memory()]
         findings += await self._durability()
@@ -27,15 +27,15 @@ class Doctor(Core):
         return findings
 
     def _version(self) -> Finding:
-        version, name = self.server.version, self.server.name
+        version, name = self._core.server.version, self._core.server.name
         if version < OLDEST:
             return Finding("problem", f"{name} is too old", "use 6.2 or later")
-        if version >= UNTRIED and "valkey_version" not in self.server.info:
+        if version >= UNTRIED and "valkey_version" not in self._core.server.info:
             return Finding("warning", f"{name} is newer than what Tickwork was tried on: 6.2, 7.0 and Valkey 9")
-        return Finding("ok", f"{name}, {self.target.kind}")
+        return Finding("ok", f"{name}, {self._core.target.kind}")
 
     def _transport(self) -> list[Finding]:
-        target = self.target
+        target = self._core.target
         others = [address.host for address in target.addresses if not _is_loopback(address.host)]
         if (
             target.access.tls is not None
@@ -47,13 +47,13 @@ class Doctor(Core):
         return [Finding("warning", text, "use rediss:// (docs/redis.md), or a network where nobody else listens")]
 
     def _eviction(self) -> Finding:
-        policy = self.server.info.get("maxmemory_policy", "noeviction")
+        policy = self._core.server.info.get("maxmemory_policy", "noeviction")
         if policy != "noeviction":
             return Finding("problem", f"maxmemory-policy is {policy}: tasks may be evicted", "set it to noeviction")
         return Finding("ok", "nothing is evicted (maxmemory-policy noeviction)")
 
     def _persistence(self) -> Finding:
-        info = self.server.info
+        info = self._core.server.info
         if info.get("aof_last_write_status", "ok") != "ok":
             return Finding("problem", "the append-only file cannot be written", "look at the server's disk and log")
         if info.get("aof_enabled") == "1":
@@ -63,7 +63,7 @@ class Doctor(Core):
         return Finding("warning", "the append-only file is off: a restart of Redis loses tasks", ADVICE)
 
     def _memory(self) -> Finding:
-        used, limit = (int(self.server.info.get(name, 0)) for name in ("used_memory", "maxmemory"))
+        used, limit = (int(self._core.server.info.get(name, 0)) for name in ("used_memory", "maxmemory"))
         text = f"{used / 1e6:.0f} MB used"
         if not limit:
             return Finding("ok", f"{text}, no maxmemory")
@@ -72,18 +72,18 @@ class Doctor(Core):
         return Finding("ok", f"{text} of {limit / 1e6:.0f}")
 
     async def _durability(self) -> list[Finding]:
-        if self.durability == "memory":
+        if self._core.durability == "memory":
             return []
-        if self.durability == "replicated":
-            count = int(self.server.info.get("connected_slaves", 0))
+        if self._core.durability == "replicated":
+            count = int(self._core.server.info.get("connected_slaves", 0))
             level: Literal["ok", "problem"] = "ok" if count else "problem"
             return [Finding(level, f"{count} replicas are connected", "" if count else "durability needs one")]
-        fsync = await setting(self._connections().wire, self.layout.root, "appendfsync")
+        fsync = await setting(self._core.connections().wire, self._core.layout.root, "appendfsync")
         return [Finding("ok", f"durability is disk (appendfsync {fsync or 'cannot be read'})")]
 
     async def _scripts(self) -> Finding:
-        command = pack("EVAL", "return redis.call('TIME')", 1, self.layout.root)
-        reply = await self._connections().wire.run(self.layout.root, command)
+        command = pack("EVAL", "return redis.call('TIME')", 1, self._core.layout.root)
+        reply = await self._core.connections().wire.run(self._core.layout.root, command)
         if isinstance(reply, hiredis.ReplyError):
             return Finding(
                 "problem", f"scripts do not run: {reply}", "`tickwork acl` prints the rights that are needed"
@@ -91,7 +91,7 @@ class Doctor(Core):
         return Finding("ok", "scripts run")
 
     async def _clocks(self) -> Finding:
-        masters = await self._connections().wire.topology.masters()
+        masters = await self._core.connections().wire.topology.masters()
         moments = [await self._clock_of(address) for address in masters]
         apart = max(moments) - min(moments)
         if apart > SKEW:
@@ -102,11 +102,11 @@ class Doctor(Core):
     async def _clock_of(self, address: Address) -> float:
         """The server's time less our own, so that asking one after the other does not matter."""
         before = time.time()
-        seconds, micros = await ask(address, self.target.access, "TIME")
+        seconds, micros = await ask(address, self._core.target.access, "TIME")
         return int(seconds) + int(micros) / 1e6 - (before + time.time()) / 2
 
     async def _clients(self) -> Finding:
-        info = read_info(await self.ask(self.layout.root, "INFO", "clients"))
+        info = read_info(await self._core.ask(self._core.layout.root, "INFO", "clients"))
         blocked = int(info.get("blocked_clients", 0))
         return Finding("ok", f"{info.get('connected_clients', '?')} clients, {blocked} of them wait for work")
 

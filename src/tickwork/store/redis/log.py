@@ -1,0 +1,101 @@
+"""The log on Redis: a stream for each partition, whose entries have the facts of one script call."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from tickwork.model.facts import Event
+from tickwork.store.redis.core import Part
+from tickwork.store.rules import before_newest, missed, tells_of
+from tickwork.store.unreadable import UNREADABLE, unreadable_fact
+
+STEP = 100  # entries in one read, so that no reply is huge
+FACTS_AT = 5  # in a group of facts, behind what they have in common
+SETTLING = 200  # milliseconds, for facts of several partitions
+
+_groups = msgspec.msgpack.Decoder().decode
+
+
+class FactLog(Part):
+    async def read(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
+        pieces = await asyncio.gather(*(self._events_of(part, after, limit, task_id) for part in self._core.prefixes))
+        dropped = max(piece[1] for piece in pieces)
+        found = sorted((event for events, _ in pieces for event in events), key=lambda event: event.seq)
+        return found[:limit], missed(after, dropped) if self._core.alone else max(dropped - after, 0)
+
+    async def _events_of(self, part: str, after: int, limit: int, task_id: str | None) -> tuple[list[Event], int]:
+        found: list[Event] = []
+        dropped = await self._dropped(part)
+        horizon = self._horizon
+        start = place = max(after, dropped)
+        while len(found) < limit:
+            entries = await self._core.ask(part, "XRANGE", f"{part}events", f"({place}-0", horizon, "COUNT", STEP)
+            for entry in entries:
+                place = int(entry[0].partition(b"-")[0])
+                found += [
+                    event
+                    for event in self._facts_of(entry)
+                    if event.seq > start and (task_id is None or tells_of(task_id, event.kind, event.id))
+                ]
+            if len(entries) < STEP:
+                break
+        return found[:limit], dropped
+
+    @property
+    def _horizon(self) -> str:
+        """Facts of several partitions are merged by time; the newest wait until no other can come before them."""
+        return "+" if self._core.alone else str((self._core.now() - SETTLING) * 100 * len(self._core.prefixes))
+
+    async def _dropped(self, part: str) -> int:
+        last, length, first = await self._core.ask_all(
+            part,
+            [
+                ("GET", f"{part}facts"),
+                ("XLEN", f"{part}events"),
+                ("XRANGE", f"{part}events", "-", "+", "COUNT", 1),
+            ],
+        )
+        before_first = self._first_number(first[0]) - 1 if first else 0
+        if self._core.alone:
+            return max(before_newest(int(last or 0), self._core.policy.events_max), before_first)
+        return before_first if length >= self._core.policy.events_max else 0
+
+    async def last(self) -> int:
+        if self._core.alone:
+            return int(await self._core.ask(self._core.layout.root, "GET", f"{self._core.layout.root}facts") or 0)
+        newest = await asyncio.gather(
+            *(
+                self._core.ask(part, "XREVRANGE", f"{part}events", self._horizon, "-", "COUNT", 1)
+                for part in self._core.prefixes
+            )
+        )
+        return max((int(entries[0][0].partition(b"-")[0]) for entries in newest if entries), default=0)
+
+    def _first_number(self, entry: Any) -> int:
+        last = int(entry[0].partition(b"-")[0])
+        try:
+            count = sum((len(group) - FACTS_AT) // 2 for group in _groups(entry[1][3]))
+        except UNREADABLE:
+            return last
+        return last - (count - 1) * len(self._core.prefixes)
+
+    def _facts_of(self, entry: Any) -> list[Event]:
+        try:
+            return self._read_facts(entry)
+        except UNREADABLE as error:
+            return [unreadable_fact(int(entry[0].partition(b"-")[0]), error)]
+
+    def _read_facts(self, entry: Any) -> list[Event]:
+        at, number = int(entry[1][1]), self._first_number(entry)
+        found = []
+        for group in _groups(entry[1][3]):
+            kind, name, worker, attempt, detail = group[:FACTS_AT]
+            task_type, _, queue = name.partition("\n")
+            for subject, took in zip(group[FACTS_AT::2], group[FACTS_AT + 1 :: 2], strict=True):
+                told = Event(number, at, kind, subject, task_type, queue, worker, attempt, took / 1e6, detail)
+                found.append(told)
+                number += len(self._core.prefixes)
+        return found

@@ -1,0 +1,221 @@
+"""Schedules on Redis.
+
+A schedule is changed in this process, by the rules that every store shares, and swapped in if nobody else has changed
+it meanwhile; else it is done again on what is there now. When one fires, the tasks of its ticks are created and the
+schedule moves on in one step.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from tickwork.errors import StoreUnavailable
+from tickwork.model.facts import Fact
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import ENDS, Spec, Status
+from tickwork.store.contract import Advance, Receipt
+from tickwork.store.redis.batches import BATCH, WEIGHT
+from tickwork.store.redis.core import Core, Part
+from tickwork.store.redis.records import CODES
+from tickwork.store.redis.tasks import Tasks, receipt_of, submit_args
+from tickwork.store.rules import advance_facts, advanced, changed, fired, held_up, same_definition, succeed, taken
+from tickwork.store.unreadable import read_schedule, refuse_stub
+
+ENDED = frozenset(CODES[status].encode() for status in ENDS)
+TRIES = 50  # of a swap; every failure means that another one succeeded
+
+_encode = msgspec.msgpack.Encoder().encode
+
+Facts = list[tuple[Fact, str]]
+Change = Callable[[Schedule | None], tuple[Schedule | None, Facts] | None]
+
+
+async def _never() -> bool:
+    return False
+
+
+class Schedules(Part):
+    def __init__(self, core: Core, tasks: Tasks) -> None:
+        super().__init__(core)
+        self._tasks = tasks
+        self._due: dict[str, bytes] = {}
+        self._unreadable_due = 0
+
+    async def put(self, schedule: Schedule, if_changed: bool = False, create: bool = False) -> Schedule | None:
+        refused = False
+
+        def put(old: Schedule | None) -> tuple[Schedule, Facts] | None:
+            nonlocal refused
+            refused = old is not None and create
+            if refused or (old is not None and if_changed and same_definition(old, schedule)):
+                return None
+            if old is not None and old.unreadable:
+                old = None
+            return succeed(old, schedule, self._core.now()), [(Fact.SCHEDULE_PUT, schedule.cron or "")]
+
+        stored = await self._swap(schedule.id, put)
+        return None if refused else stored
+
+    async def drop(self, schedule_id: str) -> bool:
+        found = False
+
+        def drop(old: Schedule | None) -> tuple[None, Facts] | None:
+            nonlocal found
+            found = old is not None
+            return (None, [(Fact.SCHEDULE_DROPPED, "")]) if found else None
+
+        await self._swap(schedule_id, drop)
+        return found
+
+    async def get(self, schedule_id: str) -> Schedule | None:
+        root = self._core.layout.root
+        blob = await self._core.ask(root, "HGET", f"{root}schedules", schedule_id)
+        return None if blob is None else read_schedule(schedule_id, blob)
+
+    async def all(self) -> list[Schedule]:
+        root = self._core.layout.root
+        found = await self._core.ask(root, "HGETALL", f"{root}schedules")
+        schedules = [read_schedule(name.decode(), blob) for name, blob in zip(found[::2], found[1::2], strict=True)]
+        return sorted(schedules, key=lambda schedule: schedule.id)
+
+    async def due(self, limit: int) -> tuple[list[Schedule], int | None]:
+        # Those that cannot be read stay due, as a leader of a newer version may be able to fire them.
+        now, later, *blobs = await self._core.run("due", self._core.layout.root, limit + self._unreadable_due)
+        self._core.set_clock(now)
+        found = [(read_schedule("", blob), blob) for blob in blobs if blob]
+        due = [(schedule, blob) for schedule, blob in found if not schedule.unreadable]
+        self._unreadable_due = len(blobs) - len(due)
+        self._due = {schedule.id: blob for schedule, blob in due[:limit]}
+        more = len(due) > limit
+        return [schedule for schedule, _ in due[:limit]], 0 if more else None if later < 0 else later
+
+    async def change(
+        self,
+        schedule_id: str,
+        *,
+        paused: bool | None = None,
+        next_at: int | None = None,
+        stopped: str | None = None,
+    ) -> bool:
+        found = False
+
+        def alter(old: Schedule | None) -> tuple[Schedule, Facts] | None:
+            nonlocal found
+            found = old is not None
+            if old is None:
+                return None
+            refuse_stub(old)
+            fact = Fact.SCHEDULE_STOPPED if stopped else Fact.SCHEDULE_PUT
+            return changed(old, self._core.now(), paused, next_at, stopped), [(fact, stopped or "")]
+
+        await self._swap(schedule_id, alter)
+        return found
+
+    async def report_run(
+        self, schedule_id: str, task_id: str, status: Status, fence: int | None = None
+    ) -> Schedule | None:
+        async def too_late() -> bool:
+            found = None if fence is None else await self._core.run("state", self._core.part(task_id), task_id)
+            return found is not None and (found[0] not in ENDED or int(found[1].partition(b".")[2]) != fence)
+
+        def report(old: Schedule | None) -> tuple[Schedule, Facts] | None:
+            if old is None or old.last_task_id != task_id:
+                return None
+            return replace(old, last_status=status.value), []
+
+        return await self._swap(schedule_id, report, void=too_late)
+
+    async def _swap(
+        self, schedule_id: str, change: Change, seen: bytes | None = None, void: Callable[[], Awaitable[bool]] = _never
+    ) -> Schedule | None:
+        """Apply a change to what is stored; `change` answers None to leave it alone. Answers what is stored then.
+        `void` is asked each time after the schedule was read: a change that comes too late is not made."""
+        root = self._core.layout.root
+        for _ in range(TRIES):
+            if seen is None:
+                seen = await self._core.ask(root, "HGET", f"{root}schedules", schedule_id)
+            old = None if seen is None else read_schedule(schedule_id, seen)
+            if await void():
+                return None
+            step = change(old)
+            if step is None:
+                return old
+            new, facts = step
+            next_at = "" if new is None or not new.active or new.next_at is None else new.next_at
+            told = [part for fact, detail in facts for part in (fact.value, detail)]
+            blob = b"" if new is None else _encode(new)
+            if await self._core.run("swap", root, schedule_id, seen or b"", blob, next_at, *told):
+                return new
+            seen = None
+        raise StoreUnavailable(f"schedule {schedule_id} is changed by others all the time")
+
+    # --- firing
+
+    async def advance(
+        self, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...] = ()
+    ) -> Advance | None:
+        if not ticks:
+            return await self._advance(schedule_id, seen, step)
+        packed = [submit_args(spec) for spec in ticks]
+        if not self._core.alone or len(ticks) > BATCH or sum(len(spec) for _, spec, _ in packed) > WEIGHT:
+            return await self._advance_in_steps(schedule_id, seen, step, ticks)
+        return await self._fire(schedule_id, seen, step, ticks, list(itertools.chain.from_iterable(packed)))
+
+    async def _fire(
+        self, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...], packed: list[Any]
+    ) -> Advance | None:
+        root = self._core.layout.root
+        stored = self._due.pop(schedule_id, None)  # as it was read a moment ago
+        for _ in range(TRIES):
+            stored = stored or await self._core.ask(root, "HGET", f"{root}schedules", schedule_id)
+            old = None if stored is None else read_schedule(schedule_id, stored)
+            if stored is None or old is None or old.unreadable or old.next_at != seen:
+                return None
+            args = self._fire_args(old, step, ticks)
+            reply = await self._core.run_durably(
+                self._core.durability, "fire", root, schedule_id, stored, *args, *packed
+            )
+            if reply is not None:
+                return taken(step, ticks, _receipts(ticks, reply), self._core.policy)
+            stored = None
+        raise StoreUnavailable(f"schedule {schedule_id} is changed by others all the time")
+
+    def _fire_args(self, old: Schedule, step: Advance, ticks: tuple[Spec, ...]) -> tuple[Any, ...]:
+        made, skipped = fired(step, ticks, self._core.policy), held_up(step, ticks, "")
+        next_at = "" if not old.active or step.next_at is None else step.next_at
+        told = [f"{each.missed} ticks" if each.missed else "" for each in (made, skipped)]
+        return _encode(advanced(old, made)), _encode(advanced(old, skipped)), next_at, *told, made.fired
+
+    async def _advance_in_steps(
+        self, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...]
+    ) -> Advance | None:
+        """For what one script cannot do, in several partitions, or with too much to carry in one call: the tasks first,
+        each of which may be created again to no effect."""
+        receipts = []
+        for spec in ticks:
+            (receipt,) = await self._tasks.submit([spec])
+            if receipt.verdict == "orphan":
+                (receipt,) = await self._tasks.submit([msgspec.structs.replace(spec, depends_on=())])
+            receipts.append(receipt)
+        return await self._advance(schedule_id, seen, taken(step, ticks, receipts, self._core.policy))
+
+    async def _advance(self, schedule_id: str, seen: int | None, step: Advance) -> Advance | None:
+        done = False
+
+        def move(old: Schedule | None) -> tuple[Schedule, Facts] | None:
+            nonlocal done
+            done = old is not None and not old.unreadable and old.next_at == seen
+            return (advanced(old, step), advance_facts(step)) if old is not None and done else None
+
+        await self._swap(schedule_id, move, self._due.pop(schedule_id, None))  # as it was read a moment ago
+        return step if done else None
+
+
+def _receipts(ticks: tuple[Spec, ...], verdicts: list[bytes]) -> list[Receipt]:
+    """One for all where the reply to the first call was lost."""
+    return [receipt_of(spec, verdict) for spec, verdict in zip(ticks, verdicts, strict=False)]
