@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.redis import RedisServer, required_binary
+from tests.support.waiting import wait_until
 from tests.topology.shop import NAMESPACE, running, work_through
 from tickwork.cli import commands
 from tickwork.errors import StoreError
@@ -238,6 +239,27 @@ async def test_a_redis_that_is_nearly_full(server: RedisServer) -> None:
         assert has(findings(result)["problem"], "submits are (nearly) refused")
     finally:
         server.command("CONFIG", "SET", "maxmemory", 0)
+
+
+async def test_a_redis_that_writes_to_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TICKWORK_DURABILITY", "disk")
+    with RedisServer(options={"appendonly": "yes", "appendfsync": "always", "maxmemory": "1gb"}) as server:
+        monkeypatch.setenv("TICKWORK_STORE", server.url)
+        await off_loop("submit", "job")
+        found = findings(await off_loop("doctor", "--json"))
+    for words in ("the append-only file is on", "durability is disk (appendfsync always)", "MB used of 1074"):
+        assert has(found["ok"], words), (words, found)
+
+
+async def test_a_redis_with_a_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TICKWORK_DURABILITY", "replicated")
+    with RedisServer() as server, RedisServer(options={"replicaof": f"{server.host} {server.port}"}) as replica:
+        await wait_until(lambda: replica.info("replication")["master_link_status"] == "up", what="the replica follows")
+        monkeypatch.setenv("TICKWORK_STORE", server.url)
+        await off_loop("submit", "job")
+        found = findings(await off_loop("doctor", "--json"))
+    assert has(found["ok"], "1 replicas are connected")
+    assert has(found["warning"], "only replicas keep tasks over a restart")
 
 
 async def test_a_broken_index_is_found_and_mended(server: RedisServer) -> None:
