@@ -364,6 +364,7 @@ def test_schedules_from_making_to_deleting() -> None:
     assert "at 03:00 every day, next " in good("schedules", "put", "nightly", "add", "[1]", "--cron", "0 3 * * *")
     good("schedules", "put", "by-hand", "add")
     assert re.match(r"ID +TYPE +WHEN", good("schedules"))
+    assert sorted(schedule["id"] for schedule in data("schedules")["schedules"]) == ["by-hand", "nightly"]
     good("schedules", "pause", "nightly")
     assert data("schedules", "show", "nightly")["enabled"] is False
     good("schedules", "resume", "nightly")
