@@ -16,7 +16,7 @@ def nested(depth: int) -> dict[str, object]:
     return {} if depth == 0 else {"in": nested(depth - 1)}
 
 
-@pytest.mark.parametrize(("value", "name"), [(Secretive(), "Secretive"), (10**5000, "int")])
+@pytest.mark.parametrize(("value", "name"), [(Secretive(), "Secretive"), (10**5000, "int")], ids=["own", "number"])
 def test_a_value_that_cannot_be_written_is_shown_by_its_type(value: object, name: str) -> None:
     """Python writes no number of more than some thousand digits."""
     assert shown(value).startswith(f"<{name}")
