@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from typing import Annotated, Any, NewType, TypedDict
 
 import msgspec
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from tickwork import PayloadError
 from tickwork.executors.calling import UnfitPayload, arguments_of
@@ -43,6 +44,7 @@ Ident = NewType("Ident", int)
 
 def none() -> None: ...
 def one(x: int) -> None: ...
+def one_float(x: float) -> None: ...
 def one_default(x: int = 7) -> None: ...
 def one_optional(x: int | None) -> None: ...
 def one_list(x: list[int]) -> None: ...
@@ -211,6 +213,18 @@ REFUSED: list[tuple[Function, Any, str]] = [
     (one, "5", "Expected `int`, got `str` - at `$.x`"),
     (one, {"x": 5, "z": 1}, "Expected `int`, got `object` - at `$.x`"),
     (one, Arguments(x="5"), "Expected `int`, got `str` - at `$.x`"),
+    (one_float, Arguments(x=math.nan), "nan cannot be written as JSON - at `$.x`"),
+    (one_any, Arguments(data=[math.inf]), "inf cannot be written as JSON - at `$.data[0]`"),
+    (
+        one_any,
+        Arguments(data=SecretStr("hunter2")),
+        "the json serializer cannot encode this value: values of type SecretStr cannot be encoded",
+    ),
+    (
+        one,
+        Arguments(x=object()),
+        "the json serializer cannot encode this value: values of type object cannot be encoded",
+    ),
     (one_order, {"order": {"amount": "2"}}, "Expected `int`, got `str` - at `$.order.amount`"),
     (two, {"x": 5, "y": "a", "z": 1}, "Object contains unknown field `z`"),
     (two, {"x": 5}, "Object missing required field `y`"),

@@ -114,19 +114,17 @@ class SpecMaker:
         return new_id() if dedup_key is None else new_id_beside(dedup_key, self._config.partitions)
 
     def _serializer(self, asked: str | Serializer | None, entry: Entry | None, payload: Any) -> Serializer:
-        chosen = self._chosen(asked, entry)
+        if isinstance(asked, str):
+            chosen = self._registry.serializer(asked)
+        elif asked is not None:
+            self._registry.add_serializer(asked)
+            chosen = asked
+        elif entry is not None and entry.serializer is not None:
+            chosen = entry.serializer
+        else:
+            chosen = self._registry.default_serializer
         # No payload is no bytes, which are a value to some serializers: to protobuf a message of which nothing is set.
         return JSON if payload is MISSING and not isinstance(chosen, BuiltinSerializer) else chosen
-
-    def _chosen(self, asked: str | Serializer | None, entry: Entry | None) -> Serializer:
-        if isinstance(asked, str):
-            return self._registry.serializer(asked)
-        if asked is not None:
-            self._registry.add_serializer(asked)
-            return asked
-        if entry is not None and entry.serializer is not None:
-            return entry.serializer
-        return self._registry.default_serializer
 
     def _encode(self, type: str, payload: Any, serializer: Serializer, entry: Entry | None, room: int) -> bytes:
         try:

@@ -26,6 +26,8 @@ class UnfitPayload(PayloadError):
 def arguments_of(entry: Entry, registry: Registry, serializer: str, data: bytes) -> dict[str, Any]:
     """What to call the handler with."""
     parameters = entry.parameters
+    if not data and serializer in parameters.readers and not parameters.required:
+        return {}
     try:
         return parameters.readers[serializer](data)
     except Exception:  # it is stored in another form, or does not fit: that is found out below

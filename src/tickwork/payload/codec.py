@@ -84,6 +84,10 @@ class BuiltinSerializer:
             decode = self._decoders[type] = self._codec.Decoder(type, dec_hook=decode_hook).decode
         return decode(data)
 
+    def encoder(self, *, may_be_deep: bool = True) -> Callable[[Any], bytes]:
+        """`encode`; for an object of plain values without its checks, which whoever reads it back by type makes."""
+        return self.encode if may_be_deep else self._encode
+
     def decoder(self, type: Any, *, may_be_deep: bool = True) -> Callable[[bytes], Any]:
         """`decode` of one type alone, which is faster."""
         decode: Callable[[bytes], Any] = self._codec.Decoder(type, dec_hook=decode_hook).decode

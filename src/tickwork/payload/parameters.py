@@ -58,6 +58,7 @@ class Parameters:
         self.bare_readers: dict[str, Reader] = {}
         if self.bare is not None and not self._null_is_none and (takes_all or takes_none):
             self.bare_readers = {each.name: self._bare_reader(each) for each in ours}
+        self._writers = {} if self._wider.by_pydantic else {e.name: e.encoder(may_be_deep=may_be_deep) for e in ours}
 
     def _ways_to_read(self, is_exact: bool) -> list[Read]:
         if self.bare is None:
@@ -178,7 +179,15 @@ class Parameters:
         """Written by name, and checked by reading it as a worker will. A mapping that has the names of parameters is
         taken by name, what else is given as the value of the only one that needs one."""
         if type(payload) is Arguments:
-            return self._encode_by_name(serializer, payload)
+            write = self._writers.get(serializer.name)
+            if write is None:
+                return self._encode_by_name(serializer, payload)
+            try:
+                data = write(payload)
+                self.readers[serializer.name](data)
+            except Exception:  # what is wrong is said here
+                return self._encode_by_name(serializer, payload)
+            return data
         if payload is MISSING:
             self._without_payload()
             return b""
