@@ -403,7 +403,7 @@ async def test_no_error_tells_a_payload(
     make: Make, sqlite_url: str, declared: Any, given: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    app = make(sqlite_url)
+    app = make(sqlite_url, version_grace=0)
     echo(app, declared)
     with pytest.raises(PayloadError) as caught:
         await app.submit("echo", given)
