@@ -57,12 +57,15 @@ if TYPE_CHECKING:
     from tickwork.model.tasks import Priority, Status
     from tickwork.payload.codec import JSONSerializer, MsgPackSerializer, ProtobufSerializer, Serializer
     from tickwork.scheduler import Scheduler
+    from tickwork.store.contract import Capabilities, Store
+    from tickwork.store.opening import make_store
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Abort",
     "AlertRule",
+    "Capabilities",
     "Config",
     "ConfigError",
     "Cron",
@@ -107,6 +110,7 @@ __all__ = [
     "Serializer",
     "Snooze",
     "Status",
+    "Store",
     "StoreError",
     "StoreFull",
     "StoreUnavailable",
@@ -122,12 +126,14 @@ __all__ = [
     "TickworkError",
     "WorkerInfo",
     "WorkerNotFound",
+    "make_store",
 ]
 
 _HOMES = (
     "errors", "backoff", "config", "model.tasks", "model.info", "model.schedules", "model.facts",
     "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry", "handlers.periodic",
-    "client.queues", "client.schedules", "client.functions", "client.lock", "scheduler",
+    "client.queues", "client.schedules", "client.functions", "client.lock", "scheduler", "store.contract",
+    "store.opening",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

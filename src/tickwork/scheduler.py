@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, cast
 
 from tickwork import logs
 from tickwork.client.client import Client
@@ -36,7 +36,7 @@ from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.payload.parameters import MISSING
 from tickwork.store.bounded import bounded, within
-from tickwork.store.contract import Store
+from tickwork.store.contract import Capabilities, Store
 from tickwork.store.opening import make_store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,9 +48,9 @@ class Scheduler(Client):
     Not started, it is a client: `submit` and every query open the store on first use. Started (`async with app`,
     `start()` or `run()`), it is a node too: it runs handlers and takes its share of the scheduling.
 
-    `store` is a URL (`memory://`, `sqlite:///file.db`, `redis://host:6379/0`) or a redis-py client, whose settings are
-    used; none means `TICKWORK_STORE`, else `memory://`. Every option of `Config` may be given by name; `config` is a
-    file of options, a mapping, or a `Config`.
+    `store` is a URL (`memory://`, `sqlite:///file.db`, `redis://host:6379/0`), a redis-py client, whose settings are
+    used, or a `Store` object of your own; none means `TICKWORK_STORE`, else `memory://`. Every option of `Config` may
+    be given by name; `config` is a file of options, a mapping, or a `Config`.
     """
 
     def __init__(
@@ -62,9 +62,10 @@ class Scheduler(Client):
         clock: Clock | None = None,
         **options: Any,
     ) -> None:
-        self._redis_client = None if store is None or isinstance(store, str) else redis_client(store)
-        store = store if self._redis_client is None else "redis://"
-        given = {key: value for key, value in (("store", store), ("namespace", namespace)) if value is not None}
+        self._own_store = own_store(store, clock)
+        self._redis_client = None if store is self._own_store or isinstance(store, str) else redis_client(store)
+        url = store if isinstance(store, str) else None if self._redis_client is None else "redis://"
+        given = {key: value for key, value in (("store", url), ("namespace", namespace)) if value is not None}
         self._config_file = config if isinstance(config, str | os.PathLike) else None
         self._clock = clock
         super().__init__(self._open, Registry(), Config())
@@ -90,6 +91,8 @@ class Scheduler(Client):
         if self._node is not None or self._opened:
             raise TickworkError("configure() comes before a scheduler is started or used")
         self._config_file = config or self._config_file
+        if "store" in options:
+            self._own_store = None
         self._apply(_load({**self.loaded.set_in_code(), **options}, self._config_file), of_command="store" in options)
 
     def _apply(self, loaded: Loaded, of_command: bool = False) -> None:
@@ -98,18 +101,24 @@ class Scheduler(Client):
         access.configure(config)
         self._name_node()
         url = config.store or "memory://"
-        self._store: Store = make_store(url, config, self._clock, self._redis_client)
-        self.url = mask_url(url) if self._redis_client is None else self._store.url  # without its password
+        self._store: Store = self._own_store or make_store(url, config, self._clock, self._redis_client)
+        by_url = self._own_store is None and self._redis_client is None
+        self.url = mask_url(url) if by_url else self._store.url  # without its password
         self._log = Log.of(config.logger)
         self._bounded = bounded(self._store, config.store_timeout or 0.0)
         access.open_store = self._open if config.store_timeout is None else self._open_bounded
-        access.types_are_known_here = self.url.startswith("memory:")
-        access.nobody_runs = config.store is None
+        access.types_are_known_here = not self._store.capabilities.shared
+        access.nobody_runs = config.store is None and self._own_store is None
         if config.serializer != "json":
             self.set_serializer(config.serializer)
         self._warnings = [*loaded.warnings, *without_effect(config)]
-        if not of_command and "store" in loaded.set_in_code():
+        if not of_command and ("store" in loaded.set_in_code() or self._own_store is not None):
             self._warnings += unused_store(config.store, self.url)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What its store can do: whether other processes see it, which durabilities it has, and so on."""
+        return self._store.capabilities
 
     def _name_node(self) -> None:
         given = self.config.scheduler_id
@@ -363,10 +372,19 @@ class Scheduler(Client):
         return f"<Scheduler {self.id} on {self.url}>"
 
 
+def own_store(store: Any, clock: Clock | None) -> Store | None:
+    """A store object that the user made himself."""
+    if not isinstance(getattr(store, "capabilities", None), Capabilities):
+        return None
+    if clock is not None:
+        raise ConfigError("give the clock to the store that you made; a scheduler goes by the clock of its store")
+    return cast("Store", store)
+
+
 def redis_client(store: Any) -> Any:
     if hasattr(store, "connection_pool") or hasattr(store, "nodes_manager"):
         return store
-    raise ConfigError(f"store must be a URL or a redis-py client, not {type(store).__name__}")
+    raise ConfigError(f"store must be a URL, a redis-py client or a Store, not {type(store).__name__}")
 
 
 def _load(arguments: dict[str, Any], config: Any) -> Loaded:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.stores import KINDS, START, Bench, open_store
+from tests.support.stores import KINDS, open_store
 from tickwork.clock import ManualClock
 from tickwork.model.policy import Policy
+from tickwork.testing.contract.bench import START, Bench
 
 
 @pytest.fixture
@@ -19,6 +20,6 @@ def policy() -> Policy:
 async def bench(request: pytest.FixtureRequest, tmp_path: Path, policy: Policy) -> AsyncIterator[Bench]:
     clock = ManualClock(START)
     async with open_store(request.param, tmp_path, clock, policy) as store:
-        bench = Bench(store, clock, request.param)
+        bench = Bench(store, clock)
         yield bench
         assert await store.queries.audit() == [], "a test left the store unsound"

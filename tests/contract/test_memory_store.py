@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
 from tickwork.model.outcomes import Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
 from tickwork.store.contract import Query
 from tickwork.store.memory import MemoryStore
+from tickwork.testing.contract.bench import START, Bench
 
 
 @pytest.fixture
@@ -86,3 +86,23 @@ async def test_pages_of_delayed_tasks_sort_once(bench: Bench, store: Any) -> Non
     await bench.store.queries.page(Query(Status.RETRYING))
     bench.clock.advance(100)
     assert len(await bench.claimed_ids(100)) == 40
+
+
+async def test_prune_forgets_locks_that_ran_out_long_ago() -> None:
+    clock = ManualClock(START)
+    store = MemoryStore(clock=clock)
+    for number in range(5):
+        await store.locks.acquire(f"user-{number}", "a", 1000)
+    clock.advance(1)
+    await store.operators.prune(100)
+    assert len(store.locks._locks) == 5
+    clock.advance(3600)
+    await store.operators.prune(3)
+    assert len(store.locks._locks) == 2
+
+
+async def test_the_memory_log_is_cut_also_when_it_has_no_room() -> None:
+    store = MemoryStore(Policy(events_max=0))
+    for number in range(3):
+        await store.operators.pause("queue", f"q{number}")
+    assert store.log._events == []

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.support.redis_store import NAMESPACE, ClockedRedisStore, restricted_redis, shared_server
-from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
 from tickwork.model.outcomes import Aborted, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
+from tickwork.testing.contract.bench import START, Bench
 
 ROOT = f"{{{NAMESPACE}}}:"
 

@@ -10,7 +10,6 @@ import pytest
 
 from tests.support.redis import Proxy, RedisServer
 from tests.support.redis_store import NAMESPACE, ClockedRedisStore, empty_redis, restricted_redis, shared_server
-from tests.support.stores import START, Bench
 from tickwork import Scheduler
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
@@ -20,6 +19,7 @@ from tickwork.model.tasks import Status
 from tickwork.store.contract import Query
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse
+from tickwork.testing.contract.bench import START, Bench
 
 ROOT = f"{{{NAMESPACE}}}:"
 

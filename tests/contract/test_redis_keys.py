@@ -7,7 +7,6 @@ import re
 import pytest
 
 from tests.support.redis_store import NAMESPACE, ClockedRedisStore, empty_redis, restricted_redis, shared_server
-from tests.support.stores import START, Bench
 from tickwork import Scheduler
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError
@@ -18,6 +17,7 @@ from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec, Status
 from tickwork.store.redis.keys import KEYS
 from tickwork.store.redis.ops.acl import acl_line
+from tickwork.testing.contract.bench import START, Bench
 
 TYPES = {"String": b"string", "Hash": b"hash", "ZSet": b"zset", "Set": b"set", "Stream": b"stream", "List": b"list"}
 PATTERNS = [(re.compile(re.sub(r"<\w+>", ".+", re.escape(key.name))), TYPES[key.kind]) for key in KEYS]

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.support.redis_store import ClockedRedisStore, empty_redis, restricted_redis
-from tests.support.stores import START, Bench
 from tickwork import ConfigError, Scheduler
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
@@ -19,6 +18,7 @@ from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
 from tickwork.node import duties
 from tickwork.store.contract import Receipt
+from tickwork.testing.contract.bench import START, Bench
 
 COUNT = 4
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
 from tickwork.model.members import Worker
 from tickwork.model.outcomes import Aborted, Succeeded
@@ -17,6 +16,7 @@ from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
 from tickwork.store.contract import Query
 from tickwork.store.sqlite import SqliteStore, spec_cache
+from tickwork.testing.contract.bench import START, Bench
 
 FEW, MANY = 100, 2000  # of each kind
 GROWTH = 1.5  # the trees grow deeper, nothing is walked

@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.stores import START, Bench
 from tests.support.waiting import wait_until
 from tickwork.cli.session import schema_versions
 from tickwork.clock import ManualClock
@@ -28,6 +27,7 @@ from tickwork.model.tasks import Spec, Status
 from tickwork.store.opening import make_store
 from tickwork.store.sqlite import SqliteStore, connecting
 from tickwork.store.sqlite.schema import VERSION
+from tickwork.testing.contract.bench import START, Bench
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
 

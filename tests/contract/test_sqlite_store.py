@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.support.stores import START, Bench
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.members import Worker
@@ -27,6 +26,7 @@ from tickwork.model.tasks import Spec, Status
 from tickwork.store.hints import CONTROL, EVENTS, WORK
 from tickwork.store.sqlite import SqliteStore
 from tickwork.store.sqlite.schema import VERSION
+from tickwork.testing.contract.bench import START, Bench
 
 R = TypeVar("R")
 Opener = Callable[..., Awaitable[Bench]]

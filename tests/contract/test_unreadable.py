@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.damage import EACH, EVERY_DAMAGE, Damage, RedisDamage, SqliteDamage
 from tests.support.redis_store import NAMESPACE
-from tests.support.stores import START, Bench, open_store
+from tests.support.stores import open_store
 from tickwork.clock import ManualClock
 from tickwork.model.facts import Fact
 from tickwork.model.members import Worker
@@ -20,6 +20,7 @@ from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import CANNOT_READ, UNKNOWN, Spec, Status
 from tickwork.store.contract import Advance, Query
+from tickwork.testing.contract.bench import START, Bench
 
 every_damage = pytest.mark.parametrize(("bench", "kind"), EVERY_DAMAGE, indirect=["bench"], ids=str)
 each_store = pytest.mark.parametrize(("bench", "kind"), EACH, indirect=["bench"], ids=str)
@@ -35,20 +36,24 @@ def policy() -> Policy:
 async def bench(request: pytest.FixtureRequest, tmp_path: Path, policy: Policy) -> AsyncIterator[Bench]:
     clock = ManualClock(START)
     async with open_store(request.param, tmp_path, clock, policy) as store:
-        bench = Bench(store, clock, request.param)
+        bench = Bench(store, clock)
         yield bench
         assert await store.queries.audit() == [], "nothing may be left of it"
 
 
 @pytest.fixture
 def damage(bench: Bench, tmp_path: Path) -> Damage:
-    return RedisDamage(NAMESPACE) if bench.kind == "redis" else SqliteDamage(str(tmp_path / "tick.db"), NAMESPACE)
+    return (
+        RedisDamage(NAMESPACE)
+        if bench.store.capabilities.remote
+        else SqliteDamage(str(tmp_path / "tick.db"), NAMESPACE)
+    )
 
 
 def forget_specs(bench: Bench) -> None:
     """As if another process had submitted them."""
     store: Any = bench.store
-    if bench.kind == "sqlite":
+    if not bench.store.capabilities.remote:
         store._core.writer.abandon()
         store._core.reader.specs.clear()
 

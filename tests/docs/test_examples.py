@@ -61,6 +61,11 @@ total 48
 sales: {'eu': 12, 'us': 12, 'asia': 24}
 report is cancelled because its step failed
 """,
+    "measured_store.py": """\
+9900
+tasks.submit was called once
+tasks.finish was called several times
+""",
     "web_app.py --seconds 0.1 --port 0": """\
 202 {"task": "order-7"}
 200 {"task": "order-7", "note": "ordered before"}

@@ -120,7 +120,7 @@ def test_a_scheduler_is_a_client_and_nothing_is_said_twice() -> None:
 
 
 ATTRIBUTES = (
-    "config dlq events exhausted id loaded queues registry schedules sync url "  # what it has
+    "capabilities config dlq events exhausted id loaded queues registry schedules sync url "  # what it has
     "audit dependants delete handle configure stop_soon wait_stopped after_fork"  # beside those above
 )
 

@@ -348,7 +348,7 @@ def test_what_is_shown_of_a_client_is_a_url_like_it(redis: Any) -> None:
 
 
 def test_something_else_is_no_client() -> None:
-    with pytest.raises(ConfigError, match="store must be a URL or a redis-py client, not object"):
+    with pytest.raises(ConfigError, match="store must be a URL, a redis-py client or a Store, not object"):
         Scheduler(object())
 
 

@@ -49,7 +49,7 @@ def demo_command(seconds: float | None, fresh: bool, rate: float) -> None:
     """
     if said("store"):
         app.configure(store=said("store"))
-    if app.url.startswith("memory:"):
+    if not app.capabilities.shared:
         raise click.UsageError("the demo shows how work survives a restart: use --store sqlite:///FILE or redis://HOST")
     path = sqlite_path(app.url)
     if said("namespace"):

@@ -71,7 +71,7 @@ def show_banner(app: Scheduler, role: str) -> None:
     """Everything that a glance should tell, on the stream of the log that follows."""
     config = app.config
     works = ROLES[role][0]
-    store = app.url + ("  (kept nowhere, seen by this process only)" if app.url.startswith("memory:") else "")
+    store = app.url + ("  (kept nowhere, seen by this process only)" if not app.capabilities.shared else "")
     workers = f"{config.concurrency} tasks at a time"
     if config.worker_count > 1:
         workers += f" in each of {config.worker_count} workers"

@@ -54,13 +54,13 @@ def ask(question: Callable[[Client], Awaitable[T]], *, create: bool = False) -> 
 async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
     from tickwork.client.client import Client
     from tickwork.handlers.registry import Registry
-    from tickwork.store.opening import make_store
+    from tickwork.store.opening import kind_of, make_store
 
     loaded = settings()
     config, url = loaded.config, loaded.config.store or DEFAULT_STORE
     create = create and loaded.origins["store"] != BY_DEFAULT  # a file that nobody named, nobody may be looking at
     check_store(url, config.namespace, create)
-    if url.startswith("redis"):
+    if kind_of(url) == "redis":
         config = await _meet(url, config, create)
     store: Store = make_store(url, config, patience=PATIENCE)
 
@@ -103,7 +103,9 @@ async def _meet(url: str, config: Config, create: bool) -> Config:
 
 def check_store(url: str, namespace: str, create: bool = False) -> None:
     """Refuse what a second process cannot see, and, unless it may be made, what is not there yet."""
-    if url.startswith("memory:"):
+    from tickwork.store.opening import kind_of
+
+    if kind_of(url) == "memory":
         raise ConfigError(
             "each process has its own memory:// store, so this command would see nothing of another's; "
             "use sqlite:///FILE with --store or TICKWORK_STORE"

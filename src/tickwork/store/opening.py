@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from tickwork.clock import Clock
 from tickwork.config import Config
@@ -34,29 +34,45 @@ def policy_of(config: Config) -> Policy:
 
 
 def make_store(
-    url: str, config: Config, clock: Clock | None = None, client: Any = None, patience: float | None = None
+    url: str,
+    config: Config | None = None,
+    clock: Clock | None = None,
+    client: Any = None,
+    patience: float | None = None,
 ) -> Store:
-    """The store of that URL (or of that Redis client), not opened yet. `patience`: how long calls wait for a server
-    that cannot be reached."""
+    """The store that a scheduler with this URL (or this redis-py client) and config would use, not opened yet.
+
+    `patience` is how long a call waits for a server that cannot be reached, in seconds.
+    """
+    config = config or Config()
     store = _make_store(url, config, clock, client, patience)
     if config.logger is not None:
         store.contact.log = Log.of(config.logger, "store")
     return store
 
 
+def kind_of(url: str) -> Literal["memory", "sqlite", "redis"] | None:
+    """Which store a URL names; the only place that reads a scheme. What the store can do is in its `capabilities`."""
+    if url in ("memory://", "memory:"):
+        return "memory"
+    if url.startswith("sqlite://"):
+        return "sqlite"
+    return "redis" if url.startswith(("redis:", "rediss:", "redis+", "rediss+")) else None
+
+
 def _make_store(url: str, config: Config, clock: Clock | None, client: Any, patience: float | None) -> Store:
-    policy = policy_of(config)
-    if client is not None or url.startswith(("redis:", "rediss:", "redis+", "rediss+")):
+    policy, kind = policy_of(config), kind_of(url)
+    if client is not None or kind == "redis":
         return _redis_store(url, config, clock, client, policy, patience)
     if config.partitions > 1:
         raise ConfigError(f"partitions={config.partitions} is for Redis only")
-    if url in ("memory://", "memory:"):
+    if kind == "memory":
         from tickwork.store.memory import MemoryStore
 
         if config.durability != "memory":
             raise ConfigError(f"durability={config.durability!r} is not for memory://, which keeps nothing")
         return MemoryStore(policy, clock)
-    if url.startswith("sqlite://"):
+    if kind == "sqlite":
         from tickwork.store.sqlite import SqliteStore
 
         path = url.removeprefix("sqlite://")

@@ -92,11 +92,16 @@ class Capabilities(Struct, frozen=True):
     durabilities: tuple[Durability, ...]
     """What a receipt of `submit` can stand for."""
 
+    submit_order: bool = False
+    """Lists without a status come in the order of submits, the newest first."""
+
     partitions: int = 1
     """In how many places tasks are kept; strict order holds in each of them."""
 
 
 class Store(Protocol):
+    """Where tasks live: seven parts, and the life of the object itself. The text of this module says what holds."""
+
     url: str
     """Where it is, without passwords."""
 

@@ -19,7 +19,9 @@ from tickwork.store.memory.tasks import Tasks
 
 class MemoryStore:
     url = "memory://"
-    capabilities = Capabilities(shared=False, remote=False, own_clock=False, durabilities=("memory",))
+    capabilities = Capabilities(
+        shared=False, remote=False, own_clock=False, submit_order=True, durabilities=("memory",)
+    )
 
     def __init__(self, policy: Policy | None = None, clock: Clock | None = None) -> None:
         core = Core(policy, clock)

@@ -26,7 +26,9 @@ from tickwork.store.sqlite.tasks import Tasks
 
 
 class SqliteStore:
-    capabilities = Capabilities(shared=True, remote=False, own_clock=False, durabilities=("memory", "disk"))
+    capabilities = Capabilities(
+        shared=True, remote=False, own_clock=False, submit_order=True, durabilities=("memory", "disk")
+    )
 
     def __init__(
         self,

@@ -174,6 +174,8 @@ class AppMaker(Protocol):
 if "pytest" in sys.modules:  # a program that imports this for `drain` alone need not have pytest
     import pytest
 
+    pytest.register_assert_rewrite("tickwork.testing.contract")
+
     @pytest.fixture
     def tickwork_clock() -> ManualClock:
         """A clock that stands still until the test moves it: `advance(seconds)`, `set(moment)`."""
