@@ -27,10 +27,10 @@ from tickwork.model.outcomes import Succeeded
 from tickwork.model.tasks import Spec
 from tickwork.store.contract import Claim, Grant
 from tickwork.store.redis import RedisStore
+from tickwork.store.redis.creating import submit_args
 from tickwork.store.redis.net.link import pack
 from tickwork.store.redis.net.target import parse
 from tickwork.store.redis.records import pack_outcome, unpack_grant
-from tickwork.store.redis.tasks import submit_args
 
 BATCHES = (1, 5, 50)
 PAYLOAD = f'{{"number":1,"filler":"{FILLER}"}}'.encode()

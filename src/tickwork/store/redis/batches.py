@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
 from tickwork.store.contract import Receipt
+from tickwork.store.redis.core import Core
+from tickwork.store.redis.creating import Args, create, submit_args
 
 BATCH = 100  # tasks in one call
 SHARE = 50  # of those that are gathered: while the store works on one half, the other is made
 WEIGHT = 1_000_000  # bytes in one call
 
 Place = tuple[int, str, Durability]
-Args = tuple[Any, ...]
 Gathered = tuple[Spec, Args, "asyncio.Future[Receipt]"]
-Send = Callable[[str, list[Spec], list[Args], Durability], Awaitable[list[Receipt]]]
 
 
 class Coalescer:
     """For each event loop, prefix and durability: one that comes alone goes at once; those that come while another is
     under way are gathered, and go together in the next round of the loop."""
 
-    def __init__(self, pack: Callable[[Spec], Args], send: Send) -> None:
-        self._pack = pack
-        self._send = send
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._under_way: Counter[Place] = Counter()
         self._waiting: dict[Place, list[Gathered]] = {}
         self._sending: set[asyncio.Future[None]] = set()
@@ -35,14 +33,14 @@ class Coalescer:
     async def submit(self, prefix: str, specs: list[Spec], durability: Durability) -> list[Receipt]:
         if len(specs) != 1:
             return await self._submit_many(prefix, specs, durability)
-        packed = self._pack(specs[0])  # before it travels with others: a bad one fails its own caller only
+        packed = submit_args(specs[0])  # before it travels with others: a bad one fails its own caller only
         loop = asyncio.get_running_loop()
         place = (id(loop), prefix, durability)
         if self._under_way[place]:
             return [await self._join(specs[0], packed, place, loop)]
         self._under_way[place] += 1
         try:
-            return await self._send(prefix, specs, [packed], durability)
+            return await create(self._core, prefix, specs, [packed], durability)
         finally:
             self._under_way[place] -= 1
 
@@ -50,16 +48,16 @@ class Coalescer:
         """Piece by piece, so that the order is kept; each is packed while the store works on the one before."""
         for spec in specs:
             if spec.context:  # all else can be packed: no piece may be sent before one is found that cannot
-                self._pack(spec)
+                submit_args(spec)
         receipts: list[Receipt] = []
         sending: asyncio.Future[list[Receipt]] | None = None
         start = 0
-        for packed in pieces_of(map(self._pack, specs)):
+        for packed in pieces_of(map(submit_args, specs)):
             piece = specs[start : start + len(packed)]
             start += len(packed)
             if sending is not None:
                 receipts += await sending
-            sending = asyncio.ensure_future(self._send(prefix, piece, packed, durability))
+            sending = asyncio.ensure_future(create(self._core, prefix, piece, packed, durability))
             await asyncio.sleep(0)  # it is on its way now
         return receipts + await sending if sending is not None else receipts
 
@@ -88,7 +86,7 @@ class Coalescer:
         _, prefix, durability = place
         specs, packed = [spec for spec, _, _ in gathered], [args for _, args, _ in gathered]
         try:
-            receipts = await self._send(prefix, specs, packed, durability)
+            receipts = await create(self._core, prefix, specs, packed, durability)
         except Exception as error:
             for _, _, waiter in gathered:
                 if not waiter.done():

@@ -17,8 +17,9 @@ from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
 from tickwork.store.contract import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Unreadable, Verdict
 from tickwork.store.redis.core import Core
+from tickwork.store.redis.creating import receipt_of, submit_args
 from tickwork.store.redis.queries import Queries
-from tickwork.store.redis.tasks import Tasks, claimed_of, receipt_of, submit_args, wish_args
+from tickwork.store.redis.tasks import Tasks, claimed_of, wish_args
 
 STAY = 8  # batches in one partition, while it has work
 

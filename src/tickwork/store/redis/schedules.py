@@ -21,8 +21,9 @@ from tickwork.model.tasks import ENDS, Spec, Status
 from tickwork.store.contract import Advance, Receipt
 from tickwork.store.redis.batches import BATCH, WEIGHT
 from tickwork.store.redis.core import Core, Part
+from tickwork.store.redis.creating import receipt_of, submit_args
 from tickwork.store.redis.records import CODES
-from tickwork.store.redis.tasks import Tasks, receipt_of, submit_args
+from tickwork.store.redis.tasks import Tasks
 from tickwork.store.rules import advance_facts, advanced, changed, fired, held_up, same_definition, succeed, taken
 from tickwork.store.unreadable import read_schedule, refuse_stub
 

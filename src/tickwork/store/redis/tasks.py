@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import itertools
 import random
-import struct
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from tickwork.errors import StoreError
 from tickwork.forks import keep, tell_of_forks
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
@@ -26,46 +24,19 @@ from tickwork.store.contract import (
     Unreadable,
     Verdict,
 )
-from tickwork.store.redis.batches import Args, Coalescer
+from tickwork.store.redis.batches import Coalescer
 from tickwork.store.redis.core import Core, Part
-from tickwork.store.redis.records import (
-    STATUSES,
-    is_plain,
-    lease_in,
-    pack_options,
-    pack_outcome,
-    pack_spec,
-    unpack_grant,
-)
+from tickwork.store.redis.records import STATUSES, lease_in, pack_outcome, unpack_grant
 from tickwork.store.unreadable import UNREADABLE, reason
 
 NOTE_BITS = 48  # of the number that tells a note from the same one sent again
 
-T = TypeVar("T")
-VERDICTS: dict[str, Literal["created", "exists", "duplicate", "orphan"]] = {
-    "": "created",
-    "e": "exists",
-    "d": "duplicate",
-    "o": "orphan",
-}
 ENDINGS = {
     "l ": Verdict("lost", None),
     **{f"d{code}": Verdict("done", status) for code, status in STATUSES.items()},
     **{f"a{code}": Verdict("already", status) for code, status in STATUSES.items()},
 }
 ANSWERS: dict[bytes, Literal["held", "cancel", "lost"]] = {b"h": "held", b"c": "cancel", b"l": "lost"}
-
-
-def submit_args(spec: Spec, waiting: tuple[str, ...] | None = None) -> tuple[Any, ...]:
-    try:
-        return spec.id, pack_spec(spec), pack_options(spec, waiting)
-    except (OverflowError, struct.error, UnicodeError) as error:  # a number of more than 64 bits in its context, say
-        raise StoreError(f"task {spec.id} cannot be stored: {error}") from None
-
-
-def receipt_of(spec: Spec, verdict: bytes) -> Receipt:
-    text = verdict.decode()
-    return Receipt(spec.id, VERDICTS[text[:1]], text[1:])
 
 
 def status_of(reply: bytes | None) -> Status | None:
@@ -75,31 +46,17 @@ def status_of(reply: bytes | None) -> Status | None:
 class Tasks(Part):
     def __init__(self, core: Core) -> None:
         super().__init__(core)
-        self._coalescer = Coalescer(submit_args, self._submit_part)
+        self._coalescer = Coalescer(core)
         tell_of_forks(self)
 
     def after_fork(self) -> None:
         keep(self._coalescer)
-        self._coalescer = Coalescer(submit_args, self._submit_part)
+        self._coalescer = Coalescer(self._core)
 
     # --- in
 
     async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
         return await self._coalescer.submit(self._core.layout.root, specs, durability or self._core.durability)
-
-    async def _submit_part(
-        self, prefix: str, specs: list[Spec], packed: list[Args], durability: Durability
-    ) -> list[Receipt]:
-        left = list(range(len(specs)))
-        receipts = [Receipt(spec.id, "created") for spec in specs]
-        if all(map(is_plain, specs)):
-            left = await self._core.run_durably(durability, "submit", prefix, *itertools.chain.from_iterable(packed))
-        if left:
-            args = itertools.chain.from_iterable(packed[place] for place in left)
-            reply = await self._core.run_durably(durability, "submit_with", prefix, *args)
-            for place, verdict in zip(left, reply, strict=True):
-                receipts[place] = receipt_of(specs[place], verdict)
-        return receipts
 
     async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
         seen = "" if fence is None or not self._core.alone else fence  # scripts see tasks of their own partition only
