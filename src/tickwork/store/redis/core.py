@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-import weakref
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
@@ -22,6 +21,7 @@ from tickwork.store.contact import Contact
 from tickwork.store.hints import RESET, Hint, Hints
 from tickwork.store.redis.confirm import NO_REPLICA, Confirmations, enough
 from tickwork.store.redis.keys import VERSION, Layout
+from tickwork.store.redis.net.by_loop import ConnectionsByLoop, LoopConnections
 from tickwork.store.redis.net.link import LinkLost, pack
 from tickwork.store.redis.net.listen import Listener
 from tickwork.store.redis.net.target import Target
@@ -37,14 +37,6 @@ SLACK = 3_600_000  # a key whose end scripts judge themselves is left to Redis t
 T = TypeVar("T")
 
 _encode = msgspec.msgpack.Encoder().encode
-
-
-class LoopConnections:
-    """What belongs to one event loop: its connections, and the listener for wake-ups."""
-
-    def __init__(self, wire: Wire, listener: Listener) -> None:
-        self.wire = wire
-        self.listener = listener
 
 
 class Core:
@@ -91,17 +83,15 @@ class Core:
     def _begin(self) -> None:
         """What belongs to this process and its loops."""
         self.channel = f"{self.layout.root}ended:{os.getpid()}.{new_nonce()}"
-        self._by_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopConnections] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._closed: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+        self._by_loop = ConnectionsByLoop(self._connect, self.url)
+        self.connections = self._by_loop.here
         self._reopening: asyncio.Future[None] | None = None
         self._hints_under_way: set[asyncio.Future[None]] = set()
         self._open = False
 
     def after_fork(self) -> None:
         """Links close themselves; loops, and tasks that wait on them, must not be finalized here."""
-        keep((list(self._by_loop.items()), self._reopening, self._hints_under_way))
+        keep((self._by_loop.all(), self._reopening, self._hints_under_way))
         self.hints.forget()
         self.contact.reset()
         self._begin()
@@ -119,7 +109,7 @@ class Core:
     # --- life
 
     async def open(self) -> None:
-        self._closed.discard(asyncio.get_running_loop())
+        self._by_loop.allow()
         if self._open:
             return
         self.server = await self._check_servers()
@@ -159,11 +149,8 @@ class Core:
         self.hints.notify_all()
 
     async def close(self) -> None:
-        loop = asyncio.get_running_loop()
-        found = self._by_loop.pop(loop, None)
-        self._closed.add(loop)
-        self._forget_closed_loops()
-        self._open = bool(self._by_loop)
+        found = self._by_loop.give_up()
+        self._open = len(self._by_loop) > 0
         for hint in list(self._hints_under_way):
             hint.cancel()
         if found is not None:
@@ -228,26 +215,14 @@ class Core:
 
     # --- calls
 
-    def connections(self) -> LoopConnections:
-        loop = asyncio.get_running_loop()
-        found = self._by_loop.get(loop)
-        if found is None and loop in self._closed:
-            raise StoreUnavailable(f"the store at {self.url} was closed here")
-        if found is None:
-            self._forget_closed_loops()
-            wire = Wire(self.target, self._pool_size, self._patience, self._timeout, self.contact)
-            wire.on_reconnect = self._reconnected
-            wire.greeting = self._greeting
-            listener = Listener(
-                wire, self.hints, self.layout.root, self.channel, self.queues, self._heard, self.own_workers
-            )
-            found = self._by_loop[loop] = LoopConnections(wire, listener)
-        return found
-
-    def _forget_closed_loops(self) -> None:
-        """Some programs make a loop for each request; what it used here must not outlive it."""
-        for loop in [loop for loop in self._by_loop if loop.is_closed()]:
-            self._by_loop.pop(loop).wire.abandon()
+    def _connect(self) -> LoopConnections:
+        wire = Wire(self.target, self._pool_size, self._patience, self._timeout, self.contact)
+        wire.on_reconnect = self._reconnected
+        wire.greeting = self._greeting
+        listener = Listener(
+            wire, self.hints, self.layout.root, self.channel, self.queues, self._heard, self.own_workers
+        )
+        return LoopConnections(wire, listener)
 
     def _reconnected(self) -> None:
         """The server may have restarted, perhaps with nothing in it."""
@@ -259,7 +234,7 @@ class Core:
             self.server = await self._check_servers()
             await self._enter()
         except StoreError as error:
-            if asyncio.get_running_loop() not in self._closed:
+            if not self._by_loop.closed_here:
                 self.contact.log.error("%s", error)
 
     def _greeting(self, prefix: str) -> bytes | None:

@@ -102,11 +102,11 @@ class Wire:
                         self.contact.made(key)
                     return answer
         reply = await self.run(key, command, purpose, wait, answer, greet=True)
-        first = reply[0] if isinstance(reply, list) and wait else reply
+        first = _first(reply, wait)
         if isinstance(first, hiredis.ReplyError) and str(first).startswith("NOSCRIPT"):
             command = pack("EVAL", script.text, *keys, *args)
             reply = await self.run(key, command, purpose, wait, greet=True)
-            first = reply[0] if isinstance(reply, list) and wait else reply
+            first = _first(reply, wait)
         if isinstance(first, hiredis.ReplyError):
             raise StoreError(f"script {script.name} failed: {first}")
         return reply
@@ -165,7 +165,7 @@ class Wire:
                     reply = refusal or await self._send(link, command, wait, asked is not None)
                 else:
                     reply, answer = answer, None
-                problem = self._problem(reply[0] if isinstance(reply, list) and wait else reply)
+                problem = self._problem(_first(reply, wait))
                 if problem is None:
                     self._answered()
                     if asked is None and link is not None:
@@ -336,6 +336,11 @@ def reason(text: str) -> str:
     if text.startswith("ERR Error running script") and (inner := _INNER.search(text)):
         return inner[1]
     return text
+
+
+def _first(reply: Reply, wait: tuple[Any, ...]) -> Reply:
+    """The reply to the command itself, where the one to a WAIT came with it."""
+    return reply[0] if wait and isinstance(reply, list) else reply
 
 
 def _alive(links: list[Link]) -> bool:
