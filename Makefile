@@ -32,14 +32,21 @@ $(READY): $(INSTALLED) requirements/dev.txt
 demo: $(INSTALLED) ## a small live application: Ctrl-C and run it again, nothing is lost
 	@$(BIN)/tickwork demo $(ARGS)
 
-test: $(READY) ## the whole test suite
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
-
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 # Tracing costs a test half as much again in CPU. These three reach nearly all; contract and faults go over the same lines.
+TRACED := tests/unit tests/integration tests/topology
+
+test: $(READY) ## the whole test suite; with COVERAGE=yes it also tells which share of the code ran
+ifdef COVERAGE
+	@$(MAKE) --no-print-directory coverage
+	@$(PYTEST) tests $(addprefix --ignore=,$(TRACED))
+else
+	@$(PYTEST) $(ARGS)
+endif
+
 coverage: $(READY) ## the share of the code that unit, integration and topology tests run; ARGS="tests" for all
 	@$(BIN)/python -m coverage erase
-	@$(BIN)/python -m coverage run -m pytest -n $(WORKERS) --dist worksteal \
-	  $(or $(ARGS),tests/unit tests/integration tests/topology)
+	@$(BIN)/python -m coverage run -m pytest -n $(WORKERS) --dist worksteal $(or $(ARGS),$(TRACED))
 	@find . -maxdepth 1 -name '.coverage.*' -empty -delete # of processes that were killed while they wrote
 	@$(BIN)/python -m coverage combine --quiet
 	@echo "In all, and files below 85 % ($(BIN)/coverage report --show-missing names the lines):"
