@@ -15,6 +15,7 @@ from tickwork import (
     PayloadError,
     ScheduleHandle,
     Scheduler,
+    Status,
     StoreUnavailable,
     Task,
     TaskExists,
@@ -36,6 +37,27 @@ def app(make: Make, url: str) -> Scheduler:
         return n
 
     return app
+
+
+# --- by function
+
+
+async def test_the_options_of_a_function_hold_where_it_is_submitted_as_a_type(app: Scheduler) -> None:
+    @app.task(queue="slow")
+    async def job(n: int = 0) -> int:
+        return n
+
+    urgent = job.options(priority=10, delay=60)
+    info = await (await app.submit(urgent, 1)).info()
+    assert (info.priority, info.status, info.queue) == (10, Status.PENDING, "slow")
+    (handle,) = await app.submit_many(urgent, [1])
+    info = await handle.info()
+    assert (info.priority, info.status, info.queue) == (10, Status.PENDING, "slow")
+    info = await (await app.submit(urgent, 1, priority=2, delay=None)).info()
+    assert (info.priority, info.status) == (2, Status.READY), "what is said with the submission goes before"
+    assert isinstance(await app.submit(job.options(cron="@daily"), 1), ScheduleHandle)
+    with pytest.raises(ConfigError, match="id cannot be one for all"):
+        await app.submit_many(job.options(id="one"), [1, 2])
 
 
 # --- what exists already

@@ -68,7 +68,10 @@ class Client:
         self, type: str | TaskFunction[..., Any], payload: Any = MISSING, **options: Unpack[Options]
     ) -> Handle[Any]:
         """Queue one task, now, later (`delay`, `schedule_at`) or as a durable schedule (`cron`)."""
-        kind = type if isinstance(type, str) else _type_of(type)
+        if isinstance(type, str):
+            kind = type
+        else:
+            kind, options = _read(type, options)
         if options.get("cron") is not None:
             return await submitting.submit_cron(self, kind, payload, options)
         access, durability = self._access, wanted_durability(options)
@@ -86,6 +89,7 @@ class Client:
         self, type: str | TaskFunction[..., Any], payloads: Iterable[Any], **options: Unpack[Options]
     ) -> list[Handle[Any]]:
         """Queue one task for each payload, in few round trips."""
+        kind, options = (type, options) if isinstance(type, str) else _read(type, options)
         for single in ("id", "dedup_key", "cron"):
             if options.get(single) is not None:
                 raise ConfigError(f"submit_many gives each payload a task of its own; {single} cannot be one for all")
@@ -93,7 +97,7 @@ class Client:
         access.check_that_tasks_can_run()
         store = await access.open_store()
         handles: list[Handle[Any]] = []
-        specs = access.specs(_type_of(type), payloads, options)
+        specs = access.specs(kind, payloads, options)
         try:
             for start in range(0, len(specs), SUBMIT_MAX):
                 batch = specs[start : start + SUBMIT_MAX]
@@ -256,7 +260,10 @@ class Client:
         return Lock(self._access.open_store, self.config, name, ttl)
 
 
-def _type_of(type: str | TaskFunction[..., Any]) -> str:
-    if isinstance(type, str | TaskFunction):
-        return type if isinstance(type, str) else type.type
-    raise ConfigError(f"submit takes the name of a type, or a function that app.task has made one, not {shown(type)}")
+def _read(function: TaskFunction[..., Any], options: Options) -> tuple[str, Options]:
+    """The type of a function, and its own options where nothing else is said."""
+    if isinstance(function, TaskFunction):
+        return function.type, {**function._options, **options}
+    raise ConfigError(
+        f"submit takes the name of a type, or a function that app.task has made one, not {shown(function)}"
+    )
