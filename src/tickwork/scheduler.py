@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from tickwork import logs
 from tickwork.client.client import Client
@@ -39,6 +39,9 @@ from tickwork.store.bounded import bounded, within
 from tickwork.store.contract import Capabilities, Store
 from tickwork.store.opening import make_store
 
+if TYPE_CHECKING:
+    from tickwork.config.options import ChangedOptions, SchedulerOptions
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -60,7 +63,7 @@ class Scheduler(Client):
         namespace: str | None = None,
         config: str | os.PathLike[str] | Mapping[str, Any] | Config | None = None,
         clock: Clock | None = None,
-        **options: Any,
+        **options: Unpack[SchedulerOptions],
     ) -> None:
         self._own_store = own_store(store, clock)
         self._redis_client = None if store is self._own_store or isinstance(store, str) else redis_client(store)
@@ -83,7 +86,7 @@ class Scheduler(Client):
         self.sync = Sync(self)
         tell_of_forks(self)
 
-    def configure(self, *, config: str | os.PathLike[str] | None = None, **options: Any) -> None:
+    def configure(self, *, config: str | os.PathLike[str] | None = None, **options: Unpack[ChangedOptions]) -> None:
         """Set options, by their own names, over those it was made with; what a command line says of a program.
 
         Only before it is started or used. Handlers, schedules and `app.task` functions stay as they are.

@@ -772,4 +772,4 @@ def test_what_handlers_do_when_they_are_cut_off_is_one_of_two() -> None:
         async def work() -> None: ...
 
     with pytest.raises(ConfigError, match="when_cut_off"):
-        Scheduler("memory://", when_cut_off="go_on")
+        Scheduler("memory://", when_cut_off="go_on")  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -620,7 +621,7 @@ async def test_configure_changes_options_but_not_handlers(tmp_path: Path) -> Non
     @app.periodic("@daily")
     async def daily() -> None: ...
 
-    app.configure(store=f"sqlite:///{tmp_path}/own.db", concurrency=2, lease_ttl="40s")
+    app.configure(store=f"sqlite:///{tmp_path}/own.db", concurrency=2, lease_ttl=timedelta(seconds=40))
     assert (app.config.concurrency, app.config.max_retry, app.config.lease_ttl) == (2, 1, 40)
     assert app.loaded.origins["weight"] == "default"
     async with app:

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import functools
+import inspect
 import logging
 import math
+import operator
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from types import UnionType
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
@@ -17,12 +21,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tickwork import Scheduler
-from tickwork.backoff import CustomRetry, ExponentialBackoff, FixedDelay, LinearBackoff, RetryPolicy
-from tickwork.config import AlertRule, Config, Loaded, describe, in_words, load, validate
+from tickwork import Scheduler, config
+from tickwork.backoff import CustomRetry, Duration, ExponentialBackoff, FixedDelay, LinearBackoff, RetryPolicy, Seconds
+from tickwork.config import CHOICES, AlertRule, Config, Loaded, describe, in_words, load, options, validate
 from tickwork.config import yaml as written
+from tickwork.config.names import OTHER_NAMES
 from tickwork.config.urls import mask_url
 from tickwork.errors import LONGEST_WAIT, ConfigError
+from tickwork.model.policy import Durability, WhenCutOff
+from tickwork.payload.codec import Serializer
 from tickwork.texts import shown
 
 WriteYaml = Callable[[str], Path]
@@ -1256,6 +1263,66 @@ class TestYaml:
     def test_a_directory_is_no_file(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=r"^file "):
             written.read_yaml(tmp_path)
+
+
+class TestArgumentsForTypeCheckers:
+    """`Scheduler(**options)` is typed by hand; nothing may be missing there, and no type may differ."""
+
+    NARROWER: ClassVar[dict[str, Any]] = {
+        "serializer": str | Serializer,
+        "durability": Durability,
+        "when_cut_off": WhenCutOff,
+        "load_balance_strategy": options.Strategy,
+    }
+
+    @staticmethod
+    def hints(kind: type) -> dict[str, Any]:
+        return get_type_hints(kind, localns={"AlertRule": AlertRule})
+
+    def wider(self, kind: Any) -> Any:
+        """What may be given for a value of a type: a timedelta for seconds, any sequence or mapping."""
+        if kind == Seconds:
+            return Duration
+        arguments = tuple(self.wider(each) for each in get_args(kind))
+        if get_origin(kind) is tuple and arguments[-1] is Ellipsis:
+            return Sequence[arguments[0]]  # type: ignore[valid-type]
+        if get_origin(kind) is tuple:
+            return tuple[arguments]  # type: ignore[valid-type]
+        if get_origin(kind) is dict:
+            return Mapping[arguments[0], arguments[1]]  # type: ignore[valid-type]
+        return functools.reduce(operator.or_, arguments) if get_origin(kind) in (Union, UnionType) else kind
+
+    def test_every_field_of_config_may_be_given(self) -> None:
+        fields = get_type_hints(Config, include_extras=True)
+        assert self.hints(options.ConfigOptions) == {
+            name: self.NARROWER.get(name) or self.wider(kind) for name, kind in fields.items()
+        }
+
+    def test_choices_are_those_that_are_accepted(self) -> None:
+        for name in ("durability", "when_cut_off", "load_balance_strategy"):
+            assert {*get_args(self.NARROWER[name])} - {"least_task"} == {*CHOICES[name]}
+
+    def test_other_names_have_the_types_of_what_they_mean(self) -> None:
+        known, given = self.hints(options.ConfigOptions), self.hints(options.ChangedOptions)
+        parts = given.keys() - known.keys() - OTHER_NAMES.keys()
+        assert parts == config._READERS.keys() - known.keys()
+        assert given.keys() - known.keys() == parts | OTHER_NAMES.keys()
+        for other, meant in OTHER_NAMES.items():
+            assert given[other] == given[meant], other
+
+    def test_a_scheduler_takes_all_but_its_own_parameters(self) -> None:
+        own = {"store", "namespace"}
+        assert own < inspect.signature(Scheduler).parameters.keys()
+        changed = self.hints(options.ChangedOptions)
+        assert self.hints(options.SchedulerOptions) == {name: changed[name] for name in changed.keys() - own}
+
+    def test_a_config_holds_seconds_and_tuples_whatever_it_was_given(self) -> None:
+        made = Config(timeout=timedelta(minutes=1), queues=["a", "b"], breaker=(3, timedelta(seconds=5)))
+        assert (made.timeout, made.queues, made.breaker) == (60.0, ("a", "b"), (3, 5.0))
+        rule = AlertRule("late", "lag", 5, ">", timedelta(seconds=3))
+        assert rule.duration == 3.0
+        app = Scheduler("memory://", config=Config(lease_ttl=timedelta(minutes=2), alert_rules=[rule]))
+        assert (app.config.lease_ttl, app.config.alert_rules) == (120.0, (rule,))
 
 
 def test_importing_does_not_load_pyyaml() -> None:

@@ -11,16 +11,17 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import parse_qsl, quote
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import fields, force_setattr
 
-from tickwork.backoff import Backoff, ExponentialBackoff, RetryPolicy, Seconds
+from tickwork.backoff import Backoff, Duration, ExponentialBackoff, RetryPolicy, Seconds
 from tickwork.config import names as config_names
 from tickwork.config import values as values
 from tickwork.config.urls import mask_url
@@ -30,6 +31,9 @@ from tickwork.ids import is_name
 from tickwork.model.policy import DURABILITIES, WHEN_CUT_OFF
 from tickwork.observe.loggers import METHODS, as_logger, is_logger
 from tickwork.texts import shown
+
+if TYPE_CHECKING:
+    from tickwork.config.options import ConfigOptions
 
 FILE, ENVIRONMENT, OBJECT, ARGUMENT = range(4)
 OF_OBJECT, OF_ARGUMENT = "config argument", "argument"  # origins
@@ -55,9 +59,18 @@ class AlertRule(Struct, frozen=True):
     operator: str
     duration: Seconds = 0.0
 
+    if TYPE_CHECKING:  # it takes more than it has: a timedelta becomes seconds
+
+        def __init__(
+            self, name: str, metric: str, threshold: float, operator: str, duration: Duration = 0.0
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "duration", _plain(self.duration))
+
 
 class Config(Struct, frozen=True, kw_only=True):
-    """All options with their defaults; durations are seconds."""
+    """All options with their defaults; durations are seconds, and may be given as timedeltas."""
 
     store: str | None = None
     namespace: str = "scheduler"
@@ -116,7 +129,13 @@ class Config(Struct, frozen=True, kw_only=True):
     log_level: str | None = None  # what the program has set
     debug: bool = False
 
+    if TYPE_CHECKING:  # it takes more than it has: see `config/options.py`
+
+        def __init__(self, **options: Unpack[ConfigOptions]) -> None: ...
+
     def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            force_setattr(self, name, _plain(getattr(self, name)))
         if self.load_balance_strategy == "least_task":
             force_setattr(self, "load_balance_strategy", "least_tasks")
         if self.log_level:
@@ -132,6 +151,12 @@ WITHOUT_EFFECT = (
     "metrics", "metrics_interval", "metrics_port", "monitoring", "rate_limit", "server",
 )  # fmt: skip
 """Read and checked already, but nothing goes by them yet."""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
 
 
 class Loaded(Struct, frozen=True):
