@@ -36,7 +36,7 @@ def image_resize(path: Path, width: int, height: int) -> Path:
 
 
 @app.task(run_in="process", timeout=60)
-def data_processing(first: int, last: int, ctx: TaskContext) -> int:
+def data_processing(ctx: TaskContext, first: int, last: int) -> int:
     """The sum of the prime numbers from `first` to `last`, the slow way."""
     total = 0
     for number in range(max(first, 2), last + 1):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tickwork.client.lock import Lock
     from tickwork.client.queues import QueueInfo
     from tickwork.client.schedules import ScheduleInfo
+    from tickwork.client.sync import SyncHandle
     from tickwork.config import AlertRule, Config
     from tickwork.cron import Cron
     from tickwork.errors import (
@@ -114,6 +115,7 @@ __all__ = [
     "StoreError",
     "StoreFull",
     "StoreUnavailable",
+    "SyncHandle",
     "Task",
     "TaskCancelled",
     "TaskContext",
@@ -132,8 +134,8 @@ __all__ = [
 _HOMES = (
     "errors", "backoff", "config", "model.tasks", "model.info", "model.schedules", "model.facts",
     "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry", "handlers.periodic",
-    "client.queues", "client.schedules", "client.functions", "client.lock", "scheduler", "store.contract",
-    "store.opening",
+    "client.queues", "client.schedules", "client.functions", "client.lock", "client.sync", "scheduler",
+    "store.contract", "store.opening",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

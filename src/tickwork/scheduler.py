@@ -9,11 +9,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from tickwork import logs
 from tickwork.client.client import Client
-from tickwork.client.functions import TaskFunction, TaskMaker, task_maker
+from tickwork.client.functions import TaskFunction, task_maker
 from tickwork.client.handle import Handle
 from tickwork.client.jobs import Jobs
 from tickwork.client.periodic import Declared, Periodic, handler_of, not_retried, of_handler, of_object
@@ -40,9 +40,8 @@ from tickwork.store.contract import Capabilities, Store
 from tickwork.store.opening import make_store
 
 if TYPE_CHECKING:
+    from tickwork.client.task_types import TaskMaker
     from tickwork.config.options import ChangedOptions, SchedulerOptions
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Scheduler(Client):
@@ -155,7 +154,7 @@ class Scheduler(Client):
         id: str | None = None,
         run_in: RunIn | None = None,
         **options: Unpack[ScheduleOptions],
-    ) -> Callable[[F], TaskFunction[..., Any]]:
+    ) -> TaskMaker:
         """Run a function, or an `app.task`, by a cron line.
 
             @app.periodic("0 3 * * *", payload={"kind": "daily"})
@@ -169,7 +168,7 @@ class Scheduler(Client):
         The schedule is written to the store at `start()`, or at once if the scheduler runs already.
         """
 
-        def decorate(function: F) -> TaskFunction[..., Any]:
+        def decorate(function: Callable[..., Any]) -> TaskFunction[..., Any]:
             task: TaskFunction[..., Any]
             with self.registry.all_or_nothing():
                 if isinstance(function, TaskFunction) and function.registry is self.registry:
@@ -182,7 +181,7 @@ class Scheduler(Client):
                 self._declare(id or task.type, Declared(task.entry, payload, cron, of_runs))
             return task
 
-        return decorate
+        return cast("TaskMaker", decorate)
 
     def register(self, task: PeriodicTask) -> None:
         """Add a periodic task object; its schedule is written at `start()`, or at once if it runs already."""

@@ -231,7 +231,7 @@ async def test_a_kind_that_does_not_exist_is_refused(make: Make) -> None:
     with pytest.raises(ConfigError, match=r"kinds must be a list of kinds, such as \['task\.died'\], not 'task\.died'"):
         app.events.subscribe(kinds="task.died")
     with pytest.raises(ConfigError, match="unknown kind of event 5"):
-        app.sync.events.subscribe(kinds=[5])
+        app.sync.events.subscribe(kinds=[5])  # type: ignore[list-item]
 
 
 async def test_following_is_live(make: Make, url: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import os
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,16 @@ from tickwork import (
     Status,
     Task,
     TaskCancelled,
+    TaskContext,
     TaskFailed,
     TaskNotFound,
 )
+from tickwork.client.dead_letters import DeadLetters
+from tickwork.client.events import Events
+from tickwork.client.queues import Queues
+from tickwork.client.schedules import Schedules
+from tickwork.client.sync import Sync
+from tickwork.client.sync_parts import SyncDeadLetters, SyncEvents, SyncQueues, SyncSchedules
 
 
 @pytest.fixture
@@ -255,10 +263,9 @@ print(app.sync.submit("any", {{"a": 1}}).info().status)
 
 async def test_names_that_do_not_exist(app: Scheduler) -> None:
     with pytest.raises(AttributeError, match="nonsense"):
-        app.sync.nonsense  # noqa: B018
+        app.sync.nonsense  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(AttributeError, match="nonsense"):
-        app.sync.dlq.nonsense  # noqa: B018
-    assert app.sync.id == app.id
+        app.sync.dlq.nonsense  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(ConfigError):
         app.sync.submit("double", 1, priority=11)
 
@@ -272,11 +279,71 @@ def test_a_handle_on_a_task_of_before(app: Scheduler) -> None:
     app.sync.close()
 
 
-def test_plain_values_are_what_they_are(app: Scheduler) -> None:
-    assert app.sync.exhausted is False
-    assert app.sync.config is app.config
-    assert app.sync.registry is app.registry
-    assert app.sync.url == app.url
+def coroutines_of(origin: type) -> dict[str, Any]:
+    found = inspect.getmembers(origin, inspect.iscoroutinefunction)
+    return {name: function for name, function in found if not name.startswith("_")}
+
+
+PAIRS = [
+    (Scheduler, Sync),
+    (DeadLetters, SyncDeadLetters),
+    (Schedules, SyncSchedules),
+    (Queues, SyncQueues),
+    (Events, SyncEvents),
+]
+
+
+@pytest.mark.parametrize(("origin", "blocking"), PAIRS)
+def test_every_coroutine_is_there_with_the_same_arguments(origin: type, blocking: type) -> None:
+    expected = coroutines_of(origin)
+    assert expected
+    for name, function in expected.items():
+        counterpart = vars(blocking)[name]
+        assert not inspect.iscoroutinefunction(counterpart)
+        if (blocking, name) != (Sync, "close"):  # which only lets go of the store and of the thread
+            found, wanted = inspect.signature(counterpart), inspect.signature(function)
+            assert list(found.parameters.values()) == list(wanted.parameters.values()), name
+
+
+def test_what_a_blocking_method_is_made_of_is_the_method_of_its_name() -> None:
+    for origin, blocking in PAIRS:
+        for name, counterpart in vars(blocking).items():
+            made_of = getattr(counterpart, "__wrapped__", None)
+            assert made_of is None or made_of is getattr(origin, name), name
+
+
+def test_a_function_is_submitted_from_blocking_code(app: Scheduler) -> None:
+    @app.task
+    async def repeat(ctx: TaskContext, text: str, times: int = 2) -> str:
+        return text * times
+
+    app.sync.start()
+    try:
+        assert repeat.sync.submit("ab").result(10) == "abab"
+        assert repeat.sync.submit("a", times=3).result(10) == "aaa"
+        assert [each.result(10) for each in repeat.sync.submit_many(["a", {"text": "b", "times": 1}])] == ["aa", "b"]
+        later = repeat.options(priority=9).sync.options(delay=60).submit("a").info()
+        assert (later.status, later.priority) == (Status.PENDING, 9)
+        with pytest.raises(PayloadError, match="'text' is missing"):
+            repeat.sync.submit()  # type: ignore[call-arg]
+    finally:
+        app.sync.shutdown()
+
+
+def test_jobs_and_tasks_as_records_get_handles_for_blocking_code(make: Make) -> None:
+    app = make("memory://")
+
+    @app.task
+    async def work(n: int) -> int:
+        return n
+
+    app.sync.start()
+    try:
+        assert app.sync.submit_task(Task(type="work", payload=3)).result(10) == 3
+        assert app.sync.schedule_after(lambda: 5, 0).result(10) == 5
+        assert app.sync.schedule(lambda: 6, datetime.now(UTC)).result(10) == 6
+    finally:
+        app.sync.shutdown()
 
 
 def test_events_one_after_the_other(app: Scheduler) -> None:

@@ -1,4 +1,4 @@
-"""A user's file for the type checker. Lines marked `type: ignore` are mistakes that it has to find, the rest is right.
+"""A user's file for type checkers. Lines marked `type: ignore` are mistakes that they have to find, the rest is right.
 
 `tests/unit/test_typing.py` takes the marks away and compares. `if TYPE_CHECKING` keeps all of it from running.
 """
@@ -7,22 +7,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, assert_type
+from typing import TYPE_CHECKING, Any, assert_type
 
 from tickwork import (
+    Config,
+    Event,
     FixedDelay,
     Handle,
     Handler,
     Lock,
+    Misfire,
+    Overlap,
     Page,
+    PeriodicTask,
     Priority,
     QueueStats,
     RetryPolicy,
     ScheduleInfo,
     Scheduler,
     SchedulerStatus,
+    SyncHandle,
     Task,
     TaskContext,
+    TaskFunction,
     TaskInfo,
     TaskResult,
 )
@@ -61,6 +68,73 @@ def resize(path: str, width: int) -> bytes:
 
 @app.task
 def with_context(path: str, ctx: TaskContext) -> None: ...
+
+
+@app.task
+async def four_and_context(a: int, b: int, c: int, d: int, ctx: TaskContext) -> float:
+    return a / b
+
+
+@app.task
+async def nine_and_context(
+    a: int, b: int, c: int, d: int, e: int, f: int, g: int, h: int, i: int, context: TaskContext
+) -> float:
+    return a / b
+
+
+@app.task
+async def optional_last(a: int, b: str = "x", ctx: TaskContext | None = None) -> str:
+    return b * a
+
+
+@app.task
+async def optional_first(ctx: TaskContext | None = None, a: int = 1) -> int:
+    return a
+
+
+@app.task
+async def context_by_name(a: int, b: str = "x", *, ctx: TaskContext) -> str:
+    return b * a
+
+
+@app.task(queue="slow")
+def blocking_by_name(a: int, b: str = "x", *, ctx: TaskContext | None = None) -> str:
+    return b * a
+
+
+@app.task
+async def takes_anything(data: Any) -> Any:
+    return data
+
+
+@app.task
+async def takes_objects(number: int, data: object) -> int:
+    return number
+
+
+@app.task
+async def takes_a_table(table: dict[str, Any], ctx: TaskContext) -> int:
+    return len(table)
+
+
+@app.periodic("@daily", overlap=Overlap.QUEUE, misfire=Misfire.SKIP, queue="slow")
+async def nightly(ctx: TaskContext, days: int = 1) -> int:
+    return days
+
+
+@app.periodic("@hourly", payload={"a": 1}, id="hourly", misfire_grace=timedelta(minutes=5))
+@app.task(queue="reports")
+def report(a: int) -> list[str]:
+    return ["x"] * a
+
+
+class Cleanup(PeriodicTask):
+    name = "cleanup"
+    spec = "@daily"
+    overlap = Overlap.ALLOW
+    misfire = "skip"
+
+    def run(self, ctx: TaskContext) -> None: ...
 
 
 @app.task
@@ -111,8 +185,93 @@ if TYPE_CHECKING:
         assert_type(await app.status(), SchedulerStatus)
         assert_type(await app.schedules.put("s", "nothing", cron="@daily", overlap="queue"), ScheduleInfo)
         async for event in app.events.subscribe(kinds=["task.died"]):
-            assert_type(event.kind, str)
+            assert_type(event.seq, int)
         app.sync.submit("send_email", {"to": "a"}, delay=5)
+        await send_email.submit(payload=Email("a@b.c"))
+        assert_type(await four_and_context.submit(1, 2, 3, 4), Handle[float])
+        assert_type(await four_and_context.submit(1, 2, c=3, d=4), Handle[float])
+        assert_type(await nine_and_context.submit(1, 2, 3, 4, 5, 6, 7, 8, 9), Handle[float])
+        assert_type(await optional_last.submit(1), Handle[str])
+        assert_type(await optional_last.submit(1, b="y"), Handle[str])
+        assert_type(await optional_last.submit(b="y", a=1), Handle[str])
+        assert_type(await optional_first.submit(), Handle[int])
+        assert_type(await optional_first.submit(a=2), Handle[int])
+        assert_type(await context_by_name.submit(1), Handle[str])
+        assert_type(await context_by_name.submit(1, b="y"), Handle[str])
+        assert_type(await blocking_by_name.submit(1, b="y"), Handle[str])
+        await takes_anything.submit([1, 2])
+        await takes_anything.submit(data={"a": 1})
+        await takes_objects.submit(1, [2])
+        await takes_objects.submit(1, data=None)
+        await takes_a_table.submit({"a": 1})
+        await takes_a_table.submit(table={"a": 1})
+        assert_type(await nightly.submit(days=3), Handle[int])
+        assert_type(await report.submit(3), Handle[list[str]])
+        app.periodic("@weekly", payload={"a": 2}, id="weekly")(report)
+        app.register(Cleanup())
+
+    async def right_direct_calls(ctx: TaskContext) -> None:
+        assert_type(await send_email(Email("a"), ctx), str)
+        assert_type(await send_email(payload=Email("a"), ctx=ctx), str)
+        assert_type(await context_first(ctx, 1, b="x"), int)
+        assert_type(await context_first(ctx=ctx, a=1), int)
+        assert_type(await no_context(1, b="x"), list[int])
+        assert_type(resize("p", width=3), bytes)
+        assert_type(await optional_last(1), str)
+        assert_type(await optional_last(1, ctx=ctx), str)
+        assert_type(await optional_first(), int)
+        assert_type(await optional_first(a=2), int)
+        assert_type(await context_by_name(1, ctx=ctx), str)
+        assert_type(blocking_by_name(1, b="y"), str)
+        assert_type(await nightly(ctx, days=3), int)
+        assert_type(report(3), list[str])
+        assert_type(await send_email.options(delay=5)(Email("a"), ctx), str)
+
+    async def right_by_function() -> None:
+        assert_type(await app.submit(send_email, Email("a")), Handle[str])
+        assert_type(await app.submit(context_first.options(priority=10), {"a": 1}), Handle[int])
+        assert_type(await app.submit_many(resize, [{"path": "p", "width": 3}]), list[Handle[bytes]])
+        assert_type(await app.submit("send_email"), Handle[Any])
+        assert_type(await app.submit_many("send_email", []), list[Handle[Any]])
+        assert_type(await resize.submit_many([{"path": "p", "width": 3}]), list[Handle[bytes]])
+        text: str = await (await app.submit("send_email", {"to": "a"})).result()
+        print(text)
+        any_task: list[TaskFunction[..., Any]] = [send_email, context_first, resize, context_by_name, nightly]
+        print(any_task)
+
+    def right_blocking_code() -> None:
+        handle = context_first.sync.submit(1, b="x")
+        assert_type(handle, SyncHandle[int])
+        assert_type(handle.result(timeout=5), int)
+        assert_type(handle.info(), TaskInfo)
+        assert_type(send_email.sync.submit(payload=Email("a")).result(), str)
+        assert_type(context_first.sync.options(delay=60).submit(1).result(), int)
+        assert_type(resize.sync.submit_many([{"path": "p", "width": 3}]), list[SyncHandle[bytes]])
+        assert_type(app.sync.submit(resize, {"path": "p", "width": 3}).result(), bytes)
+        assert_type(app.sync.submit("send_email", {"to": "a"}, delay=5), SyncHandle[Any])
+        assert_type(app.sync.submit_task(Task(type="send_email")), SyncHandle[Any])
+        assert_type(app.sync.get_task("id"), TaskInfo)
+        assert_type(app.sync.list_tasks("ready", limit=5), Page[TaskInfo])
+        assert_type(app.sync.queue_stats("default"), QueueStats)
+        assert_type(app.sync.status(), SchedulerStatus)
+        assert_type(app.sync.retry("id", cascade=True), list[str])
+        assert_type(app.sync.dlq.retry_all(), int)
+        assert_type(app.sync.dlq.list(limit=3), Page[TaskInfo])
+        assert_type(app.sync.schedules.put("s", "nothing", cron="@daily", overlap=Overlap.QUEUE), ScheduleInfo)
+        assert_type(app.sync.queues.resume("default"), bool)
+        assert_type(next(app.sync.events.subscribe(kinds=["task.died"])), Event)
+
+    def right_options() -> None:
+        Scheduler("memory://", concurrency=5, queues=["a", "b"], lease_ttl=timedelta(minutes=1), renew_interval=10)
+        Scheduler(timeout=2.5, retry=FixedDelay(5), labels={"zone": "eu"}, durability="disk", serializer="msgpack")
+        Scheduler(worker_concurrency=5, redis_addr="localhost:6379", max_retries=3, heartbeat_timeout=30)
+        Scheduler(config=Config(timeout=timedelta(seconds=5), retention=3600, queues=("a",)))
+        Scheduler(config={"worker": {"concurrency": "5"}})
+        Scheduler(None, namespace="x", config="tickwork.yaml", store_timeout=None, log_level="INFO")
+        app.configure(store="memory://", concurrency=3, shutdown_timeout=timedelta(seconds=3))
+        assert_type(app.config.timeout, float)
+
+    async def right_locks() -> None:
         async with app.lock("report", ttl=timedelta(minutes=1)) as lock:
             assert_type(lock, Lock)
             assert_type(lock.fence, int)
@@ -122,9 +281,15 @@ if TYPE_CHECKING:
 
     async def wrong() -> None:
         await send_email.submit("a@b.c")  # type: ignore[arg-type]
-        await send_email.submit()  # type: ignore[call-arg]
-        await send_email.submit(Email("a"), Email("b"))  # type: ignore[call-arg]
-        await send_email.submit(Email("a"), ctx=None)  # type: ignore[call-arg]
+        await send_email.submit(Email("a"), Email("b"))  # type: ignore[arg-type]
+        await context_first.submit()  # type: ignore[call-arg]
+        await context_first.submit(1, ctx=None)  # type: ignore[call-arg]
+        await four_and_context.submit(1, 2, 3, "4")  # type: ignore[arg-type]
+        await four_and_context.submit(1, 2, 3, 4, 5)  # type: ignore[arg-type]
+        await optional_last.submit("1")  # type: ignore[arg-type]
+        await optional_first.submit(b=1)  # type: ignore[call-arg]
+        await nightly.submit(days="3")  # type: ignore[arg-type]
+        await report.submit()  # type: ignore[call-arg]
         await send_email.options(delay=5).submit(3)  # type: ignore[arg-type]
         await send_email.options(dely=5).submit(Email("a"))  # type: ignore[call-arg]
         await send_email.options(delay="5m").submit(Email("a"))  # type: ignore[arg-type]
@@ -154,3 +319,41 @@ if TYPE_CHECKING:
         print((await app.queue_stats()).ready_count)  # type: ignore[attr-defined]
         app.sync.submit("send_email", {}, delay=[])  # type: ignore[arg-type]
         app.lock("report", ttl="5m")  # type: ignore[arg-type]
+        app.periodic("@daily", overlap="maybe")  # type: ignore[arg-type]
+
+    async def wrong_direct_calls(ctx: TaskContext) -> None:
+        await no_context("a")  # type: ignore[arg-type]
+        await no_context()  # type: ignore[call-arg]
+        await context_first(1)  # type: ignore[call-overload]
+        await context_first(ctx, "a")  # type: ignore[call-overload]
+        resize("p")  # type: ignore[call-arg]
+        report("3")  # type: ignore[arg-type]
+        number: int = await send_email(Email("a"), ctx)  # type: ignore[assignment]
+        number = resize("p", 3)  # type: ignore[assignment]
+        number = await (await app.submit(send_email, Email("a"))).result()  # type: ignore[assignment]
+        print(number)
+
+    def wrong_blocking_code() -> None:
+        context_first.sync.submit("a")  # type: ignore[arg-type]
+        context_first.sync.submit(1, c=2)  # type: ignore[call-arg]
+        number: str = context_first.sync.submit(1).result()  # type: ignore[assignment]
+        number = app.sync.submit(context_first, 1).result()  # type: ignore[assignment]
+        print(number)
+        app.sync.get_task(5)  # type: ignore[arg-type]
+        app.sync.get_tsk("5")  # type: ignore[attr-defined]
+        app.sync.list_tasks(limt=5)  # type: ignore[call-arg]
+        app.sync.dlq.retry_al()  # type: ignore[attr-defined]
+        app.sync.schedules.put("s", "nothing", overlap="maybe")  # type: ignore[arg-type]
+        app.sync.events.subscribe(kind=["task.died"])  # type: ignore[call-arg]
+
+    def wrong_options() -> None:
+        Scheduler("memory://", concurency=5)  # type: ignore[call-arg]
+        Scheduler("memory://", concurrency="5")  # type: ignore[arg-type]
+        Scheduler("memory://", lease_ttl="30s")  # type: ignore[arg-type]
+        Scheduler("memory://", durability="dsik")  # type: ignore[arg-type]
+        Scheduler("memory://", retry=5)  # type: ignore[arg-type]
+        Scheduler("memory://", queues=5)  # type: ignore[arg-type]
+        app.configure(concurency=5)  # type: ignore[call-arg]
+        app.configure(concurrency="5")  # type: ignore[arg-type]
+        Config(concurency=5)  # type: ignore[call-arg]
+        Config(timeout="30s")  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 from msgspec.structs import asdict
@@ -45,6 +45,9 @@ from tickwork.store.contract import PAGE_MAX, SUBMIT_MAX, Store
 from tickwork.store.joining import taken
 from tickwork.texts import shown
 
+if TYPE_CHECKING:
+    from tickwork.client.task_types import Returned
+
 
 class Client:
     """Submits tasks to one store, asks about them and steers them."""
@@ -65,8 +68,8 @@ class Client:
     # --- submitting
 
     async def submit(
-        self, type: str | TaskFunction[..., Any], payload: Any = MISSING, **options: Unpack[Options]
-    ) -> Handle[Any]:
+        self, type: str | TaskFunction[..., Returned], payload: Any = MISSING, **options: Unpack[Options]
+    ) -> Handle[Returned]:
         """Queue one task, now, later (`delay`, `schedule_at`) or as a durable schedule (`cron`)."""
         if isinstance(type, str):
             kind = type
@@ -86,8 +89,8 @@ class Client:
         raise submitting.refusal(receipt, spec)
 
     async def submit_many(
-        self, type: str | TaskFunction[..., Any], payloads: Iterable[Any], **options: Unpack[Options]
-    ) -> list[Handle[Any]]:
+        self, type: str | TaskFunction[..., Returned], payloads: Iterable[Any], **options: Unpack[Options]
+    ) -> list[Handle[Returned]]:
         """Queue one task for each payload, in few round trips."""
         kind, options = (type, options) if isinstance(type, str) else _read(type, options)
         for single in ("id", "dedup_key", "cron"):
@@ -96,7 +99,7 @@ class Client:
         access, durability = self._access, wanted_durability(options)
         access.check_that_tasks_can_run()
         store = await access.open_store()
-        handles: list[Handle[Any]] = []
+        handles: list[Handle[Returned]] = []
         specs = access.specs(kind, payloads, options)
         try:
             for start in range(0, len(specs), SUBMIT_MAX):

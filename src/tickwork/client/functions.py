@@ -1,41 +1,31 @@
-"""`@app.task`: a function that can be submitted, with the types of the function itself.
-
-The `TaskContext` parameter is the worker's to give, so it must not appear in `submit`. It may stand first or last; the
-overloads take it away for the type checker.
-"""
-
-# The overloads go from the narrower to the wider on purpose; the first that fits is meant.
-# mypy: disable-error-code="overload-overlap"
+"""`@app.task`: a function that can be submitted. `task_types.py` says of what types it is to a type checker."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack, cast
 
 from tickwork.client.handle import Handle
 from tickwork.errors import ConfigError
-from tickwork.handlers.context import TaskContext
-from tickwork.handlers.options import Options, TaskOptions, of_handler
+from tickwork.handlers.options import Options, of_handler
 from tickwork.handlers.registry import Entry, Registry, RunIn
 from tickwork.model.policy import WhenCutOff
 from tickwork.texts import shown
 
 if TYPE_CHECKING:
-    from tickwork.client.client import Client
+    from tickwork.client.sync import Sync, SyncHandle
+    from tickwork.client.task_types import TaskMaker
+    from tickwork.scheduler import Scheduler
 
 P = ParamSpec("P")
 R = TypeVar("R")
-A = TypeVar("A")
-B = TypeVar("B")
-C = TypeVar("C")
-Async = Coroutine[Any, Any, R]
 
 
 class TaskFunction(Generic[P, R]):
     """A registered function. Call it as before; `submit` queues the call instead."""
 
-    def __init__(self, client: Client, entry: Entry, options: Options | None = None) -> None:
-        self._client = client
+    def __init__(self, app: Scheduler, entry: Entry, options: Options | None = None) -> None:
+        self._app = app
         self._options: Options = options or {}
         self.entry = entry
         self.__name__ = getattr(entry.function, "__name__", entry.type)
@@ -49,19 +39,24 @@ class TaskFunction(Generic[P, R]):
 
     @property
     def registry(self) -> Registry:
-        return self._client.registry
+        return self._app.registry
 
     async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Queue one call. A payload that does not fit is refused here, with the path of what is wrong."""
-        return await self._client.submit(self.entry.type, self.entry.pack(args, kwargs), **self._options)
+        return await self._app.submit(self.entry.type, self.entry.pack(args, kwargs), **self._options)
 
     async def submit_many(self, payloads: Iterable[Any]) -> list[Handle[R]]:
         """Queue one call for each payload: a value, or a mapping where the function takes several parameters."""
-        return cast("list[Handle[R]]", await self._client.submit_many(self.entry.type, payloads, **self._options))
+        return cast("list[Handle[R]]", await self._app.submit_many(self.entry.type, payloads, **self._options))
 
-    def options(self, **options: Unpack[Options]) -> TaskFunction[P, R]:
+    def options(self, **options: Unpack[Options]) -> Self:
         """The same function with other options: `send.options(delay=60).submit(...)`."""
-        return TaskFunction(self._client, self.entry, {**self._options, **options})
+        return type(self)(self._app, self.entry, {**self._options, **options})
+
+    @property
+    def sync(self) -> SyncFunction[P, R]:
+        """The same function for blocking code: `send.sync.submit(...)`."""
+        return SyncFunction(self, self._app.sync)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The plain function, run here and now."""
@@ -71,39 +66,27 @@ class TaskFunction(Generic[P, R]):
         return f"<task {self.entry.type}>"
 
 
-class TaskMaker(Protocol):
-    """`app.task`: a decorator as it is, or called first with a type name and options."""
+class SyncFunction(Generic[P, R]):
+    """`f.sync`: submits calls of a function from code without an event loop."""
 
-    @overload
-    def __call__(self, function: Callable[Concatenate[TaskContext, P], Async[R]], /) -> TaskFunction[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[[A, TaskContext], Async[R]], /) -> TaskFunction[[A], R]: ...
-    @overload
-    def __call__(self, function: Callable[[A, B, TaskContext], Async[R]], /) -> TaskFunction[[A, B], R]: ...
-    @overload
-    def __call__(self, function: Callable[[A, B, C, TaskContext], Async[R]], /) -> TaskFunction[[A, B, C], R]: ...
-    @overload
-    def __call__(self, function: Callable[P, Async[R]], /) -> TaskFunction[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[Concatenate[TaskContext, P], R], /) -> TaskFunction[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[[A, TaskContext], R], /) -> TaskFunction[[A], R]: ...
-    @overload
-    def __call__(self, function: Callable[[A, B, TaskContext], R], /) -> TaskFunction[[A, B], R]: ...
-    @overload
-    def __call__(self, function: Callable[[A, B, C, TaskContext], R], /) -> TaskFunction[[A, B, C], R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> TaskFunction[P, R]: ...
-    @overload
-    def __call__(
-        self,
-        type: str | None = None,
-        /,
-        *,
-        run_in: RunIn | None = None,
-        when_cut_off: WhenCutOff | None = None,
-        **options: Unpack[TaskOptions],
-    ) -> TaskMaker: ...
+    def __init__(self, function: TaskFunction[P, R], sync: Sync) -> None:
+        self._function = function
+        self._sync = sync
+
+    def submit(self, *args: P.args, **kwargs: P.kwargs) -> SyncHandle[R]:
+        """Queue one call. A payload that does not fit is refused here, with the path of what is wrong."""
+        return self._sync.handle_of(self._sync.call(self._function.submit(*args, **kwargs)))
+
+    def submit_many(self, payloads: Iterable[Any]) -> list[SyncHandle[R]]:
+        """Queue one call for each payload: a value, or a mapping where the function takes several parameters."""
+        return [self._sync.handle_of(each) for each in self._sync.call(self._function.submit_many(payloads))]
+
+    def options(self, **options: Unpack[Options]) -> SyncFunction[P, R]:
+        """The same function with other options: `send.sync.options(delay=60).submit(...)`."""
+        return SyncFunction(self._function.options(**options), self._sync)
+
+    def __repr__(self) -> str:
+        return f"<task {self._function.type}, for blocking code>"
 
 
 def _name_of(function: Any) -> str:
@@ -113,7 +96,7 @@ def _name_of(function: Any) -> str:
     return name
 
 
-def task_maker(client: Client) -> TaskMaker:
+def task_maker(app: Scheduler) -> TaskMaker:
     """The decorator of one scheduler."""
 
     def make(
@@ -130,17 +113,15 @@ def task_maker(client: Client) -> TaskMaker:
                 "is for app.registry.register(name, object)"
             )
         serializer = options.pop("serializer", None)
-        serializer = None if serializer is None else client.registry.chosen(serializer)
+        serializer = None if serializer is None else app.registry.chosen(serializer)
         given = of_handler(options)
 
         def decorate(function: Callable[..., Any]) -> TaskFunction[..., Any]:
             if isinstance(function, TaskFunction):  # one function, two types
                 function = function.entry.function
             name = what if isinstance(what, str) else _name_of(function)
-            entry = client.registry.register(
-                name, function, serializer, run_in=run_in, when_cut_off=when_cut_off, **given
-            )
-            return TaskFunction(client, entry)
+            entry = app.registry.register(name, function, serializer, run_in=run_in, when_cut_off=when_cut_off, **given)
+            return TaskFunction(app, entry)
 
         return decorate(what) if callable(what) else decorate
 

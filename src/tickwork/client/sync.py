@@ -3,42 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
-from collections.abc import Coroutine, Generator, Iterable
-from datetime import timedelta
+from collections.abc import Coroutine, Iterable
+from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
-from tickwork.client.dead_letters import DeadLetters
-from tickwork.client.events import Events, Subscription
+from tickwork.client.client import Client
+from tickwork.client.functions import TaskFunction
 from tickwork.client.handle import Handle
 from tickwork.client.lock import Lock
-from tickwork.client.queues import Queues
-from tickwork.client.schedules import Schedules
+from tickwork.client.sync_parts import SyncDeadLetters, SyncEvents, SyncQueues, SyncSchedules, blocking
 from tickwork.errors import TickworkError
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handlers.options import Options
-from tickwork.model.info import Event, Task, TaskInfo
+from tickwork.handlers.periodic import Runnable
+from tickwork.model.info import SchedulerStatus, Task, TaskInfo
 from tickwork.payload.parameters import MISSING
 
 if TYPE_CHECKING:
+    from tickwork.client.task_types import Returned
     from tickwork.scheduler import Scheduler
 
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 
 END_WAIT = 2.0  # for the background thread, which may be inside of a blocking call
 
 
-class SyncHandle:
-    """A submitted task, for blocking code."""
+class SyncHandle(Generic[R_co]):
+    """A submitted task, for blocking code. `R` is what its handler returns."""
 
-    def __init__(self, sync: Sync, handle: Handle[Any]) -> None:
+    def __init__(self, sync: Sync, handle: Handle[R_co]) -> None:
         self._sync = sync
         self._handle = handle
         self.id = handle.id
 
-    def result(self, timeout: float | timedelta | None = None) -> Any:
+    def result(self, timeout: float | timedelta | None = None) -> R_co:
         self._sync.refuse_to_deadlock()
         return self._sync.call(self._handle.result(timeout))
 
@@ -101,15 +103,21 @@ class SyncLock:
 class Sync:
     """Runs the scheduler's coroutines on a background thread with a loop of its own. Safe from several threads.
 
-    Every coroutine method of the scheduler, and of `dlq`, `schedules`, `queues` and `events`, is there under its name;
-    `events.subscribe()` is an iterator that blocks. Everything else is as it is there.
+    Every coroutine method of the scheduler, and of `dlq`, `schedules`, `queues` and `events`, is there under its name
+    and with its arguments; `events.subscribe()` is an iterator that blocks. What does not wait is called on the
+    scheduler itself.
     """
 
     def __init__(self, app: Scheduler) -> None:
-        self._app = app
+        self._sync = self
+        self._origin = self._app = app
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread
+        self.dlq = SyncDeadLetters(self, app.dlq)
+        self.schedules = SyncSchedules(self, app.schedules)
+        self.queues = SyncQueues(self, app.queues)
+        self.events = SyncEvents(self, app.events)
         tell_of_forks(self)
 
     def after_fork(self) -> None:
@@ -117,22 +125,74 @@ class Sync:
         self._lock = threading.Lock()
         self._loop = None
 
-    def submit(self, type: Any, payload: Any = MISSING, **options: Unpack[Options]) -> SyncHandle:
-        return SyncHandle(self, self.call(self._app.submit(type, payload, **options)))
+    # --- submitting
 
-    def submit_many(self, type: Any, payloads: Iterable[Any], **options: Unpack[Options]) -> list[SyncHandle]:
-        return [SyncHandle(self, h) for h in self.call(self._app.submit_many(type, payloads, **options))]
+    def submit(
+        self, type: str | TaskFunction[..., Returned], payload: Any = MISSING, **options: Unpack[Options]
+    ) -> SyncHandle[Returned]:
+        return self.handle_of(self.call(self._app.submit(type, payload, **options)))
 
-    def submit_tasks(self, tasks: Iterable[Task]) -> list[SyncHandle | TickworkError]:
+    def submit_many(
+        self, type: str | TaskFunction[..., Returned], payloads: Iterable[Any], **options: Unpack[Options]
+    ) -> list[SyncHandle[Returned]]:
+        return [self.handle_of(each) for each in self.call(self._app.submit_many(type, payloads, **options))]
+
+    def submit_task(self, task: Task) -> SyncHandle[Any]:
+        return self.handle_of(self.call(self._app.submit_task(task)))
+
+    def submit_tasks(self, tasks: Iterable[Task]) -> list[SyncHandle[Any] | TickworkError]:
         answers = self.call(self._app.submit_tasks(tasks))
-        return [SyncHandle(self, each) if isinstance(each, Handle) else each for each in answers]
+        return [self.handle_of(each) if isinstance(each, Handle) else each for each in answers]
 
-    def handle(self, task_id: str) -> SyncHandle:
+    def schedule(self, job: Runnable, run_at: datetime) -> SyncHandle[Any]:
+        return self.handle_of(self.call(self._app.schedule(job, run_at)))
+
+    def schedule_after(self, job: Runnable, delay: float | timedelta) -> SyncHandle[Any]:
+        return self.handle_of(self.call(self._app.schedule_after(job, delay)))
+
+    def handle(self, task_id: str) -> SyncHandle[Any]:
         """A handle on a task that was submitted elsewhere, or before."""
-        return SyncHandle(self, self._app.handle(task_id))
+        return self.handle_of(self._app.handle(task_id))
+
+    def handle_of(self, handle: Handle[R]) -> SyncHandle[R]:
+        return SyncHandle(self, handle)
+
+    # --- asking and steering
+
+    get_task = blocking(Client.get_task)
+    list_tasks = blocking(Client.list_tasks)
+    dependants = blocking(Client.dependants)
+    explain = blocking(Client.explain)
+    queue_stats = blocking(Client.queue_stats)
+    audit = blocking(Client.audit)
+    cancel = blocking(Client.cancel)
+    retry = blocking(Client.retry)
+    run_now = blocking(Client.run_now)
+    delete = blocking(Client.delete)
+    update_task_status = blocking(Client.update_task_status)
+    register_worker = blocking(Client.register_worker)
+    unregister_worker = blocking(Client.unregister_worker)
+    list_workers = blocking(Client.list_workers)
+    get_worker = blocking(Client.get_worker)
 
     def lock(self, name: str, ttl: float | timedelta | None = None) -> SyncLock:
         return SyncLock(self, self._app.lock(name, ttl))
+
+    # --- life
+
+    def status(self) -> SchedulerStatus:
+        return self.call(self._app.status())
+
+    def start(self, *, work: bool = True, lead: bool = True) -> None:
+        self.call(self._app.start(work=work, lead=lead))
+
+    def shutdown(self, timeout: float | timedelta | None = None) -> None:
+        self.call(self._app.shutdown(timeout))
+
+    stop = shutdown
+
+    def wait_stopped(self) -> None:
+        self.call(self._app.wait_stopped())
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run any coroutine on the background loop and wait for it."""
@@ -180,55 +240,6 @@ class Sync:
                 self._thread = threading.Thread(target=_run, args=(self._loop,), name="tickwork-sync", daemon=True)
                 self._thread.start()
             return self._loop
-
-    def __getattr__(self, name: str) -> Any:
-        return _blocking(self, getattr(self._app, name))
-
-
-class _Part:
-    """`app.sync.dlq` and its like."""
-
-    def __init__(self, sync: Sync, part: Any) -> None:
-        self._sync = sync
-        self._part = part
-
-    def __getattr__(self, name: str) -> Any:
-        return _blocking(self._sync, getattr(self._part, name))
-
-
-class _Events(_Part):
-    """`app.sync.events`."""
-
-    def subscribe(self, **filters: Any) -> Generator[Event, None, None]:
-        """Follow the log from now (or from number `after`); it begins with this call."""
-        subscription: Subscription = self._part.subscribe(**filters)
-        self._sync.refuse_to_deadlock("events", "async for")
-        self._sync.call(subscription.__aenter__())
-        return _iterate(self._sync, subscription)
-
-
-def _blocking(sync: Sync, what: Any) -> Any:
-    if inspect.iscoroutinefunction(what):
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            found = sync.call(what(*args, **kwargs))
-            return SyncHandle(sync, found) if isinstance(found, Handle) else found
-
-        return call
-    if isinstance(what, Events):
-        return _Events(sync, what)
-    return _Part(sync, what) if isinstance(what, DeadLetters | Schedules | Queues) else what
-
-
-def _iterate(sync: Sync, source: Subscription) -> Generator[Event, None, None]:
-    async def step() -> Event | None:
-        return await anext(source, None)
-
-    try:
-        while (item := sync.call(step())) is not None:
-            yield item
-    finally:
-        sync.call(source.aclose())
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

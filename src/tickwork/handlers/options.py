@@ -16,6 +16,7 @@ from tickwork.config.values import nearest
 from tickwork.errors import LONGEST_WAIT, TOO_LATE, ConfigError, PayloadError, ScheduleNotFound, TaskNotFound
 from tickwork.ids import is_name
 from tickwork.model.policy import DURABILITIES, Durability
+from tickwork.model.schedules import Misfire, Overlap
 from tickwork.payload.codec import JSON, Serializer, encode
 from tickwork.texts import cut, shown, storable
 
@@ -62,8 +63,8 @@ class ScheduleOptions(TaskOptions, total=False):
     name: str
     timezone: str | None
     dst: Literal["once", "instant"]
-    overlap: Literal["skip", "queue", "allow"]
-    misfire: Literal["latest", "skip", "all"]
+    overlap: Overlap | Literal["skip", "queue", "allow"]
+    misfire: Misfire | Literal["latest", "skip", "all"]
     misfire_grace: float | timedelta
     misfire_cap: int
     on_exhausted: Literal["stop", "continue"]

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from tickwork.backoff import Backoff
 from tickwork.handlers.context import TaskContext
+from tickwork.model.schedules import Misfire, Overlap
 
 
 class PeriodicTask(ABC):
@@ -32,8 +33,8 @@ class PeriodicTask(ABC):
     key: str | None = None
     tags: Mapping[str, str] | None = None
     context: Mapping[str, Any] | None = None
-    overlap: Literal["skip", "queue", "allow"] | None = None
-    misfire: Literal["latest", "skip", "all"] | None = None
+    overlap: Overlap | Literal["skip", "queue", "allow"] | None = None
+    misfire: Misfire | Literal["latest", "skip", "all"] | None = None
     misfire_grace: float | timedelta | None = None
     misfire_cap: int | None = None
     dst: Literal["once", "instant"] | None = None
