@@ -687,7 +687,7 @@ def test_up_from_banner_to_drain(start: Callable[..., Program]) -> None:
     assert status_of(slow) == "success"
     assert data("workers") == {"workers": []}
     shown = good("task", slow)
-    assert re.search(r"was taken by \S+, attempt 1\n.*succeeded after 4[.s]", shown)
+    assert re.search(r"was claimed by \S+, attempt 1\n.*succeeded after 4[.s]", shown)
 
 
 def test_a_second_signal_gives_work_back_at_once(start: Callable[..., Program]) -> None:

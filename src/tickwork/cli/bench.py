@@ -72,8 +72,8 @@ class Stopwatch:
 
 
 @click.command("bench")
-@click.option("--seconds", type=Duration(), default=6.0, metavar="TIME", help="About how long in all.  [6s]")
-@click.option("--concurrency", type=click.IntRange(1), default=10, show_default=True, help="Tasks at a time.")
+@click.option("--seconds", type=Duration(), default=6.0, metavar="TIME", help="How long to measure, about.  [6s]")
+@click.option("--concurrency", type=click.IntRange(1), default=10, show_default=True, help="Tasks that run at a time.")
 @global_options
 def bench_command(seconds: float, concurrency: int) -> None:
     """Measure what a store does on this machine.

@@ -13,8 +13,8 @@ from tickwork.cron import Cron
 
 @click.command("cron")
 @click.argument("line", metavar="LINE")
-@click.option("--timezone", default="UTC", show_default=True, metavar="ZONE", help="Where the clock hangs.")
-@click.option("-n", "count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Show so many runs.")
+@click.option("--timezone", default="UTC", show_default=True, metavar="ZONE", help="Time zone of the line.")
+@click.option("-n", "count", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many runs to show.")
 @global_options
 def cron_command(line: str, timezone: str, count: int) -> None:
     """Explain a cron line and show its next runs.

@@ -36,9 +36,11 @@ GRACE = 2.0
 
 
 @click.command("demo")
-@click.option("--seconds", type=Duration(), metavar="TIME", help="End by itself after that.")
+@click.option("--seconds", type=Duration(), metavar="TIME", help="Stop after this time.")
 @click.option("--fresh", is_flag=True, help="Start over with an empty file.")
-@click.option("--rate", type=click.FloatRange(0, 200), default=5.0, show_default=True, help="Orders a second.")
+@click.option(
+    "--rate", type=click.FloatRange(0, 200), default=5.0, show_default=True, help="Orders submitted a second."
+)
 @global_options
 def demo_command(seconds: float | None, fresh: bool, rate: float) -> None:
     """Run a small shop on a SQLite file, live on the screen.

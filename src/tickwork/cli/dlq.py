@@ -32,8 +32,8 @@ COLUMNS = (
     Column("ERROR", least=12, color=lambda cell: "red"),
 )
 
-_type_option = click.option("--type", "type_", metavar="TYPE", help="Only those of this type.")
-_yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+_type_option = click.option("--type", "type_", metavar="TYPE", help="Only tasks of this type.")
+_yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 @click.group("dlq", invoke_without_command=True)

@@ -57,7 +57,7 @@ class Patient(NamedTuple):
 
 
 @click.command("doctor")
-@click.option("--mend", is_flag=True, help="Put right what the audit of a Redis finds, and say what it was.")
+@click.option("--mend", is_flag=True, help="Repair what the audit of a Redis finds, and print what it was.")
 @global_options
 def doctor_command(mend: bool) -> None:
     """Check the store, the workers and the schedules; say what to do.

@@ -56,10 +56,10 @@ def _nearest(value: str) -> str:
 
 
 @click.command("events")
-@click.option("--follow", "-f", is_flag=True, help="Go on with what happens from now, until Ctrl-C.")
-@click.option("--task", "task_id", metavar="ID", help="Only those of this task.")
+@click.option("--follow", "-f", is_flag=True, help="Show new events as they happen, until Ctrl-C.")
+@click.option("--task", "task_id", metavar="ID", help="Only events of this task.")
 @click.option("--kind", "kinds", metavar="KIND", multiple=True, callback=read_kinds,
-              help="Such as task.died, or all of `worker`; may be given several times.")  # fmt: skip
+              help="Only this kind: task.died, or worker for all of them; may be given several times.")  # fmt: skip
 @limit_option
 @global_options
 def events_command(follow: bool, task_id: str | None, kinds: frozenset[str] | None, limit: int) -> None:

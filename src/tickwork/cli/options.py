@@ -50,10 +50,10 @@ _GLOBAL: tuple[Callable[[Any], Any], ...] = (
         "--store",
         metavar="URL",
         callback=_keep_store,
-        help="sqlite:///FILE, redis://HOST/DB, or memory:// for up and bench.",
+        help="The store: sqlite:///FILE, redis://HOST/DB, or memory:// for up and bench.",
     ),
-    _global("--namespace", metavar="NAME", help="One of several worlds in a store."),
-    _global("--config", metavar="FILE", help="A YAML file of options."),
+    _global("--namespace", metavar="NAME", help="Keeps applications on one store apart."),
+    _global("--config", metavar="FILE", help="A YAML file with options."),
     _global("--json", is_flag=True, help="Print JSON."),
     _global("--no-color", is_flag=True, callback=_keep_color, help="Print plain text; so does NO_COLOR=1."),
 )
@@ -167,16 +167,16 @@ def read_pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
 
 
 tag_option = click.option(
-    "--tag", "tags", metavar="NAME=VALUE", multiple=True, callback=read_pairs, help="May be given several times."
+    "--tag", "tags", metavar="NAME=VALUE", multiple=True, callback=read_pairs, help="A tag; may be given several times."
 )
 limit_option = click.option(
-    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many to show at most."
 )
-cursor_option = click.option("--cursor", metavar="CURSOR", help="Go on where an earlier page ended.")
+cursor_option = click.option("--cursor", metavar="CURSOR", help="Show the page after the one that printed this cursor.")
 
 
 cascade_option = click.option(
-    "--cascade/--no-cascade", default=None, help="Also bring back the tasks that were cancelled with it."
+    "--cascade/--no-cascade", default=None, help="Also run the tasks that were cancelled because of it."
 )
 
 
@@ -185,12 +185,14 @@ def task_options(function: F) -> F:
     for option in reversed(
         (
             click.option("--priority", type=PriorityLevel(), help="high, normal, low, or 1 to 10."),
-            click.option("--queue", metavar="NAME", help="The queue to wait in.  [default: default]"),
+            click.option("--queue", metavar="NAME", help="The queue of the task.  [default: default]"),
             click.option("--max-retry", type=click.IntRange(0), help="Retries after the first attempt."),
-            click.option("--timeout", type=Duration(), help="For one attempt; 0 is none."),
+            click.option("--timeout", type=Duration(), help="Time limit of one attempt; 0 means no limit."),
             click.option("--key", metavar="TEXT", help="A text that is shown with the task.", hidden=True),
             tag_option,
-            click.option("--context", type=Json(dict), metavar="JSON", help="An object that travels with the task."),
+            click.option(
+                "--context", type=Json(dict), metavar="JSON", help="A JSON object that the handler gets with the task."
+            ),
         )
     ):
         function = option(function)

@@ -26,7 +26,7 @@ COLUMNS = (
 )
 
 _name_argument = click.argument("name", metavar="[QUEUE]", required=False)
-_type_option = click.option("--type", "type_", metavar="TYPE", help="A task type, whatever its queue.")
+_type_option = click.option("--type", "type_", metavar="TYPE", help="A task type, in all queues.")
 
 
 @click.group("queues", invoke_without_command=True)
@@ -70,13 +70,13 @@ def _state(queue: QueueInfo) -> str:
     if queue.paused:
         return f"paused: {queue.note}" if queue.note else "paused"
     parked = ", ".join(f"{count} {kind}" for kind, count in queue.parked.items())
-    return f"set aside: {parked}" if parked else ""
+    return f"parked: {parked}" if parked else ""
 
 
 @queues_command.command("pause")
 @_name_argument
 @_type_option
-@click.option("--note", default="", metavar="TEXT", help="Why, for those who wonder.")
+@click.option("--note", default="", metavar="TEXT", help="The reason, shown with the pause.")
 @global_options
 def pause_command(name: str | None, type_: str | None, note: str) -> None:
     """Start nothing of a queue or of a type until it is resumed; what runs goes on."""

@@ -32,10 +32,10 @@ def _target() -> Target:
 @click.option("--user", metavar="NAME", help="Name of the Redis user.  [default: tickwork-NAMESPACE]")
 @click.option(
     "--for", "purpose", type=click.Choice(["worker", "audit"]), default="worker", show_default=True,
-    help="audit adds what `doctor` needs to look through all tasks.",
+    help="audit adds the rights that `doctor` needs to read all tasks.",
 )  # fmt: skip
-@click.option("--password-file", metavar="FILE", help="Make this file for the password, for its owner only.")
-@click.option("--redis-version", "version", metavar="X.Y", help="Do not ask the server for its version.")
+@click.option("--password-file", metavar="FILE", help="Create this file for the password, readable by its owner only.")
+@click.option("--redis-version", "version", metavar="X.Y", help="Version of the server; it is asked if left out.")
 @global_options
 def acl_command(user: str | None, purpose: Purpose, password_file: str | None, version: str | None) -> None:
     """Print the smallest Redis ACL line for the namespace.

@@ -19,13 +19,21 @@ ROLES = {"all": (True, True), "worker": (True, False), "scheduler": (False, True
 _ROLE_WORDS = {"all": "worker and scheduler", "worker": "worker", "scheduler": "scheduler, runs no handlers"}
 
 _log_format = click.option(
-    "--log-format", type=click.Choice(["text", "json"]), help="Of the log on standard error; --json means json.  [text]"
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    help="Format of the log on standard error; json with --json.  [text]",
 )
 
 
 @click.command("up", cls=ConfiguredCommand)
 @click.argument("app", metavar="MODULE:APP", required=False)
-@click.option("--role", type=click.Choice(list(ROLES)), default="all", show_default=True, help="What this node does.")
+@click.option(
+    "--role",
+    type=click.Choice(list(ROLES)),
+    default="all",
+    show_default=True,
+    help="Run handlers and lead, or one of them only.",
+)
 @_log_format
 @global_options
 @config_flags
@@ -33,8 +41,8 @@ def up_command(app: str | None, role: str, log_format: str | None, **flags: Any)
     """Run an application: its handlers and its share of the scheduling.
 
     MODULE:APP names a Scheduler, such as `shop.jobs:app`; the working directory is looked in first. A store must be
-    named: in the application, with --store, or in TICKWORK_STORE. `--role scheduler` needs no application: it moves
-    what is due, fires schedules and takes back what lost workers have left.
+    named: in the application, with --store, or in TICKWORK_STORE. `--role scheduler` needs no application: it fires
+    schedules, makes delayed tasks ready and takes back the tasks of lost workers.
     """
     if app is None and role != "scheduler":
         raise click.UsageError("which application? Name it as MODULE:APP; only --role scheduler can do without")

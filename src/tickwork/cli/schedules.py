@@ -166,7 +166,7 @@ def show_command(schedule_id: str) -> None:
 
 @schedules_command.command("next")
 @_id_argument
-@click.option("-n", "count", type=click.IntRange(1, 1000), default=5, show_default=True, help="So many.")
+@click.option("-n", "count", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many runs to show.")
 @global_options
 def next_command(schedule_id: str, count: int) -> None:
     """Show when a schedule runs next."""
@@ -220,14 +220,22 @@ def delete_command(schedule_id: str) -> None:
 @_id_argument
 @click.argument("type_", metavar="TYPE")
 @click.argument("payload", metavar="[PAYLOAD_JSON]", type=Json(), required=False)
-@click.option("--cron", metavar="LINE", help="5 fields, 6 with seconds, or @daily and its like; none: only by trigger.")
-@click.option("--timezone", metavar="ZONE", help="The zone of the line.")
-@click.option("--name", metavar="TEXT", help="What people call it.")
-@click.option("--overlap", type=click.Choice([*map(str, Overlap)]), help="When the last run has not ended.  [skip]")
-@click.option("--misfire", type=click.Choice([*map(str, Misfire)]), help="When ticks were missed.  [latest]")
-@click.option("--misfire-grace", type=Duration(), help="Ticks older than that are not made up for.  [1h]")
-@click.option("--on-exhausted", type=click.Choice(["continue", "stop"]), help="When a run has used up its retries.")
-@click.option("--paused", is_flag=True, help="Do not fire it yet.")
+@click.option(
+    "--cron",
+    metavar="LINE",
+    help="5 fields, 6 with seconds, or a name such as @daily. Without it, only trigger runs it.",
+)
+@click.option("--timezone", metavar="ZONE", help="Time zone of the cron line.")
+@click.option("--name", metavar="TEXT", help="A name for people.")
+@click.option(
+    "--overlap", type=click.Choice([*map(str, Overlap)]), help="What to do if the last run has not ended.  [skip]"
+)
+@click.option("--misfire", type=click.Choice([*map(str, Misfire)]), help="Which missed ticks to run.  [latest]")
+@click.option("--misfire-grace", type=Duration(), help="Missed ticks older than this are not run.  [1h]")
+@click.option(
+    "--on-exhausted", type=click.Choice(["continue", "stop"]), help="What to do when a run has used up its retries."
+)
+@click.option("--paused", is_flag=True, help="Create it paused.")
 @task_options
 @global_options
 def put_command(schedule_id: str, type_: str, payload: Any, paused: bool, **said: Any) -> None:

@@ -76,7 +76,9 @@ def stats_command() -> None:
 
 
 @click.command("workers")
-@click.option("--status", type=click.Choice(["idle", "busy", "online", "offline"]), help="Only these.  [all]")
+@click.option(
+    "--status", type=click.Choice(["idle", "busy", "online", "offline"]), help="Only workers in this status.  [all]"
+)
 @global_options
 def workers_command(status: str | None) -> None:
     """List workers."""

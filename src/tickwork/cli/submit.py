@@ -35,18 +35,18 @@ QUIET = 2.0  # seconds until somebody who waits is told why
 @click.command("submit", cls=PayloadCommand)
 @click.argument("type_", metavar="TYPE")
 @click.argument("payload", metavar="[PAYLOAD_JSON]", type=Json(), required=False)
-@click.option("--delay", type=Duration(), help="Run it that much later.")
-@click.option("--at", metavar="TIME", help="Run it at a time such as 2030-01-31T09:00+01:00.")
-@click.option("--cron", metavar="LINE", help="Run it again and again: makes a schedule.")
-@click.option("--timezone", metavar="ZONE", help="The zone of --cron, or of a --at that names none.")
+@click.option("--delay", type=Duration(), help="Run it after this time.")
+@click.option("--at", metavar="TIME", help="Run it at this time, such as 2030-01-31T09:00+01:00.")
+@click.option("--cron", metavar="LINE", help="Create a schedule that runs it by this cron line.")
+@click.option("--timezone", metavar="ZONE", help="Time zone of --cron, and of --at without an offset.")
 @task_options
-@click.option("--id", "id_", metavar="ID", help="Its id; one is made up otherwise.")
-@click.option("--dedup-key", metavar="TEXT", help="Refused while another task holds this key.")
-@click.option("--dedup-ttl", type=Duration(), help="How long it holds the key.")
+@click.option("--id", "id_", metavar="ID", help="The id of the task; generated if left out.")
+@click.option("--dedup-key", metavar="TEXT", help="Refuse the task while another one holds this key.")
+@click.option("--dedup-ttl", type=Duration(), help="How long the task holds the key.")
 @click.option("--depends-on", metavar="ID", multiple=True, help="Run after this task; may be given several times.")
 @click.option("--app", metavar="MODULE:APP", help="Check the payload with the application's handler.")
-@click.option("--wait", is_flag=True, help="Wait for the end and print the result; exit 1 if it failed.")
-@click.option("--wait-timeout", type=Duration(), help="Wait no longer than that.")
+@click.option("--wait", is_flag=True, help="Wait for the end and print the result; exit status 1 if it failed.")
+@click.option("--wait-timeout", type=Duration(), help="How long to wait at most.")
 @global_options
 def submit_command(
     type_: str,

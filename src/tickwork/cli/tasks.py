@@ -35,30 +35,30 @@ COLUMNS = (
     Column("WHEN", drop=1),
     Column("NOTE", least=8, drop=5),
 )
-_SAID: dict[str, str] = {
+STORY_LINES: dict[str, str] = {
     Fact.TASK_SUBMITTED: "was submitted",
-    Fact.TASK_RESOLVED: "heard that a task it waited for has ended",
+    Fact.TASK_RESOLVED: "stopped waiting for a task that has ended",
     Fact.TASK_DUE: "became due",
-    Fact.TASK_HASTENED: "was told to run now",
-    Fact.TASK_PARKED: "was set aside: no worker here may start its type",
-    Fact.TASK_CLAIMED: "was taken by {worker}, attempt {attempt}",
+    Fact.TASK_HASTENED: "was made ready by hand (run now)",
+    Fact.TASK_PARKED: "was parked: the worker that asked cannot start its type",
+    Fact.TASK_CLAIMED: "was claimed by {worker}, attempt {attempt}",
     Fact.TASK_SUCCEEDED: "succeeded after {duration}",
     Fact.TASK_RETRYING: "failed after {duration} and waits for its next attempt",
     Fact.TASK_FAILED: "failed for good after {duration}",
-    Fact.TASK_DIED: "failed for good after {duration} and went to the dead letters",
-    Fact.TASK_SNOOZED: "was put back to run later",
-    Fact.TASK_RELEASED: "was given back unfinished",
-    Fact.TASK_LOST: "was taken back from a worker that vanished",
+    Fact.TASK_DIED: "failed for good after {duration} and became a dead letter",
+    Fact.TASK_SNOOZED: "was snoozed: it runs later",
+    Fact.TASK_RELEASED: "was released unfinished",
+    Fact.TASK_LOST: "was taken back from a lost worker",
     Fact.TASK_CANCEL_ASKED: "was asked to stop",
     Fact.TASK_CANCELLED: "was cancelled",
-    Fact.TASK_RETRIED: "was sent round again by hand",
+    Fact.TASK_RETRIED: "was retried by hand",
 }
 
 
 @click.command("tasks")
-@click.option("--status", type=click.Choice([*map(str, Status), "completed"]), help="Only those in this status.")
-@click.option("--type", "type_", metavar="TYPE", help="Only those of this type.")
-@click.option("--queue", metavar="NAME", help="Only those of this queue.")
+@click.option("--status", type=click.Choice([*map(str, Status), "completed"]), help="Only tasks in this status.")
+@click.option("--type", "type_", metavar="TYPE", help="Only tasks of this type.")
+@click.option("--queue", metavar="NAME", help="Only tasks of this queue.")
 @tag_option
 @limit_option
 @cursor_option
@@ -194,7 +194,7 @@ def _some(items: Iterable[str]) -> str:
 def _tell_story(story: list[Event]) -> None:
     before = story[0].at
     for event in story:
-        text = _SAID.get(event.kind, event.kind).format(
+        text = STORY_LINES.get(event.kind, event.kind).format(
             worker=event.worker_id, attempt=event.attempt, duration=output.duration(event.duration)
         )
         if event.detail:
@@ -209,7 +209,7 @@ def _tell_story(story: list[Event]) -> None:
 
 @click.command("cancel")
 @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--force", is_flag=True, help="Ask running handlers to stop, too.")
+@click.option("--force", is_flag=True, help="Also ask the handlers of running tasks to stop.")
 @global_options
 def cancel_command(task_ids: tuple[str, ...], force: bool) -> None:
     """Cancel waiting tasks; with --force also running ones."""
