@@ -51,7 +51,7 @@ def specs(count: int) -> list[Spec]:
     return [Spec(id=new_id(), type="noop", nonce=new_nonce(), payload=PAYLOAD) for _ in range(count)]
 
 
-def wish(limit: int) -> Claim:
+def new_claim(limit: int) -> Claim:
     return Claim("bench", ("default",), frozenset({"noop"}), limit, 30_000, new_nonce())
 
 
@@ -81,10 +81,10 @@ async def on_redis(tasks: int) -> list[Spent]:
                 await store.tasks.submit(specs(batch))
 
         async def drain(batch: int) -> None:
-            grants: list[Grant] = (await store.tasks.claim(wish(batch))).grants
+            grants: list[Grant] = (await store.tasks.claim(new_claim(batch))).grants
             while grants:
                 outcomes = [Succeeded(grant.lease, b"1", 0, "", 0.001) for grant in grants]
-                claimed = (await store.tasks.finish(list(outcomes), wish(batch))).claimed
+                claimed = (await store.tasks.finish(list(outcomes), new_claim(batch))).claimed
                 grants = [] if claimed is None else claimed.grants
 
         await submit(100)

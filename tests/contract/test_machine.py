@@ -150,7 +150,7 @@ class Twins(RuleBasedStateMachine):
         self.ids = ["t0"]
         self.leases = [Lease("t0", 1, "never given")]
         self.running: list[Lease] = []
-        self.last_wishes: dict[str, Claim] = {}
+        self.last_claims: dict[str, Claim] = {}
         self.told_ends: list[OutboxEntry] = []
         self.seen = 0
         self.dedup = True
@@ -227,7 +227,7 @@ class Twins(RuleBasedStateMachine):
     # --- dispatch and running
 
     def a_wish(self, any_: Random) -> Claim:
-        wish = Claim(
+        claim = Claim(
             worker_id=any_.choice(WORKERS),
             queues=tuple(some(any_, (*QUEUES, "qa"))) if any_.random() < 0.3 else QUEUES,
             types=frozenset(some(any_, TYPES) if any_.random() < 0.3 else TYPES),
@@ -236,8 +236,8 @@ class Twins(RuleBasedStateMachine):
             nonce=f"c{next(self.numbers)}",
             node=any_.choice(NODES),
         )
-        self.last_wishes[wish.worker_id] = wish
-        return wish
+        self.last_claims[claim.worker_id] = claim
+        return claim
 
     def keep(self, claimed: Claimed | None) -> None:
         for grant in claimed.grants if claimed is not None else ():
@@ -253,9 +253,9 @@ class Twins(RuleBasedStateMachine):
         self.keep(self.send("tasks.claim", self.a_wish(any_)))
 
     def claim_again(self, any_: Random) -> None:
-        wish = self.last_wishes.get(any_.choice(WORKERS))
-        if wish is not None:
-            self.keep(self.send("tasks.claim", wish))
+        claim = self.last_claims.get(any_.choice(WORKERS))
+        if claim is not None:
+            self.keep(self.send("tasks.claim", claim))
 
     def renew(self, any_: Random) -> None:
         leases = [self.a_lease(any_) for _ in range(any_.randint(1, 4))]
@@ -422,7 +422,7 @@ class Twins(RuleBasedStateMachine):
                 self.send("members.resign", leader.id, any_.choice([leader.term, 1]))
         if any_.random() < 0.3:
             worker = any_.choice(WORKERS)
-            self.last_wishes.pop(worker, None)
+            self.last_claims.pop(worker, None)
             self.send("members.leave", worker)
 
     def lock_and_unlock(self, any_: Random) -> None:

@@ -44,10 +44,12 @@ async def test_every_task_is_found_claimed_and_ended(bench: Bench) -> None:
     assert sorted(await bench.walk(limit=30)) == sorted(ids)
     assert (await bench.store.queries.stats()).statuses[Status.READY] == 200
     taken = []
-    claimed = (await bench.store.tasks.claim(bench.wish(50))).grants
+    claimed = (await bench.store.tasks.claim(bench.new_claim(50))).grants
     for _ in range(20):
         taken += [grant.spec.id for grant in claimed]
-        finished = await bench.store.tasks.finish([Succeeded(grant.lease, b"1") for grant in claimed], bench.wish(50))
+        finished = await bench.store.tasks.finish(
+            [Succeeded(grant.lease, b"1") for grant in claimed], bench.new_claim(50)
+        )
         assert {verdict.kind for verdict in finished.verdicts} == {"done"}
         assert finished.claimed is not None
         claimed = finished.claimed.grants

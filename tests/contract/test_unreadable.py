@@ -67,7 +67,7 @@ async def submit_with_one_bad(bench: Bench, damage: Damage, kind: str, **fields:
 
 async def run_all(bench: Bench, **fields: Any) -> list[str]:
     """Claim once and end everything in one batch, as a worker does; answers what was granted."""
-    claimed = await bench.store.tasks.claim(bench.wish(10, **fields))
+    claimed = await bench.store.tasks.claim(bench.new_claim(10, **fields))
     outcomes = [Succeeded(grant.lease, b"1") for grant in claimed.grants]
     aborted = [Aborted(lost.lease, lost.why) for lost in claimed.unreadable]
     finished = await bench.store.tasks.finish([*aborted, *outcomes])
@@ -118,7 +118,7 @@ async def test_it_is_shown_before_anyone_has_claimed_it(bench: Bench, damage: Da
     assert await bench.walk(tags={"a": "b"}) == []
     problems = await bench.store.queries.audit()
     assert [problem.partition(": ")[0] for problem in problems] == ["task bad"] * bool(record.unreadable)
-    assert (await bench.store.tasks.claim(bench.wish(0))).grants == []
+    assert (await bench.store.tasks.claim(bench.new_claim(0))).grants == []
     await run_all(bench)
     await delete_it(bench)
 
@@ -244,9 +244,9 @@ async def test_one_that_waits_aside(bench: Bench, damage: Damage, kind: str, pla
 @each_store
 async def test_a_claim_that_is_sent_again_hands_it_out_again(bench: Bench, damage: Damage, kind: str) -> None:
     await submit_with_one_bad(bench, damage, kind)
-    wish = bench.wish(10)
-    first = await bench.store.tasks.claim(wish)
-    assert await bench.store.tasks.claim(wish) == first
+    claim = bench.new_claim(10)
+    first = await bench.store.tasks.claim(claim)
+    assert await bench.store.tasks.claim(claim) == first
     await bench.store.tasks.finish([Aborted(lost.lease, lost.why) for lost in first.unreadable])
     await delete_it(bench)
 
@@ -465,14 +465,14 @@ COLUMNS_OF_A_ROW = (
 async def use_everything(bench: Bench, chance: Random, ids: list[str]) -> None:
     store = bench.store
     for turn in range(3):
-        claimed = await store.tasks.claim(bench.wish(5, worker=f"w{turn}"))
+        claimed = await store.tasks.claim(bench.new_claim(5, worker=f"w{turn}"))
         leases = [grant.lease for grant in claimed.grants]
         await store.tasks.extend(leases, 30_000)
         for lease in leases[:2]:
             await store.tasks.note(lease, 0.5, "half", ["line"])
         outcomes: list[Any] = [Aborted(lost.lease, lost.why) for lost in claimed.unreadable]
         outcomes += [chance.choice([Succeeded(lease, b"1"), Failed(lease, "boom", 10)]) for lease in leases]
-        await store.tasks.finish(outcomes, bench.wish(3, worker=f"w{turn}"))
+        await store.tasks.finish(outcomes, bench.new_claim(3, worker=f"w{turn}"))
         await store.tasks.reclaim(10, gone=("w0",))
         bench.clock.advance(chance.choice([1, 40, 4000]))
         await store.tasks.promote(10)

@@ -63,7 +63,7 @@ MUTANTS = {
         "reclaim", "(alive and 0 or 1)", "0", f"{WORKERS} -k killed", "unexplained_reruns", slow=True
     ),
     "losses without end": Mutant(
-        "reclaim", "task.losses >= MAX_LOSSES", "false", f"{WORKERS} -k poison", "to be set aside", slow=True
+        "reclaim", "task.losses >= MAX_LOSSES", "false", f"{WORKERS} -k poison", "to become a dead letter", slow=True
     ),
     "leases for ever": Mutant("reclaim", GRACE, "false and ", f"{WORKERS} -k strangers", "all tasks to end", slow=True),
     "leaders for ever": Mutant(

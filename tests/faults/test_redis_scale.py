@@ -131,9 +131,9 @@ async def _claim_in_turn(
         for number in range(claims):
             for name in ("deep", "shallow") if number % 2 else ("shallow", "deep"):
                 store = stores[name]
-                want = Claim("w", ("default",), frozenset(["work"]), 10, 60_000, new_nonce())
+                claim = Claim("w", ("default",), frozenset(["work"]), 10, 60_000, new_nonce())
                 before = _scripts(probe)[1]
-                grants = (await store.tasks.claim(want)).grants
+                grants = (await store.tasks.claim(claim)).grants
                 times[name].append(_scripts(probe)[1] - before)
                 assert len(grants) == 10
                 await store.tasks.finish([Succeeded(grant.lease, None) for grant in grants])
@@ -172,8 +172,8 @@ async def _drain(store: RedisStore) -> int:
         types, taken = frozenset(["work"]), 0
         outcomes: list[Succeeded] = []
         while True:
-            want = Claim(name, ("default",), types, 100, 60_000, new_nonce())
-            claimed = (await store.tasks.finish(list(outcomes), want)).claimed
+            claim = Claim(name, ("default",), types, 100, 60_000, new_nonce())
+            claimed = (await store.tasks.finish(list(outcomes), claim)).claimed
             assert claimed is not None
             outcomes = [Succeeded(grant.lease, None) for grant in claimed.grants]
             taken += len(outcomes)

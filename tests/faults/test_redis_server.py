@@ -281,9 +281,9 @@ async def _each_call(store: RedisStore, proxy: Proxy | None, name: str) -> None:
     batch = [single, Spec(id=f"{name}-b", type="work", nonce=new_nonce())]
     with cut(f"{name}-b"):
         assert [receipt.verdict for receipt in await store.tasks.submit(batch)] == ["created", "created"]
-    want = Claim("w", ("default",), frozenset(["work"]), 10, 60_000, new_nonce())
-    with cut(want.nonce):
-        grants = (await store.tasks.claim(want)).grants
+    claim = Claim("w", ("default",), frozenset(["work"]), 10, 60_000, new_nonce())
+    with cut(claim.nonce):
+        grants = (await store.tasks.claim(claim)).grants
     assert [grant.spec.id for grant in grants] == [f"{name}-a", f"{name}-b"]
     leases = [grant.lease for grant in grants]
     with cut(f"{name}-a"):

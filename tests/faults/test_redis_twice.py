@@ -35,8 +35,8 @@ class Line(NamedTuple):
         assert self.proxy.cuts_left == 0, f"no reply of {script} was lost"
 
     async def run(self, task_id: str = "it") -> Lease:
-        wish = Claim("w", ("default",), frozenset({"job"}), 1, 60_000, new_nonce())
-        (grant,) = (await self.good.tasks.claim(wish)).grants
+        claim = Claim("w", ("default",), frozenset({"job"}), 1, 60_000, new_nonce())
+        (grant,) = (await self.good.tasks.claim(claim)).grants
         assert grant.spec.id == task_id
         return grant.lease
 

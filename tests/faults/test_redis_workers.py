@@ -24,5 +24,5 @@ async def test_a_lost_worker_costs_nothing_but_time(case: str) -> None:
     print(f"seed {seed}: {await CASES[case](seed, 'short')}")
 
 
-async def test_a_poison_task_is_set_aside_alone() -> None:
+async def test_only_the_poison_task_becomes_a_dead_letter() -> None:
     await CASES["poison_in_company"](0, "short")

@@ -132,13 +132,13 @@ async def short_stop(seed: int, scale: Scale) -> str:
 
 
 async def poison(seed: int, scale: Scale) -> str:
-    """A task that kills its process is set aside after three, while others come and go beside it."""
+    """A task that kills its process becomes a dead letter after three, while others come and go beside it."""
     rounds = 10 if scale == "long" else 1
     async with stage(3, **TIMES, max_losses=3) as on:
         for number in range(rounds):
             await on.app.submit("poison", id=f"poison-{number}")
             submitting = asyncio.ensure_future(submit_steadily(on, random.Random(seed), 200, f"beside-{number}-", 60))
-            await until_set_aside(on, f"poison-{number}")
+            await until_dead(on, f"poison-{number}")
             await submitting
         await on.done(20)
         return await check_poison(on, rounds)
@@ -150,12 +150,12 @@ async def poison_in_company(seed: int, scale: Scale) -> str:
         await on.app.submit("poison", id="poison-0", delay=1)
         for number in range(4):
             await on.submit("work", 2500, f"beside-{number}")
-        await until_set_aside(on, "poison-0")
+        await until_dead(on, "poison-0")
         await on.done(30)
         return await check_poison(on, 1, recovery=60)  # they may be made to wait for each other
 
 
-async def until_set_aside(on: Stage, task_id: str) -> None:
+async def until_dead(on: Stage, task_id: str) -> None:
     """Replace whoever it kills."""
 
     async def dead() -> bool:
@@ -166,7 +166,7 @@ async def until_set_aside(on: Stage, task_id: str) -> None:
         record = await on.store.queries.get(task_id)
         return record is not None and record.status is Status.DEAD
 
-    await until(dead, 20, lambda: f"{task_id} to be set aside; {on.crew}")
+    await until(dead, 20, lambda: f"{task_id} to become a dead letter; {on.crew}")
 
 
 async def check_poison(on: Stage, rounds: int, recovery: float = LEASE + SLACK) -> str:
@@ -174,13 +174,13 @@ async def check_poison(on: Stage, rounds: int, recovery: float = LEASE + SLACK) 
     beside = [record for record in records.values() if record.spec.type == "work"]
     died = await on.facts(Fact.TASK_DIED)
     innocent = [event.id for event in died if not event.id.startswith("poison-")]
-    assert innocent == [], f"set aside though they did no harm: {innocent}"
+    assert innocent == [], f"ended though they did no harm: {innocent}"
     for number in range(rounds):
         record = records[f"poison-{number}"]
         assert (record.status, record.losses, record.attempt) == (Status.DEAD, 3, 0)
-        assert "set aside after 3 lost workers" in (record.last_error or "")
+        assert "not run again after 3 lost workers" in (record.last_error or "")
     charged = [f"{record.id}: attempt {record.attempt}" for record in beside if record.attempt != 1]
     assert charged == [], charged
     found = await on.judgement(recovery)
     most = max(record.losses for record in beside)
-    return f"{rounds} set aside after 3 losses each; of {len(beside)} beside them none lost more than {most}; {found}"
+    return f"{rounds} dead after 3 losses each; of {len(beside)} beside them none lost more than {most}; {found}"

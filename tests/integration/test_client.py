@@ -179,7 +179,7 @@ async def test_a_live_neighbour_is_left_alone(make: Make, file_url: str, tmp_pat
         assert (info.attempt, info.losses) == (1, 0)
 
 
-async def test_a_task_that_kills_its_process_three_times_is_set_aside(make: Make, file_url: str) -> None:
+async def test_a_task_that_kills_its_process_three_times_becomes_a_dead_letter(make: Make, file_url: str) -> None:
     client = make(file_url)
     handle = await client.submit("kill", None)
     for number in (1, 2, 3):
@@ -189,7 +189,7 @@ async def test_a_task_that_kills_its_process_three_times_is_set_aside(make: Make
     async with make_node(file_url) as last:
         info = await wait_for(last, handle.id, "dead")
         assert (info.losses, info.attempt) == (3, 0)
-        assert "set aside after 3 lost workers" in (info.last_error or "")
+        assert "not run again after 3 lost workers" in (info.last_error or "")
         assert [dead.id for dead in await last.dlq.list()] == [handle.id]
     await client.close()
 

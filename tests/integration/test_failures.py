@@ -361,7 +361,7 @@ async def lose(app: Scheduler, task_id: str, times: int) -> None:
         await store.tasks.reclaim(10, (ghost,))
 
 
-async def test_a_task_that_kills_three_workers_is_set_aside(make: Make, url: str) -> None:
+async def test_a_task_that_kills_three_workers_becomes_a_dead_letter(make: Make, url: str) -> None:
     app = make(url)
     ran: list[int] = []
 
@@ -377,7 +377,7 @@ async def test_a_task_that_kills_three_workers_is_set_aside(make: Make, url: str
     await lose(app, handle.id, 1)
     dead = await app.dlq.get(handle.id)
     assert (dead.losses, dead.attempt) == (3, 0)
-    assert "set aside after 3 lost workers" in (dead.last_error or "")
+    assert "not run again after 3 lost workers" in (dead.last_error or "")
     async with app:
         await drain(app)
         assert ran == []
@@ -956,11 +956,11 @@ async def test_an_unknown_type_is_left_alone_visibly(make: Make, url: str) -> No
         return 1
 
     store = await store_of(app)
-    claim = store.tasks.claim
+    send = store.tasks.claim
 
-    async def count_and_claim(want: Claim) -> Any:
+    async def count_and_claim(claim: Claim) -> Any:
         claims.append(time.monotonic())
-        return await claim(want)
+        return await send(claim)
 
     store.tasks.claim = count_and_claim  # type: ignore[method-assign]
     async with app:

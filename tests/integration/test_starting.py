@@ -89,8 +89,8 @@ async def test_a_claim_that_arrives_while_the_worker_stops_is_given_back(file_ur
     await app.start()
     claim = app._store.tasks.claim
 
-    async def slow_claim(want: Claim) -> object:
-        found = await claim(want)
+    async def slow_claim(asked: Claim) -> object:
+        found = await claim(asked)
         if found.grants:
             arrived.set()
             await go_on.wait()

@@ -23,18 +23,18 @@ from tickwork.worker.notes import Notes
 
 
 class Call:
-    def __init__(self, batch: list[Outcome], wish: Claim | None) -> None:
+    def __init__(self, batch: list[Outcome], claim: Claim | None) -> None:
         self.batch = batch
-        self.wish = wish
+        self.claim = claim
         self.answer: asyncio.Future[int | Exception] = asyncio.get_running_loop().create_future()
 
     @property
     def limit(self) -> int:
-        return 0 if self.wish is None else self.wish.limit
+        return 0 if self.claim is None else self.claim.limit
 
     @property
     def nonce(self) -> str:
-        return "" if self.wish is None else self.wish.nonce
+        return "" if self.claim is None else self.claim.nonce
 
     @property
     def ids(self) -> list[str]:
@@ -58,19 +58,19 @@ class SlowStore:
     def hint(self, topic: str) -> Hint:
         return self.hints.add(topic)
 
-    async def claim(self, wish: Claim) -> Claimed:
-        claimed = (await self.finish([], wish)).claimed
+    async def claim(self, claim: Claim) -> Claimed:
+        claimed = (await self.finish([], claim)).claimed
         assert claimed is not None
         return claimed
 
-    async def finish(self, batch: list[Outcome], wish: Claim | None = None) -> Finished:
-        call = Call(batch, wish)
+    async def finish(self, batch: list[Outcome], claim: Claim | None = None) -> Finished:
+        call = Call(batch, claim)
         self.calls.append(call)
         answer = await call.answer
         if isinstance(answer, Exception):
             raise answer
         grants = [self._grant() for _ in range(answer)]
-        return Finished([Verdict("done")] * len(batch), None if wish is None else Claimed(grants, None))
+        return Finished([Verdict("done")] * len(batch), None if claim is None else Claimed(grants, None))
 
     def _grant(self) -> Grant:
         self.granted += 1
@@ -152,7 +152,7 @@ async def test_no_more_than_two_are_under_way_and_no_slot_is_promised_twice() ->
         it.end(9)
         second = await it.store.call(2)
         assert (first.limit, second.limit) == (3, 9)
-        assert [call.wish is None for call in it.store.calls] == [False] * 3
+        assert [call.claim is None for call in it.store.calls] == [False] * 3
         second.answer.set_result(9)
         first.answer.set_result(3)
         await wait_until(lambda: len(it.slots.running) == 12)
@@ -181,7 +181,7 @@ async def test_what_was_not_answered_is_sent_again_as_it_was() -> None:
         assert ids == sorted(first.ids + second.ids)
 
 
-async def test_a_refused_outcome_is_found_and_set_aside() -> None:
+async def test_a_refused_outcome_is_found_and_replaced_by_an_error() -> None:
     async with scene(8) as it:
         it.end(2)
         (await it.store.call(1)).answer.set_result(StoreError("too odd"))
@@ -235,7 +235,7 @@ async def test_a_turn_has_its_own_number() -> None:
     async with scene(10) as it:
         it.end(10)
         first, second = await it.store.call(1), await it.store.call(2)
-        assert [call.wish.turn for call in (first, second) if call.wish is not None] == [0, 1]
+        assert [call.claim.turn for call in (first, second) if call.claim is not None] == [0, 1]
 
 
 async def test_a_store_that_refuses_a_claim_ends_the_worker() -> None:
@@ -276,7 +276,7 @@ async def test_it_ends_when_both_halves_are_handed_in() -> None:
     it.slots.stopping = True
     it.end(10)
     first, second = await it.store.call(1), await it.store.call(2)
-    assert (first.wish, second.wish) == (None, None)
+    assert (first.claim, second.claim) == (None, None)
     first.answer.set_result(0)
     await asyncio.sleep(0)
     assert not running.done()

@@ -131,7 +131,7 @@ def expire(record: Record, now: int, policy: Policy, why: str, alive: bool = Fal
     fate = "was cut off" if alive else "was lost"
     record.last_error = f"worker {record.worker_id} {fate} ({why})"
     if not alive and record.losses >= policy.max_losses:
-        record.last_error += f"; set aside after {record.losses} lost workers"
+        record.last_error += f"; not run again after {record.losses} lost workers"
         return _die(record, now, policy)
     record.progress, record.progress_note = None, ""
     return _to_front(record, Fact.TASK_LOST)

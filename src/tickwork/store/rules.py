@@ -17,7 +17,7 @@ from tickwork.observe.loggers import Log
 from tickwork.store.contract import Advance, Claimed, Grant, Query, Receipt, Unreadable
 from tickwork.texts import shown
 
-PARK_MAX = 100  # tasks a claim may move aside, so that one call stays bounded
+PARK_MAX = 100  # tasks that a claim may park in side lanes, so that one call stays bounded
 OVERFLOW_PAUSE = 60.0  # seconds between two warnings of a full dead-letter queue
 LOST_WORKER_KEPT = 3_600_000  # a lost worker stays visible for an hour
 ENDED_KEPT = (
@@ -27,7 +27,8 @@ UNLOCK_KEPT = 60_000  # who gave a lock back is known for so long, in case that 
 
 
 class Budget:
-    """How many tasks one claim may still move aside; `spent` when there were more, so that it is sent again at once."""
+    """How many more tasks one claim may park in side lanes. `spent`: it found more than that, so that another claim may
+    find tasks at once."""
 
     def __init__(self) -> None:
         self.left = PARK_MAX
@@ -56,9 +57,11 @@ def runs(record: Record) -> bool:
     return record.status is Status.RUNNING
 
 
-def last_chance(record: Record, policy: Policy) -> bool:
-    """One more lost worker, and it is set aside. A process takes one such task at a time from a front lane: those that
-    went down together come back together, and the one that is to blame must not take the others with it."""
+def is_suspect(record: Record, policy: Policy) -> bool:
+    """Whether the loss of one more worker would end this task for good (see `Policy.max_losses`).
+
+    A process runs only one such task at a time. Tasks that were lost with one worker come back together, and the one
+    that kills its worker must not take the others with it."""
     return 0 < record.losses >= policy.max_losses - 1
 
 

@@ -123,7 +123,7 @@ class Tasks(Protocol):
         delayed.
         """
 
-    async def claim(self, want: Claim) -> Claimed:
+    async def claim(self, claim: Claim) -> Claimed:
         """Promote what is due, then grant the first tasks: by band, within a band by the order of the queues in the
         claim, within a queue from the front lane, then the side lanes, then the main lane.
 

@@ -13,7 +13,7 @@ from tickwork.store.memory.core import Core
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.lanes import Lane
 from tickwork.store.memory.members import Members
-from tickwork.store.rules import PARK_MAX, Budget, grant, last_chance, runs
+from tickwork.store.rules import PARK_MAX, Budget, grant, is_suspect, runs
 
 
 class Dispatch:
@@ -34,41 +34,43 @@ class Dispatch:
         first = self._homes.delayed.first()
         return None if first is None else max(first[0] - now, 0)
 
-    def claim(self, want: Claim, now: int) -> Claimed:
+    def claim(self, claim: Claim, now: int) -> Claimed:
         self._core.pulse(now)
-        last = self._members.last_claims.setdefault(want.worker_id, {}).get(want.turn)
-        if last is not None and last[0] == want.nonce:
+        last = self._members.last_claims.setdefault(claim.worker_id, {}).get(claim.turn)
+        if last is not None and last[0] == claim.nonce:
             held = (self._homes.tasks.get(task_id) for task_id in last[1])
-            grants = [grant(r) for r in held if r is not None and r.nonce == want.nonce and runs(r)]
+            grants = [grant(r) for r in held if r is not None and r.nonce == claim.nonce and runs(r)]
             return Claimed(grants, self.next_due_in(now))
-        self.promote(now, want.limit + PARK_MAX)
+        self.promote(now, claim.limit + PARK_MAX)
         budget = Budget()
-        startable = self._startable(want, now, budget)
+        startable = self._startable(claim, now, budget)
         taken: list[Record] = []
-        while len(taken) < want.limit and (record := next(startable, None)) is not None:
+        while len(taken) < claim.limit and (record := next(startable, None)) is not None:
             self._homes.leave(record)
             taken.append(record)
         for record in taken:
-            self._homes.enter(record, now, transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now))
-            if last_chance(record, self._core.policy):
-                self._members.last_chances[want.process] = record.lease
+            self._homes.enter(
+                record, now, transitions.start(record, claim.worker_id, claim.nonce, claim.lease_ttl, now)
+            )
+            if is_suspect(record, self._core.policy):
+                self._members.suspects[claim.process] = record.lease
         grants = [grant(record) for record in taken]
-        self._members.last_claims[want.worker_id][want.turn] = (want.nonce, [grant.spec.id for grant in grants])
+        self._members.last_claims[claim.worker_id][claim.turn] = (claim.nonce, [grant.spec.id for grant in grants])
         return Claimed(grants, 0 if budget.spent else self.next_due_in(now))
 
-    def _startable(self, want: Claim, now: int, budget: Budget) -> Iterator[Record]:
+    def _startable(self, claim: Claim, now: int, budget: Budget) -> Iterator[Record]:
         """Ready tasks in the order in which they are to start. The caller takes each out of its lane."""
         paused = {name for kind, name in self._homes.pauses if kind == "type"}
-        types = want.types - paused if paused else want.types
-        chance = self._has_last_chance(want.process)
+        types = claim.types - paused if paused else claim.types
+        has_suspect = self._runs_suspect(claim.process)
         for band in Band:
-            for queue in want.queues:
+            for queue in claim.queues:
                 lane = self._homes.lanes.get((queue, band))
                 if lane is None or ("queue", queue) in self._homes.pauses:
                     continue
-                while (record := self._head(lane, types, chance)) is not None:
+                while (record := self._head(lane, types, has_suspect)) is not None:
                     if record.spec.type in types:
-                        chance = chance or last_chance(record, self._core.policy)
+                        has_suspect = has_suspect or is_suspect(record, self._core.policy)
                         yield record
                     elif budget.left == 0:
                         budget.spent = True
@@ -77,16 +79,16 @@ class Dispatch:
                         budget.left -= 1
                         self._park(record, now)
 
-    def _head(self, lane: Lane, types: frozenset[str], chance: bool) -> Record | None:
+    def _head(self, lane: Lane, types: frozenset[str], has_suspect: bool) -> Record | None:
         for record in islice(lane.front.values(), PARK_MAX + 1):
-            if not (chance and record.spec.type in types and last_chance(record, self._core.policy)):
+            if not (has_suspect and record.spec.type in types and is_suspect(record, self._core.policy)):
                 return record
         if lane.sides and (aside := lane.first_aside(types)) is not None:
             return aside
         return next(iter(lane.main.values())) if lane.main else None
 
-    def _has_last_chance(self, process: str) -> bool:
-        lease = self._members.last_chances.get(process)
+    def _runs_suspect(self, process: str) -> bool:
+        lease = self._members.suspects.get(process)
         return lease is not None and self.held(lease) is not None
 
     def _park(self, record: Record, now: int) -> None:

@@ -19,7 +19,7 @@ class Members(Part):
         self._log = log
         self._workers: dict[str, Worker] = {}
         self.last_claims: dict[str, dict[int, tuple[str, list[str]]]] = {}  # worker -> turn -> nonce and tasks
-        self.last_chances: dict[str, Lease] = {}  # process -> the last it took that one more loss would end
+        self.suspects: dict[str, Lease] = {}  # process -> the suspect that it runs: see `rules.is_suspect`
         self._leader: Leader | None = None
         core.on_set_back.append(self._set_back)
 
@@ -55,9 +55,9 @@ class Members(Part):
     def forget(self, worker_id: str) -> bool:
         worker = self._workers.pop(worker_id, None)
         self.last_claims.pop(worker_id, None)
-        self.last_chances.pop(worker_id, None)
+        self.suspects.pop(worker_id, None)
         if worker is not None:
-            self.last_chances.pop(worker.node, None)
+            self.suspects.pop(worker.node, None)
         return worker is not None
 
     def lose(self, now: int, gone: tuple[str, ...]) -> list[str]:

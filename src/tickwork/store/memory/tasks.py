@@ -83,8 +83,8 @@ class Tasks(Part):
     # --- dispatch
 
     @atomic
-    def claim(self, want: Claim) -> Claimed:
-        return self._dispatch.claim(want, self._core.now())
+    def claim(self, claim: Claim) -> Claimed:
+        return self._dispatch.claim(claim, self._core.now())
 
     # --- running
 

@@ -42,7 +42,12 @@ TASK_KEYS = (
     Key("leases", "ZSet", "running tasks by the end of their lease: the truth about who runs what", "running tasks"),
     Key("ended:<status>", "Stream", "ended tasks in the order in which they ended", "`retention`, `dlq_max`"),
     Key("claims", "Hash", "the last claim of each turn of a worker, `<worker>#<turn>`: nonce and ids", "workers x 2"),
-    Key("chances", "Hash", "each process's last task that one more loss would set aside, and its fence", "nodes"),
+    Key(
+        "chances",
+        "Hash",
+        "the task of each process that one more lost worker would end for good, and its fence",
+        "nodes",
+    ),
     Key("dedup:<key>", "String", "until when, and the task that holds the key", "its TTL"),
     Key("dependants:<id>", "ZSet", "blocked tasks that wait for this one", "dependencies"),
     Key("awaited", "Set", "tasks that have dependants", "dependencies"),

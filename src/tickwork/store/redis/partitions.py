@@ -19,7 +19,7 @@ from tickwork.store.contract import Claim, Claimed, Finished, Grant, Receipt, Re
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.creating import receipt_of, submit_args
 from tickwork.store.redis.queries import Queries
-from tickwork.store.redis.tasks import Tasks, claimed_of, wish_args
+from tickwork.store.redis.tasks import Tasks, claim_args, claimed_of
 
 STAY = 8  # batches in one partition, while it has work
 
@@ -120,22 +120,22 @@ class PartitionedTasks(Tasks):
 
     # --- dispatch and out
 
-    async def claim(self, want: Claim) -> Claimed:
-        self._core.queues.update(dict.fromkeys(want.queues))
-        return await self._claim_around(want, ())
+    async def claim(self, claim: Claim) -> Claimed:
+        self._core.queues.update(dict.fromkeys(claim.queues))
+        return await self._claim_around(claim, ())
 
-    async def _claim_around(self, want: Claim, seen: tuple[int, ...]) -> Claimed:
+    async def _claim_around(self, claim: Claim, seen: tuple[int, ...]) -> Claimed:
         count = len(self._core.layout.parts)
         grants: list[Grant] = []
         unreadable: list[Unreadable] = []
         waits: list[int] = []
-        start = self._start_of(want)
+        start = self._start_of(claim)
         for place in ((start + step) % count for step in range(count)):
             if place in seen:
                 continue
-            part, wish = self._core.layout.parts[place], replace(want, limit=want.limit - len(grants))
+            part, rest = self._core.layout.parts[place], replace(claim, limit=claim.limit - len(grants))
             try:
-                reply = claimed_of(await self._core.run("claim", part, *wish_args(wish), purpose="work"), want)
+                reply = claimed_of(await self._core.run("claim", part, *claim_args(rest), purpose="work"), claim)
             except StoreUnavailable:
                 if not grants:
                     raise
@@ -144,17 +144,17 @@ class PartitionedTasks(Tasks):
             unreadable += reply.unreadable
             waits += [] if reply.next_due_in is None else [reply.next_due_in]
             self._go_on(place, bool(reply.grants))
-            if len(grants) >= want.limit:
-                self._core.wake(set(want.queues), part)
+            if len(grants) >= claim.limit:
+                self._core.wake(set(claim.queues), part)
                 break
         return Claimed(grants, min(waits, default=None), unreadable)
 
-    def _start_of(self, want: Claim, place: int | None = None) -> int:
+    def _start_of(self, claim: Claim, place: int | None = None) -> int:
         """Where this claim begins, or began: sent again, it begins there again."""
-        nonce, began = self._began.get((want.worker_id, want.turn), ("", 0))
-        if nonce != want.nonce:
+        nonce, began = self._began.get((claim.worker_id, claim.turn), ("", 0))
+        if nonce != claim.nonce:
             began = self._place if place is None else place
-            self._began[want.worker_id, want.turn] = want.nonce, began
+            self._began[claim.worker_id, claim.turn] = claim.nonce, began
         return began
 
     def _go_on(self, place: int, found: bool) -> None:
@@ -171,11 +171,11 @@ class PartitionedTasks(Tasks):
         here = -1
         if then_claim is not None and groups:
             here = self._start_of(then_claim, sorted(groups)[partition_of(then_claim.nonce, len(groups))])
-        wish = () if then_claim is None else wish_args(then_claim)
+        next_claim = () if then_claim is None else claim_args(then_claim)
         replies = await asyncio.gather(
             *(
                 self._finish_part(
-                    self._core.layout.parts[place], [outcomes[i] for i in group], wish if place == here else ()
+                    self._core.layout.parts[place], [outcomes[i] for i in group], next_claim if place == here else ()
                 )
                 for place, group in groups.items()
             )
@@ -193,12 +193,12 @@ class PartitionedTasks(Tasks):
         ordered = [verdicts[index] for index in range(len(outcomes))]
         return Finished(ordered, None if then_claim is None else claimed)
 
-    async def _fill_up(self, claimed: Claimed, want: Claim, seen: tuple[int, ...]) -> Claimed:
-        missing = want.limit - len(claimed.grants)
+    async def _fill_up(self, claimed: Claimed, claim: Claim, seen: tuple[int, ...]) -> Claimed:
+        missing = claim.limit - len(claimed.grants)
         if missing <= 0:
             return claimed
         try:
-            rest = await self._claim_around(replace(want, limit=missing), seen)
+            rest = await self._claim_around(replace(claim, limit=missing), seen)
         except StoreUnavailable:
             if not claimed.grants:
                 raise

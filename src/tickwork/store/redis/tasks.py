@@ -71,9 +71,11 @@ class Tasks(Part):
 
     # --- dispatch
 
-    async def claim(self, want: Claim) -> Claimed:
-        self._core.queues.update(dict.fromkeys(want.queues))
-        return claimed_of(await self._core.run("claim", self._core.layout.root, *wish_args(want), purpose="work"), want)
+    async def claim(self, claim: Claim) -> Claimed:
+        self._core.queues.update(dict.fromkeys(claim.queues))
+        return claimed_of(
+            await self._core.run("claim", self._core.layout.root, *claim_args(claim), purpose="work"), claim
+        )
 
     # --- running
 
@@ -98,16 +100,16 @@ class Tasks(Part):
     async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
         if then_claim is not None:
             self._core.queues.update(dict.fromkeys(then_claim.queues))
-        wish = () if then_claim is None else wish_args(then_claim)
-        verdicts, reply = await self._finish_part(self._core.layout.root, outcomes, wish)
+        next_claim = () if then_claim is None else claim_args(then_claim)
+        verdicts, reply = await self._finish_part(self._core.layout.root, outcomes, next_claim)
         return Finished(verdicts, None if then_claim is None else claimed_of(reply, then_claim))
 
     async def _finish_part(
-        self, prefix: str, outcomes: list[Outcome], wish: tuple[Any, ...] = ()
+        self, prefix: str, outcomes: list[Outcome], next_claim: tuple[Any, ...] = ()
     ) -> tuple[list[Verdict], Any]:
         packed = map(pack_outcome, outcomes)
         verdicts, dropped, claimed = _three(
-            await self._core.run("finish", prefix, len(outcomes), *packed, *wish, purpose="work")
+            await self._core.run("finish", prefix, len(outcomes), *packed, *next_claim, purpose="work")
         )
         self._core.warn_of_dropped(dropped)
         text = verdicts.decode()
@@ -161,13 +163,13 @@ class Tasks(Part):
             await self._core.by_part(told, [entry.id for entry in told], strike)
 
 
-def wish_args(want: Claim) -> tuple[Any, ...]:
-    proof = (want.worker_id, want.process, want.turn, want.nonce)
-    return *proof, want.lease_ttl, want.limit, len(want.queues), *want.queues, *want.types
+def claim_args(claim: Claim) -> tuple[Any, ...]:
+    proof = (claim.worker_id, claim.process, claim.turn, claim.nonce)
+    return *proof, claim.lease_ttl, claim.limit, len(claim.queues), *claim.queues, *claim.types
 
 
-def claimed_of(reply: list[Any], want: Claim) -> Claimed:
-    nonce = want.nonce
+def claimed_of(reply: list[Any], claim: Claim) -> Claimed:
+    nonce = claim.nonce
     grants: list[Grant] = []
     unreadable: list[Unreadable] = []
     for i in range(1, len(reply), 2):

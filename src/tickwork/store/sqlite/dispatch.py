@@ -6,10 +6,10 @@ from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.tasks import Band, Place, Record, Status
 from tickwork.store.contract import Claim, Claimed
-from tickwork.store.rules import PARK_MAX, Budget, claimed, last_chance
+from tickwork.store.rules import PARK_MAX, Budget, claimed, is_suspect
 from tickwork.store.sqlite.homes import Homes
 from tickwork.store.sqlite.schema import IN_DELAYED
-from tickwork.store.sqlite.workers import CHANCE, keep_pulse
+from tickwork.store.sqlite.workers import SUSPECT, keep_pulse
 
 # From one type of the index to the next: a DISTINCT would walk every parked task of the queue.
 _NEXT_KIND = "SELECT min(type) FROM @tasks WHERE status = 'ready' AND place = 1 AND queue = ?"
@@ -30,62 +30,64 @@ class Dispatch:
         self._homes = homes
         self._rows = homes.rows
 
-    def claim(self, want: Claim, now: int) -> Claimed:
+    def claim(self, claim: Claim, now: int) -> Claimed:
         self.tx.claims = True
         keep_pulse(self.tx, now)
         known: list[tuple[int, str, str | None]] = self.tx.all(
-            "SELECT turn, nonce, last_chance FROM @claims WHERE worker_id IN (?, ?)", (want.worker_id, want.process)
+            "SELECT turn, nonce, last_chance FROM @claims WHERE worker_id IN (?, ?)", (claim.worker_id, claim.process)
         )
-        if any((turn, nonce) == (want.turn, want.nonce) for turn, nonce, _ in known):
-            held = self._rows.where("status = 'running' AND worker_id = ? AND nonce = ?", (want.worker_id, want.nonce))
-            ranks = {queue: rank for rank, queue in enumerate(dict.fromkeys(want.queues))}
+        if any((turn, nonce) == (claim.turn, claim.nonce) for turn, nonce, _ in known):
+            held = self._rows.where(
+                "status = 'running' AND worker_id = ? AND nonce = ?", (claim.worker_id, claim.nonce)
+            )
+            ranks = {queue: rank for rank, queue in enumerate(dict.fromkeys(claim.queues))}
             held.sort(key=lambda record: _turn(record, ranks.get(record.spec.queue, 0)))
             return claimed(held, self.next_due_in(now))
-        self.promote(now, want.limit + PARK_MAX)
+        self.promote(now, claim.limit + PARK_MAX)
         budget = Budget()
-        busy = any(turn == CHANCE and self._is_held(lease) for turn, _, lease in known)
-        records = self._startable(want, now, budget, busy) if want.limit > 0 else []
+        busy = any(turn == SUSPECT and self._is_held(lease) for turn, _, lease in known)
+        records = self._startable(claim, now, budget, busy) if claim.limit > 0 else []
         for record in records:
-            fact = transitions.start(record, want.worker_id, want.nonce, want.lease_ttl, now)
+            fact = transitions.start(record, claim.worker_id, claim.nonce, claim.lease_ttl, now)
             self._homes.enter(record, now, fact, save=False)
-            if last_chance(record, self.tx.policy):
-                self._note_claim(want.process, CHANCE, "", f"{record.id} {record.fence}")
+            if is_suspect(record, self.tx.policy):
+                self._note_claim(claim.process, SUSPECT, "", f"{record.id} {record.fence}")
         self._rows.save_started(records)
-        self._note_claim(want.worker_id, want.turn, want.nonce, None)
+        self._note_claim(claim.worker_id, claim.turn, claim.nonce, None)
         return claimed(records, 0 if budget.spent else self.next_due_in(now))
 
     def _note_claim(self, *claim: str | int | None) -> None:
         self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?, ?, ?)", claim)
 
-    def _startable(self, want: Claim, now: int, budget: Budget, busy: bool) -> list[Record]:
-        """Ready tasks in the order in which they are to start; what may not start is moved aside. `busy`: of those on
-        their last chance the claimer's process has one already."""
-        limit = want.limit
+    def _startable(self, claim: Claim, now: int, budget: Budget, busy: bool) -> list[Record]:
+        """Ready tasks in the order in which they are to start; what may not start is parked. `busy`: the claimer's
+        process runs a suspect already (see `rules.is_suspect`)."""
+        limit = claim.limit
         pauses = self.tx.all("SELECT kind, name FROM @pauses")
-        types = want.types - {name for kind, name in pauses if kind == "type"}
+        types = claim.types - {name for kind, name in pauses if kind == "type"}
         paused = {name for kind, name in pauses if kind == "queue"}
-        queues = [queue for queue in dict.fromkeys(want.queues) if queue not in paused]
+        queues = [queue for queue in dict.fromkeys(claim.queues) if queue not in paused]
         while True:
             found: list[Record] = []
             strange: list[Record] = []
             taken, passed = busy, 0
             for record in self._heads(queues, types, limit):
-                if len(found) == want.limit or len(strange) > budget.left:
+                if len(found) == claim.limit or len(strange) > budget.left:
                     break
                 if record.spec.type not in types:
                     strange.append(record)
-                elif taken and record.place is Place.FRONT and last_chance(record, self.tx.policy):
+                elif taken and record.place is Place.FRONT and is_suspect(record, self.tx.policy):
                     passed += 1
                 else:
-                    taken = taken or last_chance(record, self.tx.policy)
+                    taken = taken or is_suspect(record, self.tx.policy)
                     found.append(record)
             for record in strange[: budget.left]:
                 record.place = Place.SIDE
                 self._homes.enter(record, now, Fact.TASK_PARKED, record.spec.type)
             budget.spent = len(strange) > budget.left
             budget.left -= len(strange)
-            if passed and len(found) < want.limit and limit == want.limit:
-                limit += PARK_MAX  # those that were passed over took the places of others
+            if passed and len(found) < claim.limit and limit == claim.limit:
+                limit += PARK_MAX  # those that were skipped took the places of others
             elif not strange or budget.spent:
                 return found
 

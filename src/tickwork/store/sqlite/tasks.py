@@ -105,8 +105,8 @@ class Tasks(Part):
     # --- dispatch
 
     @writes
-    def claim(self, want: Claim) -> Claimed:
-        return self._dispatch.claim(want, self.now())
+    def claim(self, claim: Claim) -> Claimed:
+        return self._dispatch.claim(claim, self.now())
 
     # --- running
 

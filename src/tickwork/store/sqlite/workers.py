@@ -11,7 +11,7 @@ from tickwork.store.rules import pulse
 from tickwork.store.sqlite.session import Connection, Writer
 from tickwork.store.unreadable import UNREADABLE
 
-CHANCE = -1  # in the place of a turn: the last task that a process took which one more loss would end
+SUSPECT = -1  # stands for a turn: that row is the suspect that a process runs, see `rules.is_suspect`
 
 encode = msgspec.msgpack.Encoder().encode
 _worker = msgspec.msgpack.Decoder(Worker).decode
@@ -80,5 +80,5 @@ def forget_worker(tx: Writer, worker_id: str) -> bool:
     """False when there was none of that name."""
     row = tx.one("DELETE FROM @workers WHERE id = ? RETURNING worker", (worker_id,))
     node = "" if row is None else read_worker(worker_id, row[0]).node
-    tx.run("DELETE FROM @claims WHERE worker_id = ? OR (worker_id = ? AND turn = ?)", (worker_id, node, CHANCE))
+    tx.run("DELETE FROM @claims WHERE worker_id = ? OR (worker_id = ? AND turn = ?)", (worker_id, node, SUSPECT))
     return row is not None

@@ -43,7 +43,7 @@ class Bench:
             assert {receipt.verdict for receipt in receipts} == {"created"}
         return [spec.id for spec in specs]
 
-    def wish(
+    def new_claim(
         self,
         limit: int = 1,
         worker: str = "w1",
@@ -68,8 +68,8 @@ class Bench:
         turn: int = 0,
         node: str = "",
     ) -> list[Grant]:
-        wish = self.wish(limit, worker, queues, types, nonce, lease_ttl, turn, node)
-        return (await self.store.tasks.claim(wish)).grants
+        claim = self.new_claim(limit, worker, queues, types, nonce, lease_ttl, turn, node)
+        return (await self.store.tasks.claim(claim)).grants
 
     async def claimed_ids(self, limit: int = 100, **fields: Any) -> list[str]:
         return [grant.spec.id for grant in await self.claim(limit, **fields)]

@@ -84,7 +84,7 @@ async def test_a_queue_named_twice_gives_each_task_once(bench: Bench) -> None:
 
 
 async def test_a_claim_of_nothing_is_nothing(bench: Bench) -> None:
-    claimed = await bench.store.tasks.claim(bench.wish(10))
+    claimed = await bench.store.tasks.claim(bench.new_claim(10))
     assert (claimed.grants, claimed.next_due_in) == ([], None)
 
 
@@ -151,7 +151,7 @@ async def test_next_due_is_told_by_promote_and_claim(bench: Bench) -> None:
     await bench.submit("later", delay=5000, queue="elsewhere")
     assert await bench.store.tasks.promote(10) == 5000
     bench.clock.advance(2)
-    assert (await bench.store.tasks.claim(bench.wish())).next_due_in == 3000
+    assert (await bench.store.tasks.claim(bench.new_claim())).next_due_in == 3000
     await bench.store.operators.cancel("later", False)
     assert await bench.store.tasks.promote(10) is None
 
@@ -159,9 +159,9 @@ async def test_next_due_is_told_by_promote_and_claim(bench: Bench) -> None:
 async def test_a_claim_sent_again_tells_the_next_due_time_too(bench: Bench) -> None:
     await bench.submit("now")
     await bench.submit("later", delay=5000)
-    wish = bench.wish(nonce="same")
-    first = await bench.store.tasks.claim(wish)
-    again = await bench.store.tasks.claim(wish)
+    claim = bench.new_claim(nonce="same")
+    first = await bench.store.tasks.claim(claim)
+    again = await bench.store.tasks.claim(claim)
     assert first.next_due_in == 5000
     assert again == first
 
@@ -362,10 +362,10 @@ async def test_a_claim_that_could_not_look_at_everything_asks_to_be_sent_again(b
     await bench.submit("later", delay=60_000)
     await bench.submit_many(PARK_MAX + 50, "s", type="strange")
     await bench.submit("known")
-    first = await bench.store.tasks.claim(bench.wish(5))
+    first = await bench.store.tasks.claim(bench.new_claim(5))
     if not first.grants:
         assert first.next_due_in == 0
-        second = await bench.store.tasks.claim(bench.wish(5))
+        second = await bench.store.tasks.claim(bench.new_claim(5))
         assert ([grant.spec.id for grant in second.grants], second.next_due_in) == (["known"], 60_000)
 
 

@@ -112,7 +112,7 @@ async def test_a_batch_is_judged_one_by_one(bench: Bench) -> None:
 
 async def test_a_finish_of_nothing_may_claim(bench: Bench) -> None:
     await bench.submit("it")
-    done = await bench.store.tasks.finish([], bench.wish())
+    done = await bench.store.tasks.finish([], bench.new_claim())
     assert done.verdicts == []
     assert done.claimed is not None
     assert [grant.spec.id for grant in done.claimed.grants] == ["it"]
@@ -135,9 +135,9 @@ async def test_a_finish_sent_twice_is_already_done(bench: Bench, kind: str) -> N
 async def test_a_finish_and_claim_sent_twice_gives_the_same_batch(bench: Bench) -> None:
     lease = await bench.start("it")
     await bench.submit_many(4)
-    wish = bench.wish(2)
-    first = await bench.store.tasks.finish([Succeeded(lease)], wish)
-    again = await bench.store.tasks.finish([Succeeded(lease)], wish)
+    claim = bench.new_claim(2)
+    first = await bench.store.tasks.finish([Succeeded(lease)], claim)
+    again = await bench.store.tasks.finish([Succeeded(lease)], claim)
     assert again.verdicts[0].kind == "already"
     assert again.claimed == first.claimed
     assert (await bench.store.queries.stats()).statuses[Status.RUNNING] == 2
@@ -342,7 +342,7 @@ async def test_losses_and_attempts_are_never_mixed(bench: Bench) -> None:
     [(Policy(max_losses=3), Status.DEAD), (Policy(max_losses=3, dlq=False), Status.FAILED)],
     ids=["dlq", "dlq-off"],
 )
-async def test_a_task_that_loses_too_many_workers_is_set_aside(bench: Bench, policy: Policy, end: Status) -> None:
+async def test_a_task_that_loses_too_many_workers_is_not_run_again(bench: Bench, policy: Policy, end: Status) -> None:
     await bench.submit("poison")
     for number in range(3):
         assert await bench.status("poison") is Status.READY
@@ -651,7 +651,7 @@ async def lose_all(bench: Bench, worker: str, count: int) -> None:
     await bench.store.tasks.reclaim(50, gone=(worker,))
 
 
-async def test_of_tasks_on_their_last_chance_a_worker_gets_one_at_a_time(bench: Bench) -> None:
+async def test_of_suspects_a_worker_gets_one_at_a_time(bench: Bench) -> None:
     await bench.submit_many(4)
     await lose_all(bench, "w1", 4)
     await lose_all(bench, "w2", 4)
@@ -664,8 +664,8 @@ async def test_of_tasks_on_their_last_chance_a_worker_gets_one_at_a_time(bench: 
     assert await bench.claimed_ids(worker="w3") == ["t2"]
 
 
-async def test_workers_of_one_process_share_its_last_chance(bench: Bench) -> None:
-    """They go down together, so two tasks on their last chance would go down together, too."""
+async def test_workers_of_one_process_run_one_suspect(bench: Bench) -> None:
+    """They go down together, so two suspects would go down together, too."""
     await bench.submit_many(4)
     await lose_all(bench, "w1", 4)
     await lose_all(bench, "w2", 4)
@@ -681,7 +681,7 @@ async def test_workers_of_one_process_share_its_last_chance(bench: Bench) -> Non
     assert await bench.claimed_ids(worker="n-1", node="n") == ["t3"], "what was taken back is no longer its own"
 
 
-async def test_a_process_that_left_leaves_no_last_chance_behind(bench: Bench) -> None:
+async def test_a_process_that_left_leaves_no_suspect_behind(bench: Bench) -> None:
     await bench.submit_many(2)
     await lose_all(bench, "w1", 2)
     await lose_all(bench, "w2", 2)
@@ -691,7 +691,7 @@ async def test_a_process_that_left_leaves_no_last_chance_behind(bench: Bench) ->
     assert await bench.claimed_ids(worker="n-2", node="n") == ["t1"]
 
 
-async def test_the_one_that_is_to_blame_is_set_aside_alone(bench: Bench) -> None:
+async def test_only_the_one_that_is_to_blame_becomes_a_dead_letter(bench: Bench) -> None:
     await bench.submit("poison")
     await bench.submit_many(5)
     for worker in ("w1", "w2"):

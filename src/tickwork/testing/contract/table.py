@@ -110,8 +110,8 @@ async def test_table_names_every_status_that_can_be_left() -> None:
 async def test_then_claim_takes_the_next_batch_in_the_same_step(bench: Bench) -> None:
     lease = await bench.bring(Status.RUNNING)
     await bench.submit("next")
-    wish = Claim("w1", ("default",), frozenset({"job"}), 5, 30_000, "n")
-    done = await bench.store.tasks.finish([OUTCOMES["succeed"](lease)], wish)
+    claim = Claim("w1", ("default",), frozenset({"job"}), 5, 30_000, "n")
+    done = await bench.store.tasks.finish([OUTCOMES["succeed"](lease)], claim)
     assert [verdict.kind for verdict in done.verdicts] == ["done"]
     assert done.claimed is not None
     assert [grant.spec.id for grant in done.claimed.grants] == ["next"]

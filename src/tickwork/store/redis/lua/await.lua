@@ -1,6 +1,7 @@
 -- parts: lanes records homes waiting
--- A task of another partition depends on this one. Arguments: id, dependant, 1 if any end will do. Reply: 'm'issing,
--- 's'atisfied, or 'w'aits: it is noted, and told through the outbox (at once if this one has ended badly).
+-- A task of another partition depends on this one. Arguments: id, dependant, 1 if any end satisfies it. Reply: 'm' (missing),
+-- 's' (satisfied), or 'w' (waits): the dependant is listed, and will be resolved through the outbox, at once if this task has
+-- failed already.
 local task = load(ARGV[3])
 if not task then
   return reply('m')

@@ -1,7 +1,8 @@
 -- flags: allow-oom
 -- parts: pulse members
--- Join or stay. Arguments: id, node, what it says of itself, for how long. Reply: who leads (id, term, until, ttl) or
--- nothing; when another node has this name and lives, also what that says of itself and its times.
+-- A worker's heartbeat: become a member or stay one. Arguments: id, node, description (msgpack), for how long. Reply: the
+-- leader (id, term, until, ttl) or nothing. If a living member of this name belongs to another node, nothing is changed, and
+-- its description and times follow in the reply.
 pulse()
 local id, node = ARGV[3], ARGV[4]
 local times = times_of(id)
@@ -21,6 +22,6 @@ call('ZADD', KEY .. 'workers:online', whole(expires_at), id)
 call('HSET', KEY .. 'workers:nodes', id, node)
 call('HSET', KEY .. 'workers', id, ARGV[5])
 if new then
-  tell('worker.joined', id, '\n', '', 0, 0, '')
+  log_fact('worker.joined', id, '\n', '', 0, 0, '')
 end
 return reply({ leading })

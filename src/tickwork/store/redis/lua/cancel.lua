@@ -13,13 +13,14 @@ if found == RUNNING then
     task.cancel, extras[MESSAGE] = 1, ARGV[5]
     task.extras = cmsgpack.pack(extras)
     save(task)
-    tell_task('task.cancel_asked', task, ARGV[5])
-    call('PUBLISH', CHANNEL .. 'control', task.worker) -- for its worker alone: others would renew all their leases
+    log_task('task.cancel_asked', task, ARGV[5])
+    call('PUBLISH', CHANNEL .. 'control', task.worker) -- names the worker: others ignore it, or they would all renew their leases
   end
 elseif not ENDS[found] then
   leave(task)
   cancel(task, extras, ARGV[5], ARGV[5])
-  -- A queue that had delayed tasks only has a wake list but no lane, by which `prune` would find it.
+  -- `prune` finds wake lists by the lanes of their queues. A queue that only had delayed tasks has no lane, so its wake
+  -- list is removed here.
   local queue, lanes = task.kind.queue, KEY .. 'lanes'
   if call('SISMEMBER', lanes, 'high:' .. queue) + call('SISMEMBER', lanes, 'normal:' .. queue)
     + call('SISMEMBER', lanes, 'low:' .. queue) == 0 then

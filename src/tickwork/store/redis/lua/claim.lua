@@ -1,5 +1,5 @@
 -- flags: allow-oom
 -- parts: lanes records homes pulse claiming
--- Take work: ready -> running. Arguments: a wish. Reply: milliseconds until more may be found (-1: unknown), then id and
--- value of each task taken. The same nonce sent again gets the same batch.
-return reply(claim(wish_of(3)))
+-- Grant ready tasks to a worker: ready -> running. Arguments: a claim, see `claim_of`. Reply: milliseconds until another claim
+-- may find more (-1: nothing is delayed), then id and value of each task. A claim sent again gets the same tasks.
+return reply(grant(claim_of(3)))

@@ -1,6 +1,6 @@
 -- flags: no-writes
--- Schedules whose time has come. Arguments: limit. Reply: the time now, milliseconds until the next one is due (-1 for
--- none), then the schedules.
+-- Schedules that are due. Arguments: limit. Reply: the time now, milliseconds until the next schedule is due (-1: none), then
+-- the schedules as they are stored.
 local limit = tonumber(ARGV[3])
 local ids = call('ZRANGEBYSCORE', KEY .. 'schedules:next', '-inf', whole(now), 'LIMIT', 0, limit + 1)
 local later = -1

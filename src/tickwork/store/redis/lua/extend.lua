@@ -1,7 +1,7 @@
 -- flags: allow-oom
 -- parts: lanes records pulse
--- Renew leases. Arguments: lease, then id, fence, nonce of each. Reply: for each 'h'eld, 'c'ancel (held, but asked to
--- stop) or 'l'ost.
+-- Renew leases. Arguments: their length, then id, fence and nonce of each. Reply: for each 'h' (held), 'c' (held, but its
+-- handler is asked to stop) or 'l' (lost).
 pulse()
 local answers, leases = {}, {}
 for i = 1, (#ARGV - 3) / 3 do

@@ -1,10 +1,11 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends pulse claiming
--- End runs and take the next batch in the same step: running -> success, retrying, dead, failed, pending, ready or
--- cancelled. Arguments: number of outcomes, the outcomes as `records.pack_outcome` writes them; then a wish, or nothing.
--- Kinds: S(ucceeded: text = its report), F(ailed: text = error, number = retry in), A(borted: text), Z (snoozed: number,
--- from now unless text begins with 'at'; what follows a '!' is the error), R(eleased), T (stopped). Reply: verdicts in one text (each two letters: 'l'ost, or
--- 'd'one or 'a'lready and the status), tasks dropped from the dead letters, and what `claim` answers.
+-- End runs, and grant the next tasks in the same step: running -> success, retrying, dead, failed, pending, ready or
+-- cancelled. Arguments: number of outcomes, the outcomes as `records.pack_outcome` writes them; then a claim (see `claim_of`)
+-- or nothing. Kinds of outcomes: S (succeeded: text is the report), F (failed: text is the error, number the delay of the
+-- retry), A (aborted: text is the error), Z (snoozed: number is a delay, or a time if text begins with 'at'; behind a '!'
+-- follows the error), R (released), T (stopped). Reply: verdicts in one text, two letters each ('l ' lost; 'd' done or 'a'
+-- already done, and the status), dead letters that were dropped, and the reply of `claim.lua`.
 local OUTCOME = '>BBc1I7ddI4'
 local OUTCOME_SIZE = struct.size(OUTCOME)
 local count = tonumber(ARGV[3])
@@ -27,7 +28,7 @@ local function move_on(task, status, kind, due_at, detail)
   task.status, task.due_at = status, due_at
   enter(task)
   save(task)
-  tell_task(kind, task, detail)
+  log_task(kind, task, detail)
   woken[task.kind.queue] = true
 end
 
@@ -35,7 +36,7 @@ local function give_back(task)
   task.attempt, task.place, task.status = task.attempt - 1, FRONT, READY
   enter(task)
   save(task)
-  tell_task('task.released', task, '')
+  log_task('task.released', task, '')
 end
 
 local function apply(task, outcome)
@@ -82,7 +83,8 @@ local function outcome_of(packed)
   }
 end
 
--- All are looked up first: the death of one may push an older dead one out, which was ended all the same.
+-- All tasks are loaded first. Ending one may drop an older dead letter, which may be among these tasks if a call is sent
+-- again; its verdict is still that it has ended.
 local outcomes, tasks = {}, {}
 for i = 1, count do
   local outcome = outcome_of(ARGV[3 + i])
@@ -110,6 +112,6 @@ in_slices('ZREM', KEY .. 'leases', leases)
 
 local claimed
 if #ARGV > 3 + count then
-  claimed = claim(wish_of(4 + count))
+  claimed = grant(claim_of(4 + count))
 end
 return reply({ table.concat(verdicts), dropped, claimed })

@@ -1,11 +1,12 @@
 -- parts: lanes records homes waiting dedup creating
--- Create the tasks of a schedule's ticks, if the schedule is still what the caller has seen, and note that. Arguments: id,
--- as seen, as it is to be if a task was made, and if none was since another holds their dedup key, its next tick if it is
--- active ('' for none), what to tell of missed ticks in either case ('' for nothing), the task to tell of; then the ticks as
--- for `submit`. Reply: the verdicts as of `submit_with`, or nothing when the schedule has changed meanwhile.
+-- Create the tasks of a schedule's ticks and move the schedule on, if it is still as the caller has read it. Arguments: id; the
+-- schedule as read; as it is to be stored if a task is created; as it is to be stored if none is, since another task holds
+-- their dedup key; its next tick if it is active ('' for none); the detail of the fact on missed ticks in each of the two cases
+-- ('' for none); the task that the fact on firing names; then the tasks as for `submit`. Reply: verdicts as of `submit_with`,
+-- or nothing when the schedule has changed meanwhile.
 local id, seen, made, skipped, next_at = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local stored = call('HGET', KEY .. 'schedules', id)
-if stored == made then -- this very call was made before, and its reply was lost
+if stored == made then -- this call is sent again, since its reply was lost
   return reply({ '' })
 end
 if stored == skipped then
@@ -30,8 +31,8 @@ else
 end
 local missed = holder and ARGV[9] or ARGV[8]
 if missed ~= '' then
-  tell('schedule.missed', id, '\n', '', 0, 0, missed)
+  log_fact('schedule.missed', id, '\n', '', 0, 0, missed)
 end
-tell(holder and 'schedule.skipped' or 'schedule.fired', id, '\n', '', 0, 0, holder or ARGV[10])
+log_fact(holder and 'schedule.skipped' or 'schedule.fired', id, '\n', '', 0, 0, holder or ARGV[10])
 hints['schedules'] = true
 return reply(verdicts)

@@ -1,6 +1,6 @@
 -- flags: allow-oom
--- The first words to a server on every connection. One that is not where the last facts were told (after a failover or a
--- restart) may have forgotten some of them: so the log leaves out their numbers. Reply: nothing.
+-- Sent first on every connection. A server that is not the one which wrote the last facts (after a failover or a restart) may
+-- have lost some of them. Then the log goes on at a later number, so that no number is given twice. Reply: nothing.
 local server = string.match(call('INFO', 'server'), 'run_id:(%w+)') or 'unknown'
 if call('HGET', KEY .. 'meta', 'server') ~= server then
   call('HSET', KEY .. 'meta', 'server', server)

@@ -1,10 +1,10 @@
 -- flags: allow-oom
 -- parts: members
--- A worker says goodbye. Arguments: id, its node or ''. Reply: 1, or 0 when it is another node's by now.
+-- A worker is no member any more. Arguments: id, its node or ''. Reply: 1, or 0 when the member belongs to another node by now.
 if ARGV[4] ~= '' and (call('HGET', KEY .. 'workers:nodes', ARGV[3]) or ARGV[4]) ~= ARGV[4] then
   return reply(0)
 end
 if forget_worker(ARGV[3]) == 1 then
-  tell('worker.left', ARGV[3], '\n', '', 0, 0, '')
+  log_fact('worker.left', ARGV[3], '\n', '', 0, 0, '')
 end
 return reply(1)

@@ -1,8 +1,8 @@
 -- flags: allow-oom
 -- parts: pulse
--- Take, renew or give back a lock. Arguments: 'take', 'extend' or 'release', name, owner, ttl. Reply: for take its fence
--- (0 when another holds it), else 1 or 0. A lock that has run out is nobody's. Its end is by a clock that was never set
--- back: see `pulse`.
+-- Take, renew or release a lock. Arguments: 'take', 'extend' or 'release', name, owner, ttl. Reply: for 'take' the fence (0
+-- when another owner holds it), else 1 or 0. A lock that has run out is free. Its end is a time by the server's clock plus all
+-- the time by which that clock was set back (see `pulse`), so that a lock does not last longer then.
 local UNLOCK_KEPT = 60000 -- see `rules.UNLOCK_KEPT`
 pulse()
 local lock_time = now + tonumber(call('HGET', KEY .. 'meta', 'clock_back') or 0)
@@ -16,7 +16,7 @@ if known then
   end
 end
 if act == 'release' then
-  if known and till == '0' then -- given back before: when, and by whom
+  if known and till == '0' then -- it was released: when, and by which owner
     local at, freed_by = string.match(known, '^%d+ 0 (%d+) (.*)$')
     return reply(freed_by == owner and now < tonumber(at) + UNLOCK_KEPT and 1 or 0)
   end
@@ -30,7 +30,7 @@ if holder ~= owner then
   if holder or act == 'extend' then
     return reply(0)
   end
-  -- By the time, as those of tasks, so that a server which has forgotten the last ones gives greater ones all the same.
+  -- Fences follow the time, as those of tasks do, so that a server that has lost the last ones still gives greater ones.
   fence = whole(math.max(tonumber(call('GET', KEY .. 'fences') or 0) + 1, now * 1000))
   call('SET', KEY .. 'fences', fence)
 end

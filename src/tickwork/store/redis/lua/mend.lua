@@ -1,7 +1,7 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends
--- Look whether a task is where it belongs, and nowhere else; put it right if asked to. Arguments: id, 1 to mend, then
--- home and entry (of a Stream, else '') of each place where it was seen. Reply: what was wrong, a line each.
+-- Check that a task is in the home of its status, and in no other; correct that if asked to. Arguments: id, 1 to correct, then
+-- home and entry (or member) of each place in which it was seen. Reply: what was wrong, a text each.
 local id, mending = ARGV[3], ARGV[4] == '1'
 local task = load(id)
 local found, belongs = {}, {}
@@ -28,7 +28,7 @@ end
 local function right_homes()
   local status, entry = task.status, task.position .. '-0'
   if status == READY and task.place ~= MAIN then
-    belongs[shelf_of(task)] = id
+    belongs[sorted_lane_of(task)] = id
   elseif status == READY then
     belongs['stream:' .. task.kind.lane] = entry
   elseif status == RUNNING then
@@ -45,14 +45,14 @@ local function take_out(home, entry)
   call(is_stream(home) and 'XDEL' or 'ZREM', KEY .. home, entry)
 end
 
-if task and task.broken then -- the caller has seen that it cannot be read
+if task and task.broken then -- the caller reports by itself that it cannot be read
   for i = 5, mending and #ARGV or 0, 2 do
     if holds(ARGV[i], ARGV[i + 1]) then
       take_out(ARGV[i], ARGV[i + 1])
     end
   end
   if mending then
-    bury(task)
+    end_unreadable(task)
   end
   return reply(found)
 end
@@ -76,8 +76,8 @@ for home, entry in pairs(belongs) do
     found[#found + 1] = 'is missing in ' .. home
   end
 end
-if missing and mending then -- there is nothing to leave: what is in its place belongs to another
-  if task.status == RUNNING then -- as if its worker had vanished: whoever holds it may still say so
+if missing and mending then -- no `leave`: an entry at its position belongs to another task
+  if task.status == RUNNING then -- as if its lease had run out; a worker that still runs it may renew it before that
     task.place = FRONT
     call('ZADD', KEY .. 'leases', whole(now), task.id)
   else

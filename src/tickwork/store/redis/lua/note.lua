@@ -1,8 +1,8 @@
 -- flags: allow-oom
 -- parts: lanes records
--- Write progress and log lines of a run. Arguments: id, fence, nonce, a number drawn for this call, progress ('' for
--- none), its text, log lines. Reply: 1, or 0 when the lease is lost. What runs has no place in a lane; there the number of
--- its last note is kept, so that one which is sent again writes nothing twice.
+-- Write progress and log lines of a run. Arguments: id, fence, nonce, a random number for this call, progress ('' for none),
+-- its text, log lines. Reply: 1, or 0 when the lease is lost. A running task has no position in a lane, so that field holds the
+-- number of the last note: a call that is sent again writes nothing twice.
 local task = load(ARGV[3])
 if not task or task.status ~= RUNNING or task.fence ~= tonumber(ARGV[4]) or task.nonce ~= ARGV[5] then
   return reply(0)

@@ -1,12 +1,12 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends members
--- Remove ended tasks past their retention or their number, and workers lost long ago. Arguments: limit, how long a lost
--- worker is kept. Reply: how many tasks went, tasks dropped from the dead letters, then the workers that were forgotten.
--- Tasks that the outbox still has to tell of stay.
+-- Remove ended tasks that are past their retention or too many, and workers that were lost long ago. Arguments: limit, how
+-- long a lost worker is kept. Reply: how many tasks were removed, dead letters that were dropped, then the workers that were
+-- removed. Tasks in the outbox stay.
 local limit, kept = tonumber(ARGV[3]), tonumber(ARGV[4])
 local entries, total = {}, 0
-local untold = call('ZCARD', KEY .. 'outbox')
-local reach = limit + math.min(untold, 1000) -- those are in the way, and stay
+local in_outbox = call('ZCARD', KEY .. 'outbox')
+local reach = limit + math.min(in_outbox, 1000) -- those stay, and must be read past
 
 local function fetch(status)
   local stream = KEY .. 'ended:' .. ENDS[status]
@@ -24,7 +24,8 @@ table.sort(entries, function(a, b) return a.at < b.at end)
 
 local pruned, excess = 0, total - RETENTION_MAX
 
--- What is too many goes unread and in one piece. All lists are in turn, so that it is the head of each.
+-- Tasks beyond `retention_max` are removed without being read. They are the oldest of all, so they are the heads of the
+-- streams of ends, which are trimmed.
 local function prune_excess(count)
   local last, keys = {}, {}
   for i = 1, count do
@@ -39,12 +40,12 @@ local function prune_excess(count)
   return count
 end
 
-if untold == 0 and excess > 0 then
+if in_outbox == 0 and excess > 0 then
   pruned = prune_excess(math.min(limit, excess, #entries))
 end
 for i = pruned + 1, #entries do
   local entry = entries[i]
-  if untold == 0 or not call('ZSCORE', KEY .. 'outbox', entry.id) then
+  if in_outbox == 0 or not call('ZSCORE', KEY .. 'outbox', entry.id) then
     local task = load(entry.id)
     local is_old = not task or task.broken or task.finished_at <= now - RETENTION
     if pruned >= limit or (not is_old and pruned >= excess) then
@@ -52,7 +53,7 @@ for i = pruned + 1, #entries do
     end
     call('XDEL', entry.stream, entry.entry)
     if task and task.broken then
-      bury(task)
+      end_unreadable(task)
     elseif task then
       forget(task)
     end
@@ -62,7 +63,7 @@ end
 
 bound_dead()
 
--- Queues come and go: a lane in which nothing waits is made again when it is needed.
+-- Removes an empty lane, since queues come and go. It is created again when it is needed.
 local function forget_lane(lane)
   local stream = KEY .. 'stream:' .. lane
   if call('XLEN', stream) == 0 then

@@ -1,9 +1,9 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends pulse members
--- Take back what lost workers held: running -> ready (front), or dead after too many losses, or cancelled. Arguments:
--- limit, why, where to begin among the leases, then workers known to be gone and their nodes ('' for any). Reply: ids taken
--- back, ids of workers that now count as lost, tasks dropped from the dead letters, where to go on ('' when all leases were
--- looked at). Leases that ran out are left alone until the hold is over.
+-- Take back the tasks of lost workers: running -> ready (front lane), or dead after too many losses, or cancelled. Arguments:
+-- limit, reason, the score in `leases` to begin at, then workers known to be gone and their nodes ('' for any). Reply: ids
+-- taken back, ids of workers that now count as lost, dead letters that were dropped, and the score to go on at ('' when all
+-- leases were looked at). Leases that ran out are left alone while expiry is held (see `pulse`).
 local LOOK_MAX = 1000 -- leases that one call looks at for those of workers that are gone
 local limit, why = tonumber(ARGV[3]), ARGV[4]
 local hold_until = pulse()
@@ -16,7 +16,7 @@ for i = 6, #ARGV, 2 do
 end
 local taken = {}
 
--- A worker that lives and has let go of a task was cut off: that is no loss.
+-- A worker that is still a member has only lost the lease, since it could not renew it in time. That counts as no loss.
 local function is_alive(worker)
   local expires_at = not gone[worker] and call('ZSCORE', KEY .. 'workers:online', worker)
   return expires_at and tonumber(expires_at) > now
@@ -33,7 +33,7 @@ local function expire(task, reason)
   else
     extras[ERROR] = 'worker ' .. task.worker .. (alive and ' was cut off (' or ' was lost (') .. reason .. ')'
     if not alive and task.losses >= MAX_LOSSES then
-      extras[ERROR] = extras[ERROR] .. '; set aside after ' .. task.losses .. ' lost workers'
+      extras[ERROR] = extras[ERROR] .. '; not run again after ' .. task.losses .. ' lost workers'
       die(task, extras)
     else
       extras[PROGRESS], extras[NOTE] = -1, ''
@@ -41,14 +41,15 @@ local function expire(task, reason)
       task.status, task.place = READY, FRONT
       enter(task)
       save(task)
-      tell_task('task.lost', task, extras[ERROR])
+      log_task('task.lost', task, extras[ERROR])
     end
   end
   taken[#taken + 1] = task.id
 end
 
--- Nobody keeps a list of a worker's leases, so all are looked at, in bounded steps. A step ends between two ends of
--- leases: those of a worker that is gone stay where they are, whatever becomes of the others meanwhile.
+-- Finds the tasks of workers that are gone. There is no list of leases by worker, so all leases are looked at, LOOK_MAX in one
+-- call. A call ends between two different scores, so that the next one can go on there: the leases of a worker that is gone
+-- keep their scores meanwhile.
 local function find_orphans()
   local found, looked, last = {}, 0, nil
   while true do
@@ -88,7 +89,7 @@ if now >= hold_until and #taken < limit then
     else
       call('ZREM', KEY .. 'leases', id)
       if task and task.broken then
-        bury(task)
+        end_unreadable(task)
       end
     end
   end

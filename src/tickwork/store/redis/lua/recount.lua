@@ -1,6 +1,6 @@
 -- flags: allow-oom
 -- parts: lanes
--- Put the counter of places right. Arguments: the last place that is taken. Reply: nothing.
+-- Correct the counter of positions. Arguments: the last position that is in use. Reply: nothing.
 positions(1)
 if tonumber(call('GET', KEY .. 'position')) < tonumber(ARGV[3]) then
   call('SET', KEY .. 'position', ARGV[3])

@@ -1,14 +1,14 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends
--- A dependency has ended: blocked -> ready or pending (when it was the last), or cancelled. Arguments: id, upstream,
--- 1 if it ended well, the fence of that end ('' for any). Reply: 1, or 0 when the task does not wait for it, or when the
+-- A dependency has ended: blocked -> ready or pending (if it was the last one), or cancelled. Arguments: id, upstream, 1 if the
+-- upstream has succeeded, the fence of that end ('' for any). Reply: 1, or 0 when the task does not wait for it, or when the
 -- upstream was retried since.
 local task, upstream = load(ARGV[3]), ARGV[4]
 if moved_on(upstream, ARGV[6]) then
   return reply(0)
 end
 if not task or task.status ~= BLOCKED then
-  unawait(upstream, ARGV[3]) -- whatever became of it, it does not wait: else the outbox would tell it for ever
+  unawait(upstream, ARGV[3]) -- it does not wait any more; else the outbox entry would stay for ever
   return reply(0)
 end
 local extras, left, found = extras_of(task), {}, false
@@ -38,5 +38,5 @@ if #left == 0 then
 end
 task.extras = cmsgpack.pack(extras)
 save(task)
-tell_task('task.resolved', task, upstream)
+log_task('task.resolved', task, upstream)
 return reply(1)

@@ -1,11 +1,12 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting dedup
--- Once more, by hand: any end -> ready (front), blocked or pending, counters reset; the fence only grows. Arguments: id,
--- the only status from which ('' for any end), its mark as it was seen, 1 if the caller has looked at its dependencies (in
--- several partitions) and names only those that it has to wait for, the time of its dedup key (0 for none), then the ids on
--- which it depends. Reply: the status found, nothing, or '=' when it was retried since it was seen, perhaps by this very
--- call. One that depends on a task that ended badly, or that is gone before it ever ran, is left as it is. It takes its
--- dedup key again, unless another task holds that.
+-- Run an ended task again, by hand: any end -> ready (front lane), blocked or pending, with counters reset; the fence only
+-- grows. Arguments: id; the only status to retry from ('' for any end); its mark (see `mark_of`) as the caller saw it; 1 if the
+-- caller has looked up its dependencies (in several partitions) and names only those that it has to wait for; the time for
+-- which it holds its dedup key (0: it has none); then the ids on which it depends. Reply: the status found, nothing, or '=' when
+-- it was retried since the caller saw it, perhaps by this very call sent before. A task is left as it is if it depends on one
+-- that has failed, or on one that was removed before this task ever ran. It takes its dedup key again, unless another task
+-- holds that.
 local LOOKED, DEPENDS = ARGV[6] == '1', ARGV[6] == '1' or #ARGV > 7
 local DEDUP_TTL = tonumber(ARGV[7])
 local task = load(ARGV[3])
@@ -62,7 +63,7 @@ extras[PROGRESS], extras[NOTE], extras[WAITING] = -1, '', names
 task.extras = cmsgpack.pack(extras)
 task.status, task.place = #names > 0 and BLOCKED or before_its_time and PENDING or READY, FRONT
 enter(task)
--- Written anew, since a state that shrinks in place would keep the room of an old result.
+-- The whole value is written, since a state that shrinks in place would keep the memory of an old result.
 call('SET', task.key, call('GETRANGE', task.key, 0, task.offset - 1) .. packed(task))
-tell_task('task.retried', task, '')
+log_task('task.retried', task, '')
 return reply(found)

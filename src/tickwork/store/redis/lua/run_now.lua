@@ -1,6 +1,6 @@
 -- flags: allow-oom
 -- parts: lanes records homes
--- Do not wait for its time: pending, retrying -> ready. Arguments: id. Reply: the status found, or nothing.
+-- Make a delayed task ready now: pending, retrying -> ready. Arguments: id. Reply: the status found, or nothing.
 local task = load(ARGV[3])
 if not task then
   return reply(false)
@@ -11,6 +11,6 @@ if found == PENDING or found == RETRYING then
   task.status, task.place = READY, MAIN
   enter(task)
   save(task)
-  tell_task('task.hastened', task, '')
+  log_task('task.hastened', task, '')
 end
 return reply(found)

@@ -1,6 +1,6 @@
 -- flags: no-writes
 -- Count tasks, at one moment. Reply: pending, retrying, blocked, running, then success, failed, dead, cancelled, dropped,
--- then name and number of each lane that holds something ready: `<band>:<queue>`, and shelves by their key.
+-- then name and number of each lane that is not empty: `<band>:<queue>` for main lanes, the key of front and side lanes.
 local answer = {}
 for _, home in ipairs({ 'delayed', 'retrying', 'blocked', 'leases' }) do
   answer[#answer + 1] = call('ZCARD', KEY .. home)
@@ -20,7 +20,7 @@ end
 for _, lane in ipairs(call('SMEMBERS', KEY .. 'lanes')) do
   count(lane, call('XLEN', KEY .. 'stream:' .. lane))
 end
-for _, shelf in ipairs(call('SMEMBERS', KEY .. 'aside')) do
-  count(shelf, call('ZCARD', KEY .. shelf))
+for _, lane_key in ipairs(call('SMEMBERS', KEY .. 'aside')) do
+  count(lane_key, call('ZCARD', KEY .. lane_key))
 end
 return reply(answer)

@@ -1,8 +1,8 @@
 -- parts: lanes
--- Create plain tasks: (none) -> ready or pending. Arguments, for each: id, lengths + label + body, '' or its time (msgpack:
--- when it is due, or its delay). Reply: the places in the batch (from 0 on) of those that were not created, as there is a
--- task of that id; `submit_with`, to which they are sent then, says more. Nearly all tasks come this way, so it has no
--- functions of its own: they would be made anew with every call.
+-- Create tasks without options: (none) -> ready or pending. Arguments, for each: id, lengths + label + body, '' or its time
+-- (msgpack: `at` or `delay`). Reply: the indexes (from 0) of those that were not created, since there is a task of that id; the
+-- caller sends those to `submit_with` to find out more. Nearly all tasks come this way, so this script has no functions of its
+-- own: Lua would create them anew with every call.
 local WIDTH = 3
 local position = positions((#ARGV - 2) / WIDTH) - 1
 local some_awaited = call('EXISTS', KEY .. 'awaited') == 1
@@ -29,8 +29,8 @@ for at = 3, #ARGV, WIDTH do
       delayed[#delayed + 1] = due_at
       delayed[#delayed + 1] = in_turn(position, id)
     end
-    woken[kind.queue] = true -- also for a delayed one: somebody has to know when it will be due
-    tell('task.submitted', id, kind.name, '', 0, 0, '')
+    woken[kind.queue] = true -- also for a delayed task: a worker has to learn when it is due
+    log_fact('task.submitted', id, kind.name, '', 0, 0, '')
   else
     known[#known + 1] = (at - 3) / WIDTH
   end

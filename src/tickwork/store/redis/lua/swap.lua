@@ -1,11 +1,11 @@
 -- flags: allow-oom
--- Replace a schedule if it is still what the caller has seen. Arguments: id, as seen ('' for none), as it is to be (''
--- to remove it), its next tick if it is active ('' for none), then kind and detail of the facts to tell. Reply: 1, or 0
--- when it has changed meanwhile.
+-- Replace a schedule if it is still as the caller has read it. Arguments: id, the schedule as read ('' for none), as it is to
+-- be stored ('' to remove it), its next tick if it is active ('' for none), then kind and detail of the facts to log. Reply: 1,
+-- or 0 when the schedule has changed meanwhile.
 local id, seen, new, next_at = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local stored = call('HGET', KEY .. 'schedules', id) or ''
 if stored ~= seen then
-  return reply(stored == new and 1 or 0) -- the same: this very call was made before, and its reply was lost
+  return reply(stored == new and 1 or 0) -- equal to the new one: this call is sent again, since its reply was lost
 end
 if new == '' then
   call('HDEL', KEY .. 'schedules', id)
@@ -18,7 +18,7 @@ else
   call('ZADD', KEY .. 'schedules:next', next_at, id)
 end
 for i = 7, #ARGV, 2 do
-  tell(ARGV[i], id, '\n', '', 0, 0, ARGV[i + 1])
+  log_fact(ARGV[i], id, '\n', '', 0, 0, ARGV[i + 1])
 end
 hints['schedules'] = true
 return reply(1)

@@ -1,7 +1,7 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting
--- A task of another partition was told. Arguments: upstream, dependant, 1 if there is such a task. One that is not there
--- may be about to be created: its note is kept for a minute.
+-- A dependant in another partition was resolved, so it is not listed any more. Arguments: upstream, dependant, 1 if the
+-- dependant exists. One that does not may be about to be created: it stays listed for a minute.
 local GRACE = 60000
 local since = call('ZSCORE', KEY .. 'dependants:' .. ARGV[3], ARGV[4])
 if ARGV[5] == '1' or (since and tonumber(since) <= now - GRACE) then

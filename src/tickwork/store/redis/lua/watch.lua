@@ -1,6 +1,6 @@
 -- flags: allow-oom
 -- parts: lanes records
--- Read a task, and be told on a channel when it ends. Arguments: id, channel. Reply: its value, or nothing.
+-- Read a task, and ask for a message on a channel when it ends. Arguments: id, channel. Reply: its value, or nothing.
 local task = load(ARGV[3])
 if task and not ENDS[task.status] then
   local channels = call('HGET', KEY .. 'watchers', task.id)

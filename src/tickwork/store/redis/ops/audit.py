@@ -136,9 +136,9 @@ class Audit(Part):
         for name, tail in (("delayed", 11), ("retrying", 11), ("blocked", 0), ("leases", 0)):
             async for member in self._members(part, name):
                 yield member[tail:], name, member
-        for shelf in await self._core.ask(part, "SMEMBERS", f"{part}aside"):
-            async for member in self._members(part, shelf.decode()):
-                yield member, shelf.decode(), member
+        for lane in await self._core.ask(part, "SMEMBERS", f"{part}aside"):
+            async for member in self._members(part, lane.decode()):
+                yield member, lane.decode(), member
         lanes = [f"stream:{lane.decode()}" for lane in await self._core.ask(part, "SMEMBERS", f"{part}lanes")]
         for stream in (*lanes, *(f"ended:{status}" for status in sorted(ENDS))):
             async for entry, task_id in self._entries(part, stream):

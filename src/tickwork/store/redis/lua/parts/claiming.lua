@@ -1,14 +1,15 @@
--- Taking work: promote what is due, then the strict bands; inside a band the queues in the order given, inside a queue
--- front, side and main lane. What may not start moves once to the side lane of its type.
-local CLAIM_MAX = 1000 -- tasks a claim may take, whatever it asks for
-local PROMOTE_MAX = 100 -- tasks whose time has come that a claim may move to their lanes
-local PARK_MAX = 100 -- tasks a claim may move aside, so that one call stays bounded
+-- Which tasks a claim gets. Delayed tasks that are due are promoted first. Then tasks are taken by band, within a band by
+-- the order of the queues in the claim, within a queue from the front lane, the side lanes and the main lane. A task whose
+-- type the claimer cannot start is parked once, in the side lane of its type.
+local CLAIM_MAX = 1000 -- tasks that one claim gets at most, whatever its limit
+local PROMOTE_MAX = 100 -- due tasks that one claim moves to their lanes at most
+local PARK_MAX = 100 -- tasks that one claim parks at most, so that the call stays bounded
 
 local function promote_task(task)
   task.status, task.place = READY, MAIN
   enter(task)
   save(task)
-  tell_task('task.due', task, '')
+  log_task('task.due', task, '')
 end
 
 local function due_in(home, limit, found)
@@ -37,7 +38,7 @@ local function next_due_in()
   return first and math.max(first - now, 0) or -1
 end
 
--- Answers what `next_due_in` does.
+-- Moves due tasks to the ends of their lanes, at most `limit`. Returns what `next_due_in` returns afterwards.
 local function promote(limit)
   local wait = next_due_in()
   if wait ~= 0 then
@@ -51,7 +52,7 @@ local function promote(limit)
     call('ZREM', KEY .. found[i].home, found[i].member)
     local task = load(string.sub(found[i].member, 12))
     if task and task.broken then
-      bury(task)
+      end_unreadable(task)
     elseif task then
       promote_task(task)
     end
@@ -63,22 +64,22 @@ local function park(task)
   task.place = SIDE
   enter(task)
   save(task)
-  tell_task('task.parked', task, task.kind.type)
+  log_task('task.parked', task, task.kind.type)
 end
 
--- A wish is read off the arguments from `at` on: worker, its process, turn, nonce, lease, limit, number of queues, queues,
--- types.
-local function wish_of(at)
-  local want = { worker = ARGV[at], process = ARGV[at + 1], turn = ARGV[at] .. '#' .. ARGV[at + 2], nonce = ARGV[at + 3],
+-- Reads a claim from the arguments, beginning at `at`: worker, its process, turn, nonce, lease, limit, number of queues,
+-- queues, types.
+local function claim_of(at)
+  local claim = { worker = ARGV[at], process = ARGV[at + 1], turn = ARGV[at] .. '#' .. ARGV[at + 2], nonce = ARGV[at + 3],
     lease_ttl = tonumber(ARGV[at + 4]), limit = math.min(tonumber(ARGV[at + 5]), CLAIM_MAX), queues = {}, types = {} }
   local types_at = at + 7 + tonumber(ARGV[at + 6])
   for i = at + 7, types_at - 1 do
-    want.queues[#want.queues + 1] = ARGV[i]
+    claim.queues[#claim.queues + 1] = ARGV[i]
   end
   for i = types_at, #ARGV do
-    want.types[ARGV[i]] = true
+    claim.types[ARGV[i]] = true
   end
-  return want
+  return claim
 end
 
 local function load_whole(id)
@@ -86,11 +87,12 @@ local function load_whole(id)
   return value and read(id, TASK .. id, value)
 end
 
-local function replay(want, batch)
+-- The same claim came before, and its reply was lost: the tasks that it got are answered again, as far as they still run.
+local function replay(claim, batch)
   local answer = { next_due_in() }
-  for id in string.gmatch(string.sub(batch, #want.nonce + 2), '[^ ]+') do
+  for id in string.gmatch(string.sub(batch, #claim.nonce + 2), '[^ ]+') do
     local task = load_whole(id)
-    if task and task.status == RUNNING and task.nonce == want.nonce then
+    if task and task.status == RUNNING and task.nonce == claim.nonce then
       answer[#answer + 1] = id
       answer[#answer + 1] = task.head
     end
@@ -98,39 +100,40 @@ local function replay(want, batch)
   return answer
 end
 
--- One more lost worker, and it is set aside: see `rules.last_chance`.
-local function on_last_chance(task)
+-- Whether the loss of one more worker would end this task for good: see `rules.is_suspect`.
+local function is_suspect(task)
   return task.losses > 0 and task.losses >= MAX_LOSSES - 1
 end
 
-local function has_last_chance(process)
+-- Whether a process runs a suspect now. The key `chances` holds the last one that it took.
+local function runs_suspect(process)
   local id, fence = string.match(call('HGET', KEY .. 'chances', process) or '', '^(%S+) (%d+)$')
   local task = id and load(id)
   return task and task.status == RUNNING and task.fence == tonumber(fence)
 end
 
-local function start_all(want, taken)
+local function start_all(claim, taken)
   local answer, leases, ids = { 0 }, {}, {}
-  local lease_until = whole(now + want.lease_ttl)
+  local lease_until = whole(now + claim.lease_ttl)
   for i, task in ipairs(taken) do
     task.status, task.attempt, task.fence = RUNNING, task.attempt + 1, math.max(task.fence + 1, now * 1000)
-    task.nonce, task.worker, task.started_at, task.finished_at = want.nonce, want.worker, now, 0
+    task.nonce, task.worker, task.started_at, task.finished_at = claim.nonce, claim.worker, now, 0
     leases[2 * i - 1], leases[2 * i], ids[i] = lease_until, task.id, task.id
     answer[2 * i], answer[2 * i + 1] = task.id, save_later(task)
-    tell_task('task.claimed', task, '')
-    if on_last_chance(task) then
-      call('HSET', KEY .. 'chances', want.process, task.id .. ' ' .. whole(task.fence))
+    log_task('task.claimed', task, '')
+    if is_suspect(task) then
+      call('HSET', KEY .. 'chances', claim.process, task.id .. ' ' .. whole(task.fence))
     end
   end
   save_all()
   in_slices('ZADD', KEY .. 'leases', leases)
-  call('HSET', KEY .. 'claims', want.turn, want.nonce .. ' ' .. table.concat(ids, ' '))
+  call('HSET', KEY .. 'claims', claim.turn, claim.nonce .. ' ' .. table.concat(ids, ' '))
   return answer
 end
 
 local function take_or_park(search, task)
   if search.types[task.kind.type] then
-    search.chance = search.chance or on_last_chance(task)
+    search.suspect = search.suspect or is_suspect(task)
     search.taken[#search.taken + 1] = task
     search.more = search.more - 1
   else
@@ -152,12 +155,12 @@ local function take_front(search, lane)
       return
     end
     if task and task.broken then
-      off_shelf('front:' .. lane, id)
-      bury(task)
-    elseif task and search.chance and search.types[task.kind.type] and on_last_chance(task) then
+      off_sorted_lane('front:' .. lane, id)
+      end_unreadable(task)
+    elseif task and search.suspect and search.types[task.kind.type] and is_suspect(task) then
       passed = passed + 1
     else
-      off_shelf('front:' .. lane, id)
+      off_sorted_lane('front:' .. lane, id)
       if task then
         take_or_park(search, task)
       end
@@ -168,20 +171,20 @@ end
 local function take_sides(search, lane)
   local heads = {}
   for kind in pairs(search.types) do
-    local shelf = 'side:' .. lane .. '/' .. kind
-    if search.aside[shelf] then
-      local members = call('ZRANGE', KEY .. shelf, 0, search.more - 1, 'WITHSCORES')
+    local lane_key = 'side:' .. lane .. '/' .. kind
+    if search.aside[lane_key] then
+      local members = call('ZRANGE', KEY .. lane_key, 0, search.more - 1, 'WITHSCORES')
       for i = 1, #members, 2 do
-        heads[#heads + 1] = { at = tonumber(members[i + 1]), member = members[i], shelf = shelf }
+        heads[#heads + 1] = { at = tonumber(members[i + 1]), member = members[i], lane_key = lane_key }
       end
     end
   end
   table.sort(heads, sooner)
   for i = 1, math.min(search.more, #heads) do
     local task = load_whole(heads[i].member)
-    off_shelf(heads[i].shelf, heads[i].member)
+    off_sorted_lane(heads[i].lane_key, heads[i].member)
     if task and task.broken then
-      bury(task)
+      end_unreadable(task)
     elseif task then
       take_or_park(search, task)
     end
@@ -207,13 +210,13 @@ local function take_main(search, lane)
     for i, value in ipairs(call('MGET', unpack(keys))) do
       local task = value and read(entries[i][2][2], keys[i], value)
       if task and task.broken then
-        bury(task)
-      -- An entry is a task's own by its place: one that came twice starts nothing twice.
+        end_unreadable(task)
+      -- The entry must be at the task's own position: an entry that was written twice starts the task once.
       elseif task and task.status == READY and task.place == MAIN and task.position .. '-0' == entries[i][1] then
         take_or_park(search, task)
       end
     end
-    -- Cutting off the head is far cheaper than deleting one by one.
+    -- Trimming the head of the stream is far cheaper than deleting entries one by one.
     call('XTRIM', stream, 'MINID', string.sub(entries[#entries][1], 1, -2) .. '1')
     if #entries < count then
       return
@@ -221,10 +224,10 @@ local function take_main(search, lane)
   end
 end
 
--- Which of the front and side lanes that concern this claimer hold something; there may be many others.
-local function look_aside(search, want)
+-- Finds out which of the front and side lanes of this claim's queues and types are not empty.
+local function look_aside(search, claim)
   local names = {}
-  for _, queue in ipairs(want.queues) do
+  for _, queue in ipairs(claim.queues) do
     for _, band in pairs(BANDS) do
       names[#names + 1] = 'front:' .. band .. ':' .. queue
       for kind in pairs(search.types) do
@@ -240,8 +243,8 @@ local function look_aside(search, want)
   end
 end
 
-local function startable(want)
-  local search = { types = want.types, more = want.limit, left = PARK_MAX, taken = {}, aside = {} }
+local function startable(claim)
+  local search = { types = claim.types, more = claim.limit, left = PARK_MAX, taken = {}, aside = {} }
   local paused = {}
   for _, name in ipairs(call('HKEYS', KEY .. 'pauses')) do
     paused[name] = true
@@ -251,11 +254,11 @@ local function startable(want)
     end
   end
   if call('EXISTS', KEY .. 'aside') == 1 then
-    look_aside(search, want)
-    search.chance = has_last_chance(want.process)
+    look_aside(search, claim)
+    search.suspect = runs_suspect(claim.process)
   end
   for _, band in ipairs({ 'high', 'normal', 'low' }) do
-    for _, queue in ipairs(want.queues) do
+    for _, queue in ipairs(claim.queues) do
       local lane = band .. ':' .. queue
       if not paused['queue:' .. queue] and search.more > 0 and not search.spent then
         if next(search.aside) then
@@ -266,7 +269,7 @@ local function startable(want)
           take_main(search, lane)
         end
         if search.more == 0 then
-          woken[queue] = true -- there may be more than this claimer can take
+          woken[queue] = true -- more tasks may be left, for another idle worker
         end
       end
     end
@@ -274,15 +277,16 @@ local function startable(want)
   return search
 end
 
-local function claim(want)
+-- Grants tasks to a claim. Returns the reply of `claim.lua`.
+local function grant(claim)
   pulse()
-  local last = call('HGET', KEY .. 'claims', want.turn)
-  if last and string.sub(last, 1, #want.nonce + 1) == want.nonce .. ' ' then
-    return replay(want, last)
+  local last = call('HGET', KEY .. 'claims', claim.turn)
+  if last and string.sub(last, 1, #claim.nonce + 1) == claim.nonce .. ' ' then
+    return replay(claim, last)
   end
-  local wait = promote(math.min(want.limit + PARK_MAX, PROMOTE_MAX))
-  local search = startable(want)
-  local answer = start_all(want, search.taken)
+  local wait = promote(math.min(claim.limit + PARK_MAX, PROMOTE_MAX))
+  local search = startable(claim)
+  local answer = start_all(claim, search.taken)
   answer[1] = search.spent and 0 or wait
   return answer
 end

@@ -1,4 +1,4 @@
--- Creating tasks, plain or not: see `submit_with`.
+-- Creating tasks, with or without options: see `submit_with.lua` for the arguments and verdicts.
 local WIDTH = 3
 local NONE = {}
 local last_position
@@ -10,6 +10,7 @@ local function value_of(task)
   return #value <= GLANCE and value or value .. string.rep('\0', ROOM)
 end
 
+-- The verdict on a submit whose id is taken: '' when the same submit came before (it has the same nonce), else 'e'.
 local function known(id, spec)
   local task = load(id)
   if task then
@@ -17,9 +18,10 @@ local function known(id, spec)
   end
 end
 
--- What has options is rare and may cost more: everything is looked up before the first write.
+-- Creates a task that has a dedup key, dependencies or a schedule. Everything is looked up before the first write. `lenient`:
+-- a dependency that does not exist counts as ended.
 local function create_with(task, options, lenient)
-  -- The dependencies that have not ended (well); a second answer names one that is not there.
+  -- The dependencies that the task has to wait for. If one does not exist, the second value is its id.
   local function unmet()
     local waiting, seen = {}, {}
     for _, id in ipairs(options.depends_on) do
@@ -47,7 +49,7 @@ local function create_with(task, options, lenient)
   if other then
     return 'd' .. other
   end
-  local names = options.waiting -- in several partitions the caller has looked already, and noted it with the upstreams
+  local names = options.waiting -- set by the caller if there are several partitions: it has looked up the dependencies
   if not names then
     local waiting, missing = unmet()
     if missing then
@@ -62,7 +64,7 @@ local function create_with(task, options, lenient)
   if #names > 0 then
     wait_for(names)
   end
-  task.tell = options.schedule and 1 or task.tell
+  task.outbox = options.schedule and 1 or task.outbox
   if options.dedup then
     hold_dedup(options.dedup, task.id, options.dedup_ttl)
   end
@@ -75,14 +77,14 @@ local function new_task(id, spec, options)
   local due_at = options.at or now + (options.delay or 0)
   return {
     id = id, key = TASK .. id, head = spec, kind = kind_of(spec, (struct.unpack(LENGTHS, spec))), offset = #spec,
-    status = due_at > now and PENDING or READY, cancel = 0, tell = 0, watched = 0, place = MAIN, seq = last_position,
+    status = due_at > now and PENDING or READY, cancel = 0, outbox = 0, watched = 0, place = MAIN, seq = last_position,
     submitted_at = now, due_at = math.max(due_at, 0), position = last_position, attempt = 0, losses = 0, fence = 0,
     started_at = 0, finished_at = 0, nonce = '', worker = '', extras = '',
   }
 end
 
 local function go_home(task)
-  woken[task.kind.queue] = true -- also for a delayed one: somebody has to know when it will be due
+  woken[task.kind.queue] = true -- also for a delayed task: a worker has to learn when it is due
   if task.status == READY then
     to_stream(task.kind, task.position, task.id)
   elseif task.status == PENDING then
@@ -91,14 +93,14 @@ local function go_home(task)
   else
     enter(task)
   end
-  tell('task.submitted', task.id, task.kind.name, '', 0, 0, '')
+  log_fact('task.submitted', task.id, task.kind.name, '', 0, 0, '')
 end
 
-local function create(id, spec, said, lenient)
-  local options = said == '' and NONE or cmsgpack.unpack(said)
+local function create(id, spec, packed_options, lenient)
+  local options = packed_options == '' and NONE or cmsgpack.unpack(packed_options)
   local task = new_task(id, spec, options)
   if some_awaited and call('SISMEMBER', KEY .. 'awaited', id) == 1 then
-    task.tell = 1
+    task.outbox = 1
   end
   local verdict = ''
   if options.depends_on then
@@ -117,8 +119,8 @@ local function create(id, spec, said, lenient)
   return verdict
 end
 
--- All that stand in the arguments from `from` on. Answers a verdict for each. `lenient`: a dependency that is not there has
--- ended.
+-- Creates all tasks in the arguments, beginning at `from`. Returns a verdict for each. `lenient`: a dependency that does not
+-- exist counts as ended.
 local function create_all(from, lenient)
   local count, verdicts = (#ARGV - from + 1) / WIDTH, {}
   last_position = positions(count) - 1

@@ -1,4 +1,4 @@
--- Who holds a dedup key: until when, and the task.
+-- The key `dedup:<key>` holds a time and a task's id: until then, that task holds the dedup key.
 local function dedup_holder(key)
   local held = DEDUP and call('GET', KEY .. 'dedup:' .. key)
   local hold_until, id = string.match(held or '', '^(%d+) (.*)$')

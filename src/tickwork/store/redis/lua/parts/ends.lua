@@ -1,4 +1,5 @@
--- What the end of a task brings with it: the outbox, the dedup key, who waits for its result, the dead-letter bound.
+-- What happens when a task ends: an entry in the outbox, messages to those who wait for its result, freeing the dedup key
+-- of a cancelled task, and the bound on dead letters.
 local function free_dedup(task)
   local dedup = label_of(task.head).dedup
   if dedup ~= '' then
@@ -9,27 +10,28 @@ local function free_dedup(task)
   end
 end
 
--- A small task is told with its value, so that nobody need come and read it; a large one, or one that is gone, with none.
-local function tell_watchers(task, value)
+-- Prepares messages to the processes that wait for the task's result. The message about a small task carries its value, so
+-- that they need not read it; `value` is empty for a large task, or for one that was removed.
+local function notify_watchers(task, value)
   local channels = call('HGET', KEY .. 'watchers', task.id)
   call('HDEL', KEY .. 'watchers', task.id)
   for channel in string.gmatch(channels or '', '[^\n]+') do
-    local news = ended[channel] or {}
-    news[#news + 1] = struct.pack('>Bc0I4c0', #task.id, task.id, #value, value)
-    ended[channel] = news
+    local messages = ended[channel] or {}
+    messages[#messages + 1] = struct.pack('>Bc0I4c0', #task.id, task.id, #value, value)
+    ended[channel] = messages
   end
 end
 
 local function forget(task)
   call('DEL', task.key)
   if task.watched == 1 then
-    tell_watchers(task, '')
+    notify_watchers(task, '')
   end
 end
 
-local dropped = {} -- for the log of whoever called
+local dropped = {} -- dead letters that were dropped; the caller logs them
 
-local DROP_MAX = 100 -- dead letters that one call may drop; the rest goes with later ones, and with `prune`
+local DROP_MAX = 100 -- dead letters that one call drops at most; later calls, and `prune`, drop the rest
 
 local function bound_dead()
   local dead = KEY .. 'ended:dead'
@@ -39,16 +41,16 @@ local function bound_dead()
     local task = load(oldest[2][2])
     if task then
       call('INCR', KEY .. 'dropped')
-      tell_task('task.dropped', task, 'the dead-letter queue is full')
+      log_task('task.dropped', task, 'the dead-letter queue is full')
       dropped[#dropped + 1] = task.id .. '\n' .. task.kind.type
       forget(task)
     end
   end
 end
 
--- After `task.status` has become an end and the task is home.
+-- To be called after `task.status` is an end and the task is in the home of that status.
 local function settle_end(task)
-  if task.tell == 1 then
+  if task.outbox == 1 then
     local schedule = label_of(task.head).schedule
     if schedule ~= '' or call('EXISTS', KEY .. 'dependants:' .. task.id) == 1 then
       to_outbox(task, schedule)
@@ -67,12 +69,12 @@ local function finish_as(task, status, kind, detail, duration)
   local watched = task.watched == 1
   task.watched = 0
   enter(task)
-  -- Most succeed, and nobody looks for those in the same step.
+  -- Most tasks succeed, and nothing else in this call reads them, so they may be written together at the end.
   local value = status == SUCCESS and save_later(task) or save(task)
   if watched then
-    tell_watchers(task, task.small and value or '')
+    notify_watchers(task, task.small and value or '')
   end
-  tell_task(kind, task, detail, duration)
+  log_task(kind, task, detail, duration)
   settle_end(task)
 end
 
@@ -86,7 +88,7 @@ local function cancel(task, extras, reason, detail)
   finish_as(task, CANCELLED, 'task.cancelled', detail)
 end
 
--- Into the dead-letter queue, or merely failed where there is none.
+-- Ends a task for good: dead, or failed if dead letters are off.
 local function die(task, extras)
   task.extras = cmsgpack.pack(extras)
   if DLQ then

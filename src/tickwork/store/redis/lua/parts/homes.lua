@@ -1,5 +1,7 @@
--- Each status has one home: `enter` puts a task there, `leave` takes it out. Neither writes the task itself.
--- Places for tasks that go home one by one; who knows that there will be many reserves them in one call.
+-- Each status has one home, the key in which its tasks are listed: `enter` adds a task to the home of its status, `leave`
+-- removes it. Neither writes the task itself.
+
+-- Positions in lanes and ends. A caller that will need many reserves them in one call.
 local next_place, last_place = 1, 0
 
 local function reserve(count)
@@ -15,24 +17,25 @@ local function position()
   return next_place - 1
 end
 
-local function shelf_of(task)
+-- The key of the front or side lane in which a ready task waits. These lanes are sorted sets, not streams.
+local function sorted_lane_of(task)
   if task.place == FRONT then
     return 'front:' .. task.kind.lane
   end
   return 'side:' .. task.kind.lane .. '/' .. task.kind.type
 end
 
-local function to_shelf(task)
-  local shelf = shelf_of(task)
-  call('ZADD', KEY .. shelf, task.position, task.id)
-  call('SADD', KEY .. 'aside', shelf)
+local function to_sorted_lane(task)
+  local lane_key = sorted_lane_of(task)
+  call('ZADD', KEY .. lane_key, task.position, task.id)
+  call('SADD', KEY .. 'aside', lane_key)
   call('SADD', KEY .. 'lanes', task.kind.lane)
 end
 
-local function off_shelf(shelf, id)
-  call('ZREM', KEY .. shelf, id)
-  if call('EXISTS', KEY .. shelf) == 0 then
-    call('SREM', KEY .. 'aside', shelf)
+local function off_sorted_lane(lane_key, id)
+  call('ZREM', KEY .. lane_key, id)
+  if call('EXISTS', KEY .. lane_key) == 0 then
+    call('SREM', KEY .. 'aside', lane_key)
   end
 end
 
@@ -43,7 +46,7 @@ local function enter(task)
     if task.place == MAIN then
       to_stream(task.kind, task.position, task.id)
     else
-      to_shelf(task)
+      to_sorted_lane(task)
     end
     woken[task.kind.queue] = true
   elseif status == PENDING then
@@ -64,7 +67,7 @@ local function leave(task)
     if task.place == MAIN then
       call('XDEL', task.kind.stream, task.position .. '-0')
     else
-      off_shelf(shelf_of(task), task.id)
+      off_sorted_lane(sorted_lane_of(task), task.id)
     end
   elseif status == RUNNING then
     call('ZREM', KEY .. 'leases', task.id)
@@ -85,13 +88,13 @@ local function to_outbox(task, schedule)
   hints['outbox'] = true
 end
 
--- Into the dead letters with a task whose value is damaged. Who calls it has taken it out of where it was found.
-local function bury(task)
+-- Makes a dead letter of a task whose value is damaged. The caller has removed it from the home in which it was found.
+local function end_unreadable(task)
   local why = 'this version cannot read it: its value in Redis is damaged'
   task.extras = cmsgpack.pack({ 0, '', '', -1, why, -1, '', {}, {} })
   enter(task)
   save(task)
-  tell_task(task.status == DEAD and 'task.died' or 'task.failed', task, why)
+  log_task(task.status == DEAD and 'task.died' or 'task.failed', task, why)
   if call('EXISTS', KEY .. 'dependants:' .. task.id) == 1 then
     to_outbox(task, '')
   end

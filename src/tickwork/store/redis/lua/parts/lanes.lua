@@ -1,16 +1,17 @@
--- What a task is made of, and where it waits.
+-- The format of a task's value, and the main lanes in which ready tasks wait.
 --
--- A task is one string: lengths, label, body, state. Label and body are what was asked and never change; `records.py`
--- knows what they hold. Everything that changes is in the state, at the end, and is written in one piece; one that was
--- never claimed has the first part of it only.
-local LENGTHS = '>I2I2I4' -- of the kind (the label's first lines: type, queue and band), the label, the body
+-- A task is one string: lengths, label, body, state (`docs/redis-records.md`). Label and body say what was submitted and
+-- never change. Everything that changes is in the state, at the end of the string, which is written in one piece. A task
+-- that was never claimed has only the first part of the state.
+local LENGTHS = '>I2I2I4' -- of the kind (the label's first three lines: type, queue, band), of the label, of the body
 local LABEL_AT = 9
 local FRESH = '>c1BBBBI6I6I6I6'
-local GLANCE = 1023 -- most tasks are read whole; of a larger one, never the payload
-local LEAP = 1000000 -- tasks that may have been submitted since the last one has ended
-local ROOM = 256 -- behind the state of a larger one, so that it can grow in place: Redis doubles a string that grows
+local GLANCE = 1023 -- values up to this size are read whole; of a larger one, the payload is not read
+local LEAP = 1000000 -- positions to leave out after a lost counter: more than can be in the lanes beyond the newest end
+local ROOM = 256 -- spare bytes behind the state of a larger value: without them Redis would double a string that grows
 
--- Tasks that come together are mostly of one kind. Nothing for a text that is none.
+-- Type, queue, band and lane, read from the first lines of the label; nil if those cannot be read. They are kept, since the
+-- tasks of one call are mostly of one kind.
 local kinds = {}
 
 local function kind_of(head, size)
@@ -35,8 +36,8 @@ local function to_stream(kind, position, id)
   end
 end
 
--- The first of so many places in the order of lanes and ends; what is given out only grows. If the counter was lost, while
--- there are lanes or ends, it goes on from the time, which is far ahead of what any counter has reached.
+-- Reserves `count` positions in the order of lanes and ends, and returns the first. Positions only grow. If the counter was
+-- lost while there are lanes or ends, it goes on from the current time in milliseconds, which no counter has reached.
 local function positions(count)
   local last = call('INCRBY', KEY .. 'position', count)
   if last == count then
@@ -53,7 +54,7 @@ local function positions(count)
   return last - count + 1
 end
 
--- Ties of time go by the order of submits.
+-- A member of `delayed` or `retrying`. Tasks that are due at the same time are ordered by their submits.
 local function in_turn(seq, id)
   return string.format('%011x', seq) .. id
 end

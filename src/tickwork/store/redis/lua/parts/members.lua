@@ -1,5 +1,5 @@
--- Who is a member. `workers` holds what a worker says of itself, `workers:times` "started beat expires" (and when it was
--- lost), `workers:online` the ends of their leases.
+-- The members: workers that send heartbeats. `workers` holds the description that a worker sends, `workers:times` the times
+-- "started beat expires" (and a fourth, when it was lost), `workers:online` the times at which they expire.
 local function times_of(id)
   local times = {}
   for number in string.gmatch(call('HGET', KEY .. 'workers:times', id) or '', '%d+') do
@@ -23,12 +23,12 @@ local function leader()
   end
 end
 
--- A node whose process is known to be gone leads no more: nobody need wait for its lease.
+-- Ends the leadership of a node whose process is known to be gone, so that nobody has to wait for the end of its lease.
 local function depose(node)
   local held = leader()
   if held and held.id == node and held.till > now then
     call('HSET', KEY .. 'schedule:leader', 'until', '0')
-    tell('leader.resigned', node, '\n', '', 0, 0, 'its process is gone')
+    log_fact('leader.resigned', node, '\n', '', 0, 0, 'its process is gone')
   end
 end
 
@@ -36,9 +36,10 @@ local function lose(id)
   local times = times_of(id)
   call('ZREM', KEY .. 'workers:online', id)
   keep_times(id, times[1] or now, times[2] or now, times[3] or now, now)
-  tell('worker.lost', id, '\n', '', 0, 0, '')
+  log_fact('worker.lost', id, '\n', '', 0, 0, '')
 end
 
+-- Marks workers as lost: those in `gone`, and those that have expired unless expiry is held (see `pulse`). Returns their ids.
 local function lose_workers(hold_until, gone)
   local lost = {}
   for id in pairs(gone) do

@@ -13,12 +13,13 @@ local ENDS = { s = 'success', f = 'failed', d = 'dead', c = 'cancelled' }
 local FRONT, SIDE, MAIN = 0, 1, 2
 local BANDS = { ['0'] = 'high', ['1'] = 'normal', ['2'] = 'low' }
 
--- Numbers of milliseconds and more: tostring would round them.
+-- A number as text without rounding; `tostring` rounds milliseconds and larger numbers.
 local function whole(number)
   return string.format('%.0f', number)
 end
 
--- One command for a whole list, in pieces: a call takes no more than 7,999 arguments. Lists of pairs stay in pairs.
+-- Runs one command for a list of arguments, in pieces, since a call takes no more than 7,999. The size of a piece is even, so
+-- that pairs stay together.
 local SLICE = 1000
 
 local function in_slices(command, key, list)
@@ -27,11 +28,11 @@ local function in_slices(command, key, list)
   end
 end
 
--- Facts of this step: one entry of the log for all of them. Those that differ only in their subject and its duration
--- share what they have in common.
-local groups, group, told = {}, {}, 0
+-- The facts of this call become one entry of the log. Facts that differ only in their subject and duration form a group, in
+-- which the rest is written once.
+local groups, group, fact_count = {}, {}, 0
 
-local function tell(kind, subject, name, worker, attempt, duration, detail)
+local function log_fact(kind, subject, name, worker, attempt, duration, detail)
   if not EVENTS then
     return
   end
@@ -41,31 +42,31 @@ local function tell(kind, subject, name, worker, attempt, duration, detail)
   end
   local size = #group
   group[size + 1], group[size + 2] = subject, duration
-  told = told + 1
+  fact_count = fact_count + 1
 end
 
-local woken = {} -- queues in which there is something to look for
-local hints = {} -- channels on which somebody may listen
-local ended = {} -- channel -> what to say of ended tasks that somebody waits for
+local woken = {} -- queues for which an idle worker is to be woken
+local hints = {} -- channels on which a wake-up is published
+local ended = {} -- channel -> messages about ended tasks, for the process that waits for them
 
--- The number of the last fact. A log counts on from the first number of a second; each second has SPAN numbers. A count
--- that was lost goes on from now, and ahead of all that the log still has: no number is given twice.
--- Those of several logs are ordered by time: their numbers are hundredths of a millisecond, times the number of logs, so
--- that each log has numbers of its own.
+-- Reserves numbers for the facts of this call and returns the last. With one log, numbers count up from the first number of
+-- a second, and each second has SPAN numbers. A counter that was lost goes on from the current second, and after all facts
+-- that are still in the log, so that no number is given twice. With several logs, numbers follow the time, so that facts can
+-- be merged: hundredths of a millisecond, times the number of logs, plus the number of this log.
 local SPAN = 1048576
 
 local function last_number()
   if ALONE then
-    local last = call('INCRBY', KEY .. 'facts', told)
+    local last = call('INCRBY', KEY .. 'facts', fact_count)
     if last < SPAN then
       local newest = call('XREVRANGE', KEY .. 'events', '+', '-', 'COUNT', 1)[1]
       local taken = newest and tonumber(string.match(newest[1], '^%d+')) or 0
-      last = math.max(math.floor(taken / SPAN) + 2, math.floor(now / 1000)) * SPAN + told
+      last = math.max(math.floor(taken / SPAN) + 2, math.floor(now / 1000)) * SPAN + fact_count
       call('SET', KEY .. 'facts', whole(last))
     end
     return last
   end
-  local last = math.max(tonumber(call('GET', KEY .. 'facts') or 0) + told, now * 100)
+  local last = math.max(tonumber(call('GET', KEY .. 'facts') or 0) + fact_count, now * 100)
   call('SET', KEY .. 'facts', whole(last))
   return last * LOGS + LOG_NUMBER
 end
@@ -81,7 +82,7 @@ local function append_facts()
 end
 
 local function reply(answer)
-  if told > 0 then
+  if fact_count > 0 then
     append_facts()
   end
   for queue in pairs(woken) do
@@ -93,8 +94,8 @@ local function reply(answer)
   for channel in pairs(hints) do
     call('PUBLISH', CHANNEL .. channel, '')
   end
-  for channel, news in pairs(ended) do
-    call('PUBLISH', channel, table.concat(news))
+  for channel, messages in pairs(ended) do
+    call('PUBLISH', channel, table.concat(messages))
   end
   return answer
 end

@@ -1,4 +1,5 @@
--- When the store was last in touch, and until when nobody's lease counts as expired: see `rules.pulse`.
+-- Records that somebody has called the store, and returns until when no lease counts as expired. The rule is that of
+-- `rules.pulse`.
 local function pulse()
   local pulse_at, hold_until = 0, 0
   local known, held = string.match(call('GET', KEY .. 'pulse') or '', '^(%d+) (%d+)$')
@@ -14,7 +15,7 @@ local function pulse()
   if silence > quiet or silence < 0 then
     hold_until = now + LEASE_TTL
   end
-  if silence < 0 then -- the clock was set back: what has an end keeps the time that it had left
+  if silence < 0 then -- the clock was set back: leases and members keep the time that they had left
     for _, home in ipairs({ 'leases', 'workers:online' }) do
       local ends, moved = call('ZRANGE', KEY .. home, 0, -1, 'WITHSCORES'), {}
       for i = 1, #ends, 2 do
@@ -28,7 +29,7 @@ local function pulse()
         call('HSET', KEY .. 'workers:times', id, times .. whole(tonumber(ends) + silence))
       end
     end
-    -- Nobody knows of all locks: they go by a time that stands still meanwhile.
+    -- There is no list of all locks. They end by a clock to which the time that was set back is added: see `lock.lua`.
     local back = tonumber(call('HGET', KEY .. 'meta', 'clock_back') or 0)
     call('HSET', KEY .. 'meta', 'clock_back', whole(back - silence))
   end

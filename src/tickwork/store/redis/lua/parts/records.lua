@@ -1,48 +1,48 @@
--- Tasks as tables: loaded, changed, saved.
+-- Tasks as Lua tables: loaded, changed, saved.
 local FRESH_SIZE = struct.size(FRESH)
 local STATE = FRESH .. 'I4HI7I6I6Bc0Bc0I4c0'
 local STATUSES = 'pbrxtsfdc'
-local NAMELESS = '?\n?\n1' -- the kind of a task of which not even the names are left
+local NAMELESS = '?\n?\n1' -- the kind of a task whose type and queue cannot be read
 
--- What is left of a task whose value was cut short or overwritten: what was found becomes its body, which nobody can
--- read. It has ended for all who look at it; `bury` makes that true.
-local function wreck(id, key)
+-- A table for a task whose value was cut short or overwritten. The value found becomes its body. Its status is an end already;
+-- `end_unreadable` puts it into the home of that status and writes it.
+local function unreadable(id, key)
   local value = call('GET', key)
   local label = NAMELESS .. '\n\n\ns\n'
   local head = struct.pack(LENGTHS, #NAMELESS, #label, #value) .. label .. value
   return {
     id = id, key = key, head = head, kind = kind_of(head, #NAMELESS), offset = #head, small = true, broken = true,
-    status = DLQ and DEAD or FAILED, cancel = 0, tell = 1, watched = 1, place = MAIN, seq = 0, submitted_at = now,
+    status = DLQ and DEAD or FAILED, cancel = 0, outbox = 1, watched = 1, place = MAIN, seq = 0, submitted_at = now,
     due_at = now, position = 0, attempt = 0, losses = 0, fence = 0, started_at = 0, finished_at = now, nonce = '',
     worker = '', extras = '',
   }
 end
 
 local function task_of(id, key, head, kind, offset, source, at)
-  local status, cancel, tell, watched, place, seq, submitted_at, due_at, position
+  local status, cancel, outbox, watched, place, seq, submitted_at, due_at, position
   local attempt, losses, fence, started_at, finished_at, nonce, worker, extras = 0, 0, 0, 0, 0, '', '', ''
   local is_whole = true
   if #source - at + 1 == FRESH_SIZE then
-    status, cancel, tell, watched, place, seq, submitted_at, due_at, position = struct.unpack(FRESH, source, at)
+    status, cancel, outbox, watched, place, seq, submitted_at, due_at, position = struct.unpack(FRESH, source, at)
   else
-    is_whole, status, cancel, tell, watched, place, seq, submitted_at, due_at, position, attempt, losses, fence,
+    is_whole, status, cancel, outbox, watched, place, seq, submitted_at, due_at, position, attempt, losses, fence,
       started_at, finished_at, nonce, worker, extras = pcall(struct.unpack, STATE, source, at)
   end
   if not is_whole or not kind or not string.find(STATUSES, status, 1, true) then
-    return wreck(id, key)
+    return unreadable(id, key)
   end
   return {
-    id = id, key = key, head = head, kind = kind, offset = offset, status = status, cancel = cancel, tell = tell,
+    id = id, key = key, head = head, kind = kind, offset = offset, status = status, cancel = cancel, outbox = outbox,
     watched = watched, place = place, seq = seq, submitted_at = submitted_at, due_at = due_at, position = position,
     attempt = attempt, losses = losses, fence = fence, started_at = started_at, finished_at = finished_at,
     nonce = nonce, worker = worker, extras = extras, small = #head <= GLANCE,
   }
 end
 
--- Off its whole value.
+-- From the whole value.
 local function read(id, key, value)
   if #value < LABEL_AT then
-    return wreck(id, key)
+    return unreadable(id, key)
   end
   local kind, label, body = struct.unpack(LENGTHS, value)
   local offset = LABEL_AT - 1 + label + body
@@ -52,7 +52,7 @@ end
 local function load(id)
   local key = TASK .. id
   local head = redis.pcall('GETRANGE', key, 0, GLANCE)
-  if head == '' or head.err then -- there is none, or something else of this name
+  if head == '' or head.err then -- there is no such key, or it is not a string
     return nil
   end
   if #head <= GLANCE then
@@ -66,23 +66,23 @@ local function load(id)
   return task_of(id, key, head, kind_of(head, kind), offset, call('GETRANGE', key, offset, -1), 1)
 end
 
--- Tells a task from another of its id, and from itself before it was claimed or retried.
+-- A text that another task of the same id does not have, nor this task after its next claim or retry.
 local function mark_of(task)
   return whole(task.seq) .. '.' .. whole(task.fence)
 end
 
 local function packed(task)
   if task.fence == 0 and task.extras == '' then
-    return struct.pack(FRESH, task.status, task.cancel, task.tell, task.watched, task.place, task.seq,
+    return struct.pack(FRESH, task.status, task.cancel, task.outbox, task.watched, task.place, task.seq,
       task.submitted_at, task.due_at, task.position)
   end
-  return struct.pack(STATE, task.status, task.cancel, task.tell, task.watched, task.place, task.seq,
+  return struct.pack(STATE, task.status, task.cancel, task.outbox, task.watched, task.place, task.seq,
     task.submitted_at, task.due_at, task.position, task.attempt, task.losses, task.fence, task.started_at,
     task.finished_at, #task.nonce, task.nonce, #task.worker, task.worker, #task.extras, task.extras)
 end
 
--- A small task is written whole, which takes no more memory than it needs; of a large one only the state. Answers the
--- new value, of what was loaded.
+-- A small task is written whole, so that its string has no spare memory; of a large one only the state is written. Returns
+-- the new value (of a large task: as far as it was loaded).
 local function save(task)
   local state = packed(task)
   local value = string.sub(task.head, 1, task.offset) .. state
@@ -94,7 +94,7 @@ local function save(task)
   return value
 end
 
--- The same for many that nobody looks at in between: one command writes all small ones.
+-- The same for tasks that nothing else in this call reads: `save_all` writes all small ones with one command.
 local unsaved = {}
 
 local function save_later(task)
@@ -122,7 +122,7 @@ local function label_of(head)
   return { nonce = nonce or '', schedule = schedule or '', after_end = after == 'e', dedup = dedup or '' }
 end
 
--- What few tasks have: the report of the last run, progress, log lines and dependencies.
+-- The fields of the extras: the report of the last run, the last error, progress, log lines, and the ids it waits for.
 local CODE, MESSAGE, RESULT, DURATION, ERROR, PROGRESS, NOTE, LOG, WAITING = 1, 2, 3, 4, 5, 6, 7, 8, 9
 
 local function extras_of(task)
@@ -135,16 +135,16 @@ local function extras_of(task)
     end
   end
   extras = extras or { 0, '', '', -1 }
-  if #extras == DURATION then -- a run that succeeded at once reports no more
+  if #extras == DURATION then -- after a success in the first run only the report is stored
     extras[ERROR], extras[PROGRESS], extras[NOTE], extras[LOG], extras[WAITING] = '', -1, '', {}, {}
   end
   return extras
 end
 
--- `duration` is that of the last run in microseconds, where the caller knows it.
-local function tell_task(kind, task, detail, duration)
+-- Logs a fact about a task. `duration`: that of the last run in microseconds, if the caller knows it.
+local function log_task(kind, task, detail, duration)
   if not duration then
     duration = task.extras == '' and 0 or math.max(extras_of(task)[DURATION], 0)
   end
-  tell(kind, task.id, task.kind.name, task.worker, task.attempt, duration, detail)
+  log_fact(kind, task.id, task.kind.name, task.worker, task.attempt, duration, detail)
 end
