@@ -226,7 +226,7 @@ class Twins(RuleBasedStateMachine):
 
     # --- dispatch and running
 
-    def a_wish(self, any_: Random) -> Claim:
+    def a_claim(self, any_: Random) -> Claim:
         claim = Claim(
             worker_id=any_.choice(WORKERS),
             queues=tuple(some(any_, (*QUEUES, "qa"))) if any_.random() < 0.3 else QUEUES,
@@ -250,7 +250,7 @@ class Twins(RuleBasedStateMachine):
         return any_.choice(self.running if self.running and any_.random() < 0.7 else self.leases)
 
     def claim(self, any_: Random) -> None:
-        self.keep(self.send("tasks.claim", self.a_wish(any_)))
+        self.keep(self.send("tasks.claim", self.a_claim(any_)))
 
     def claim_again(self, any_: Random) -> None:
         claim = self.last_claims.get(any_.choice(WORKERS))
@@ -269,7 +269,7 @@ class Twins(RuleBasedStateMachine):
     def finish(self, any_: Random) -> None:
         leases = [self.a_lease(any_) for _ in range(any_.randint(1, 4))]
         outcomes = [an_outcome(any_, lease) for lease in leases]
-        finished = self.send("tasks.finish", outcomes, any_.choice([None, self.a_wish(any_)]))
+        finished = self.send("tasks.finish", outcomes, any_.choice([None, self.a_claim(any_)]))
         self.told.update(f"finish {verdict.kind}" for verdict in finished.verdicts)
         self.running = [lease for lease in self.running if lease not in leases]
         self.keep(finished.claimed)
