@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, assert_type
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, assert_type
 
 from tickwork import (
     Config,
@@ -33,6 +33,9 @@ from tickwork import (
     TaskInfo,
     TaskResult,
 )
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass
@@ -83,6 +86,11 @@ async def nine_and_context(
 
 
 @app.task
+async def context_between(a: int, ctx: TaskContext, b: str = "x") -> str:
+    return b * a
+
+
+@app.task
 async def optional_last(a: int, b: str = "x", ctx: TaskContext | None = None) -> str:
     return b * a
 
@@ -108,7 +116,7 @@ async def takes_anything(data: Any) -> Any:
 
 
 @app.task
-async def takes_objects(number: int, data: object) -> int:
+async def takes_a_number_and_anything(number: int, data: Any) -> int:
     return number
 
 
@@ -191,6 +199,9 @@ if TYPE_CHECKING:
         assert_type(await four_and_context.submit(1, 2, 3, 4), Handle[float])
         assert_type(await four_and_context.submit(1, 2, c=3, d=4), Handle[float])
         assert_type(await nine_and_context.submit(1, 2, 3, 4, 5, 6, 7, 8, 9), Handle[float])
+        assert_type(await context_between.submit(1), Handle[str])
+        assert_type(await context_between.submit(1, "y"), Handle[str])
+        assert_type(await context_between.submit(1, b="y"), Handle[str])
         assert_type(await optional_last.submit(1), Handle[str])
         assert_type(await optional_last.submit(1, b="y"), Handle[str])
         assert_type(await optional_last.submit(b="y", a=1), Handle[str])
@@ -201,8 +212,8 @@ if TYPE_CHECKING:
         assert_type(await blocking_by_name.submit(1, b="y"), Handle[str])
         await takes_anything.submit([1, 2])
         await takes_anything.submit(data={"a": 1})
-        await takes_objects.submit(1, [2])
-        await takes_objects.submit(1, data=None)
+        await takes_a_number_and_anything.submit(1, [2])
+        await takes_a_number_and_anything.submit(1, data=None)
         await takes_a_table.submit({"a": 1})
         await takes_a_table.submit(table={"a": 1})
         assert_type(await nightly.submit(days=3), Handle[int])
@@ -217,6 +228,7 @@ if TYPE_CHECKING:
         assert_type(await context_first(ctx=ctx, a=1), int)
         assert_type(await no_context(1, b="x"), list[int])
         assert_type(resize("p", width=3), bytes)
+        assert_type(await context_between(1, ctx, b="y"), str)
         assert_type(await optional_last(1), str)
         assert_type(await optional_last(1, ctx=ctx), str)
         assert_type(await optional_first(), int)
@@ -227,7 +239,12 @@ if TYPE_CHECKING:
         assert_type(report(3), list[str])
         assert_type(await send_email.options(delay=5)(Email("a"), ctx), str)
 
+    async def submit_later(task: TaskFunction[P, R], *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        return await task.options(delay=60).submit(*args, **kwargs)
+
     async def right_by_function() -> None:
+        assert_type(await submit_later(context_first, 1, b="x"), Handle[int])
+        assert_type(await submit_later(send_email, Email("a")), Handle[str])
         assert_type(await app.submit(send_email, Email("a")), Handle[str])
         assert_type(await app.submit(context_first.options(priority=10), {"a": 1}), Handle[int])
         assert_type(await app.submit_many(resize, [{"path": "p", "width": 3}]), list[Handle[bytes]])
@@ -332,6 +349,7 @@ if TYPE_CHECKING:
         number = resize("p", 3)  # type: ignore[assignment]
         number = await (await app.submit(send_email, Email("a"))).result()  # type: ignore[assignment]
         print(number)
+        await submit_later(context_first, "a")  # type: ignore[arg-type]
 
     def wrong_blocking_code() -> None:
         context_first.sync.submit("a")  # type: ignore[arg-type]

@@ -34,9 +34,9 @@ def checker(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def found(checker: str, tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """What a type checker says of the file without its marks."""
+    """What a type checker, at its strictest, says of the file without its marks."""
     copy = tmp_path_factory.mktemp("user") / "typed_user.py"
-    copy.write_text("\n".join(MARK.sub("", line) for line in LINES[1:]) + "\n")
+    copy.write_text("\n".join([*(MARK.sub("", line) for line in LINES[1:]), "# pyright: strict", ""]))
     run: Callable[[Path], Found] = {"mypy": by_mypy, "pyright": by_pyright}[checker]
     found = run(copy)
     assert found

@@ -69,7 +69,7 @@ class ContextLast(LooseTask[..., R, S], Generic[R, S, A, B, C, D, E, F]):
     ) -> Handle[R]: ...
 
 class _Nothing:
-    """A parameter that takes this takes everything: its type is `Any` or `object`, or it has none."""
+    """A parameter that takes this takes everything: its type is `Any`, or it has none."""
 
 _Untyped: TypeAlias = (
     Callable[Concatenate[_Nothing, ...], S]
@@ -80,11 +80,26 @@ _Untyped: TypeAlias = (
     | Callable[[Any, Any, Any, Any, Any, _Nothing], S]
     | Callable[[Any, Any, Any, Any, Any, Any, _Nothing], S]
 )
-_Long: TypeAlias = (
-    Callable[[Any, Any, Any, Any, Any, Any, Any, TaskContext], S]
-    | Callable[[Any, Any, Any, Any, Any, Any, Any, Any, TaskContext], S]
-    | Callable[[Any, Any, Any, Any, Any, Any, Any, Any, Any, TaskContext], S]
-    | Callable[[Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, TaskContext], S]
+# The context stands between others, or after so many that their types are not told apart.
+_Between: TypeAlias = (
+    Callable[[Any, TaskContext, Any], S]
+    | Callable[[Any, Any, TaskContext, Any], S]
+    | Callable[[Any, Any, Any, TaskContext, Any], S]
+    | Callable[[Any, Any, Any, Any, TaskContext, Any], S]
+    | Callable[[Any, Any, Any, Any, Any, TaskContext, Any], S]
+    | Callable[[Any, Any, Any, Any, Any, Any, TaskContext, Any], S]
+)
+_Further: TypeAlias = (
+    Callable[Concatenate[Any, TaskContext, ...], S]
+    | Callable[Concatenate[Any, Any, TaskContext, ...], S]
+    | Callable[Concatenate[Any, Any, Any, TaskContext, ...], S]
+    | Callable[Concatenate[Any, Any, Any, Any, TaskContext, ...], S]
+    | Callable[Concatenate[Any, Any, Any, Any, Any, TaskContext, ...], S]
+    | Callable[Concatenate[Any, Any, Any, Any, Any, Any, TaskContext, ...], S]
+    | Callable[Concatenate[Any, Any, Any, Any, Any, Any, Any, TaskContext, ...], S]
+    | Callable[Concatenate[Any, Any, Any, Any, Any, Any, Any, Any, TaskContext, ...], S]
+    | Callable[Concatenate[Any, Any, Any, Any, Any, Any, Any, Any, Any, TaskContext, ...], S]
+    | Callable[Concatenate[Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, TaskContext, ...], S]
 )
 
 class _ByName(Protocol[S_co]):
@@ -131,6 +146,8 @@ class TaskMaker(Protocol):
         self, function: Callable[Concatenate[TaskContext, P], Async[R]], /
     ) -> ContextFirst[P, R, Async[R]]: ...
     @overload
+    def __call__(self, function: _Between[Async[R]], /) -> LooseTask[..., R, Async[R]]: ...
+    @overload
     def __call__(
         self, function: Callable[[A, TaskContext], Async[R]], /
     ) -> ContextLast[R, Async[R], A, Never, Never, Never, Never, Never]: ...
@@ -155,7 +172,7 @@ class TaskMaker(Protocol):
         self, function: Callable[[A, B, C, D, E, F, TaskContext], Async[R]], /
     ) -> ContextLast[R, Async[R], A, B, C, D, E, F]: ...
     @overload
-    def __call__(self, function: _Long[Async[R]], /) -> LooseTask[..., R, Async[R]]: ...
+    def __call__(self, function: _Further[Async[R]], /) -> LooseTask[..., R, Async[R]]: ...
     @overload
     def __call__(self, function: _ContextByName[Async[R]], /) -> LooseTask[..., R, Async[R]]: ...
     @overload
@@ -166,6 +183,8 @@ class TaskMaker(Protocol):
     def __call__(self, function: Callable[Concatenate[TaskContext | None, P], R], /) -> LooseTask[P, R, R]: ...
     @overload
     def __call__(self, function: Callable[Concatenate[TaskContext, P], R], /) -> ContextFirst[P, R, R]: ...
+    @overload
+    def __call__(self, function: _Between[R], /) -> LooseTask[..., R, R]: ...
     @overload
     def __call__(
         self, function: Callable[[A, TaskContext], R], /
@@ -191,7 +210,7 @@ class TaskMaker(Protocol):
         self, function: Callable[[A, B, C, D, E, F, TaskContext], R], /
     ) -> ContextLast[R, R, A, B, C, D, E, F]: ...
     @overload
-    def __call__(self, function: _Long[R], /) -> LooseTask[..., R, R]: ...
+    def __call__(self, function: _Further[R], /) -> LooseTask[..., R, R]: ...
     @overload
     def __call__(self, function: _ContextByName[R], /) -> LooseTask[..., R, R]: ...
     @overload
