@@ -21,9 +21,9 @@ from tickwork import NotCancellable, Scheduler, Status, TaskCancelled, TaskConte
 from tickwork.host import process_started
 from tickwork.model.members import Worker as Member
 from tickwork.model.tasks import Lease, Spec
+from tickwork.node import loop_watch
 from tickwork.store.contract import Heard
 from tickwork.testing import wait_for
-from tickwork.worker import loop_watch
 from tickwork.worker.worker import Worker
 
 
@@ -747,7 +747,7 @@ async def test_a_worker_is_a_member_for_no_longer_than_its_leases_last(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a worker that is killed would count as cut off for a moment, and no loss would be counted."""
-    monkeypatch.setattr("tickwork.worker.heart.SHOW_INTERVAL", 0.01)
+    monkeypatch.setattr("tickwork.node.heart.SHOW_INTERVAL", 0.01)
     app = make("memory://", lease_ttl=30, renew_interval=0.5)
     gate, store = Gate(), await store_of(app)
     beat, extend, calls = store.members.beat, store.tasks.extend, list[tuple[str, int | None]]()

@@ -10,9 +10,9 @@ from tickwork.errors import StoreError
 from tickwork.model.members import Worker as Member
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Lease
+from tickwork.node.heart import Heart
 from tickwork.observe.loggers import Log
 from tickwork.store.memory import MemoryStore
-from tickwork.worker.heart import Heart
 from tickwork.worker.worker import Worker
 
 

@@ -17,14 +17,15 @@ from tickwork.host import host_id, process_started
 from tickwork.ids import new_tail
 from tickwork.model.members import Worker as Member
 from tickwork.node import duties, firing
+from tickwork.node.heart import Heart
 from tickwork.node.leader import Candidate
+from tickwork.node.services import Service, Supervisor
 from tickwork.node.unled import StandIn
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Store
 from tickwork.store.hints import OUTBOX, RESET, SCHEDULES, Hint
 from tickwork.store.joining import taken
-from tickwork.worker.heart import Heart
 from tickwork.worker.worker import Worker
 
 TAKE_BACK_MAX = 60.0
@@ -72,7 +73,9 @@ class Node:
         self.heart: Heart | None = None
         self.candidate = Candidate(store, identity, config.leader_lease_ttl, config.leader_renew_interval, self._lead,
                                    Log.of(config.logger, "leader"))  # fmt: skip
+        self.supervisor = Supervisor(self._log, self._drain)
         self._tasks: list[asyncio.Task[None]] = []
+        self._working: list[asyncio.Task[None]] = []  # those of them that are workers
         self._hurry_until = math.inf
         self._pid_started = process_started(os.getpid())
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -86,28 +89,29 @@ class Node:
             self.heart = Heart(self._store, self.workers, self._member, config.lease_ttl, config.renew_interval,
                                Log.of(config.logger, "heart"), self._give_way)  # fmt: skip
             await self.heart.start()
+            self._run(Service("the heart", self.heart.run, vital=True))
             for worker in self.workers:
-                self._spawn(worker.run(), f"worker {worker.id}")
-                self._spawn(worker.warm(), f"warm {worker.id}")
+                # A node that is alive but does not work would be worse than one that is gone.
+                self._working.append(self._run(Service(f"worker {worker.id}", worker.run, vital=True)))
+                self._run(Service(f"the warming up of worker {worker.id}", worker.warm, again=False))
         take_back = self._duty(duties.take_back, config.scan_interval, self._duty_log)
-        self._spawn(self._repeat("take back", take_back, TAKE_BACK_MAX), "take back")
+        self._run(self._repeated("take back", take_back, TAKE_BACK_MAX))
         # Every node: else the work of a lost leader would wait for an election. Often enough that a lease is taken back
         # within a second of its end, and that its own pulse never looks like a silence (see `rules.pulse`).
         sweep = min(config.scan_interval, 1.0, (config.lease_ttl - config.renew_interval)) / 2
-        self._spawn(self._repeat("reclaim", self._duty(duties.reclaim, self._duty_log), sweep), "reclaim")
+        self._run(self._repeated("reclaim", self._duty(duties.reclaim, self._duty_log), sweep))
         if self._on_reset is not None:
-            self._spawn(self._rewrite_after_reset(self._on_reset), "rewrite")
+            rewrite = functools.partial(self._rewrite_after_reset, self._on_reset)
+            self._run(Service("the writing of schedules", rewrite))
         if self._lead_wanted:
-            self._spawn(self.candidate.run(), "candidate")
+            self._run(Service("the candidate for leadership", self.candidate.run))
         elif self.heart is not None:
             self._stand_in(self.heart)
 
     def _stand_in(self, heart: Heart) -> None:
         config, log = self._config, self._duty_log
         stand_in = StandIn(self._store, config.batch_size, self._bus, lambda: heart.leader, log)
-        self._spawn(
-            duties.repeat("stand in", stand_in.work, config.renew_interval, self._store, OUTBOX, log), "stand in"
-        )
+        self._run(self._repeated("stand in", stand_in.work, config.renew_interval, OUTBOX))
 
     async def _rewrite_after_reset(self, rewrite: Callable[[], Awaitable[None]]) -> None:
         """A store that came back empty has lost the schedules of this program too."""
@@ -144,7 +148,7 @@ class Node:
         """Stop claiming, wait for what runs, give back the rest, leave, resign: within the grace and a second, whether
         the store answers or not."""
         end = time.monotonic() + grace + 1.0
-        working = [task for task in self._tasks if task.get_name().startswith("worker ")]
+        working = self._working
         for task in self._tasks:
             if task not in working:
                 task.cancel()
@@ -198,17 +202,22 @@ class Node:
         for worker in self.workers:
             worker.release_all()
 
-    def _spawn(self, work: Awaitable[None], name: str) -> None:
-        task = asyncio.ensure_future(work)
-        task.set_name(name)
-        task.add_done_callback(self._report_crash)
+    def _run(self, service: Service) -> asyncio.Task[None]:
+        task = asyncio.create_task(self.supervisor.watch(service), name=service.name)
         self._tasks.append(task)
+        return task
+
+    def _drain(self) -> None:
+        """A vital part is gone. What runs is given back at once, while its leases are still good."""
+        self.hurry()
+        self._on_exhausted()
 
     def _duty(self, duty: Callable[..., Awaitable[float | None]], *extra: object) -> duties.Duty:
         return functools.partial(duty, self._store, self._config.batch_size, *extra)
 
-    async def _repeat(self, name: str, duty: duties.Duty, interval: float, topic: str | None = None) -> None:
-        await duties.repeat(name, duty, interval, self._store, topic, self._duty_log)
+    def _repeated(self, name: str, duty: duties.Duty, interval: float, topic: str | None = None) -> Service:
+        repeat = functools.partial(duties.repeat, name, duty, interval, self._store, topic, self._duty_log)
+        return Service(f"the duty {name!r}", repeat)
 
     async def _lead(self) -> None:
         config = self._config
@@ -220,7 +229,8 @@ class Node:
                 ("propagate", self._duty(duties.propagate, self._bus), scan, OUTBOX),
                 ("prune", self._duty(duties.prune), min(config.cleanup_interval, duties.PRUNE_LOOK), None),
             ):
-                group.create_task(self._repeat(name, duty, interval, topic), name=name)
+                service = self._repeated(name, duty, interval, topic)
+                group.create_task(self.supervisor.watch(service), name=name)
 
     def _member(self, worker: Worker) -> Member:
         config = self._config
@@ -238,10 +248,3 @@ class Node:
             running=len(worker.running),
             leaked=worker.leaked,
         )
-
-    def _report_crash(self, task: asyncio.Task[None]) -> None:
-        if task.cancelled() or (error := task.exception()) is None:
-            return
-        self._log.error("%s ended unexpectedly", task.get_name(), exc_info=error)
-        if task.get_name().startswith("worker "):  # alive but not consuming would be worse than gone
-            self._on_exhausted()

@@ -90,6 +90,8 @@ class Listener:
             except (LinkLost, StoreError) as error:
                 self._wire.contact.log.debug("a listening connection ended: %s", error)
                 self._wire.topology.doubt()
+            except Exception:  # a defect, or a message that nobody can read: others must still be heard
+                self._wire.contact.log.exception("listening for wake-ups failed, beginning again")
             lasted = asyncio.get_running_loop().time() - began
             pause = 0.02 if lasted > 1 else min(pause * 2, PAUSE_MAX)
             await asyncio.sleep(pause)

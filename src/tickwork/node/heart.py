@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -16,11 +17,12 @@ from collections.abc import Callable
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.members import Leader
 from tickwork.model.members import Worker as Member
+from tickwork.node.loop_watch import LoopWatch
+from tickwork.node.services import Service, Supervisor
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Store
 from tickwork.store.hints import CONTROL
 from tickwork.store.joining import join
-from tickwork.worker.loop_watch import LoopWatch
 from tickwork.worker.worker import Worker
 
 BATCH = 500
@@ -49,8 +51,10 @@ class Heart:
         self._renew_interval = renew_interval
         self._on_rival = on_rival
         self._watch = LoopWatch(workers, log)
+        self._supervisor = Supervisor(log)
         self._shown: dict[str, int] = {}  # how many runs the store knows of, by worker
         self._home = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._home.create_future()
         self._renewed_at = time.monotonic()
         self._warned_at = -WARN_INTERVAL
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -66,20 +70,38 @@ class Heart:
         self._thread.start()
         await asyncio.to_thread(self._ready.wait)
 
+    async def run(self) -> None:
+        """Wait for the end of the thread; raises what ended it, if it was not told to stop."""
+        await asyncio.shield(self._ended)
+
     async def stop(self) -> None:
         if self._loop is not None and self._stop is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
+            with contextlib.suppress(RuntimeError):  # it is ending by itself, and its loop is closed already
+                self._loop.call_soon_threadsafe(self._stop.set)
             await asyncio.to_thread(self._thread.join, 5)
 
     def _main(self) -> None:
-        asyncio.run(self._beat_on())
+        try:
+            asyncio.run(self._beat_on())
+        except Exception as error:
+            self._tell_home(functools.partial(self._end, error))
+        else:
+            self._tell_home(functools.partial(self._end, None))
+
+    def _end(self, error: Exception | None) -> None:
+        if not self._ended.done():
+            self._ended.set_result(None) if error is None else self._ended.set_exception(error)
 
     async def _beat_on(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._ready.set()
         beating = asyncio.ensure_future(self._beat_for_ever())
         stopped = asyncio.ensure_future(self._stop.wait())
-        aside = [asyncio.ensure_future(self._watch.run()), asyncio.ensure_future(self._show_changes())]
+        services = (
+            Service("the watch over the event loop", self._watch.run),
+            Service("the showing of running tasks", self._show_changes),
+        )
+        aside = [asyncio.ensure_future(self._supervisor.watch(service)) for service in services]
         try:
             await asyncio.wait((beating, stopped), return_when=asyncio.FIRST_COMPLETED)
             if beating.done():
@@ -119,6 +141,8 @@ class Heart:
             self._store.contact.lost("heart", "the store does not answer")
         except StoreError as error:
             self._tell(error)
+        except Exception as error:  # a defect here, or in the store: the leases must be renewed all the same
+            self._warn("a heartbeat failed, trying again", error)
         if time.monotonic() >= trusted_until:
             # A refused connection proves nothing: a proxy or tunnel may be gone for this node alone.
             for worker in self._workers:
@@ -150,12 +174,16 @@ class Heart:
 
     def _tell(self, error: StoreError) -> None:
         """It is tried again several times a second; saying so now and then will do."""
-        now = time.monotonic()
         if isinstance(error, StoreUnavailable):
             self._store.contact.lost("heart", error)
-        elif now - self._warned_at >= WARN_INTERVAL:
+        else:
+            self._warn(f"leases could not be renewed, trying again: {error}")
+
+    def _warn(self, text: str, defect: Exception | None = None) -> None:
+        now = time.monotonic()
+        if now - self._warned_at >= WARN_INTERVAL:
             self._warned_at = now
-            self._log.warning("leases could not be renewed, trying again: %s", error)
+            self._log.log(logging.ERROR if defect else logging.WARNING, "%s", text, exc_info=defect)
 
     async def _renew(self, worker: Worker) -> None:
         leases = worker.leases()

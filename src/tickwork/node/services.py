@@ -1,0 +1,59 @@
+"""A node is a list of services, and each of them is watched.
+
+A vital service that ends by an error ends the node, in order: without it the node would do harm, or nothing at all. Any
+other is reported, counted and started again after a pause that grows while it keeps failing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from tickwork.observe.loggers import Log
+
+PAUSE_MIN, PAUSE_MAX = 0.1, 30.0  # seconds before a service is started again
+STEADY = 60.0  # one that ran for so long begins again with the shortest pause
+
+
+class Service(NamedTuple):
+    """A part of a node. `run` returns when all of its work is done, and otherwise works until it is cancelled."""
+
+    name: str
+    run: Callable[[], Awaitable[None]]
+    vital: bool = False
+    again: bool = True  # whether it is worth starting again after an error
+
+
+class Supervisor:
+    def __init__(self, log: Log, on_vital_end: Callable[[], None] = lambda: None) -> None:
+        self._log = log
+        self._on_vital_end = on_vital_end
+        self.restarts: Counter[str] = Counter()  # by the name of a service
+
+    async def watch(self, service: Service) -> None:
+        """Run a service for as long as this is not cancelled, whatever becomes of it."""
+        pause = PAUSE_MIN
+        while True:
+            started = time.monotonic()
+            try:
+                await service.run()
+                return
+            except Exception as error:
+                if service.vital:
+                    self._log.error("%s ended by an error, so this node is drained", service.name, exc_info=error)
+                    self._on_vital_end()
+                    return
+                if not service.again:
+                    self._log.error("%s ended by an error", service.name, exc_info=error)
+                    return
+                if time.monotonic() - started >= STEADY:
+                    pause = PAUSE_MIN
+                self._log.error(
+                    "%s ended by an error; it is started again in %.1f s", service.name, pause, exc_info=error
+                )
+            self.restarts[service.name] += 1
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, PAUSE_MAX)
