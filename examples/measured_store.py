@@ -15,8 +15,7 @@ from collections import defaultdict
 from typing import Any, cast
 
 from tickwork import Capabilities, Scheduler, Store, make_store
-
-PARTS = ("tasks", "operators", "queries", "schedules", "members", "locks", "log")
+from tickwork.store.contract import PARTS
 
 
 class MeasuredStore:

@@ -38,10 +38,16 @@ from tickwork.payload.parameters import MISSING
 from tickwork.store.bounded import bounded, within
 from tickwork.store.contract import Capabilities, Store
 from tickwork.store.opening import make_store
+from tickwork.texts import shown
 
 if TYPE_CHECKING:
     from tickwork.client.task_types import TaskMaker
     from tickwork.config.options import ChangedOptions, SchedulerOptions
+
+STORE_OPTIONS = frozenset({
+    "namespace", "durability", "partitions", "pool_size", "retention", "retention_max", "dlq", "dlq_max", "dedup",
+    "max_losses", "events",
+})  # fmt: skip
 
 
 class Scheduler(Client):
@@ -94,7 +100,7 @@ class Scheduler(Client):
             raise TickworkError("configure() comes before a scheduler is started or used")
         self._config_file = config or self._config_file
         if "store" in options:
-            self._own_store = None
+            self._own_store = self._redis_client = None
         self._apply(_load({**self.loaded.set_in_code(), **options}, self._config_file), of_command="store" in options)
 
     def _apply(self, loaded: Loaded, of_command: bool = False) -> None:
@@ -103,11 +109,12 @@ class Scheduler(Client):
         access.configure(config)
         self._name_node()
         url = config.store or "memory://"
-        self._store: Store = self._own_store or make_store(url, config, self._clock, self._redis_client)
-        by_url = self._own_store is None and self._redis_client is None
-        self.url = mask_url(url) if by_url else self._store.url  # without its password
+        if self._own_store is not None:
+            check_own_store(loaded.set_in_code())
+        self._use(self._own_store or make_store(url, config, self._clock, self._redis_client))
+        if self._own_store is None and self._redis_client is None:
+            self.url = mask_url(url)  # as it was written, but for its password
         self._log = Log.of(config.logger)
-        self._bounded = bounded(self._store, config.store_timeout or 0.0)
         access.open_store = self._open if config.store_timeout is None else self._open_bounded
         access.types_are_known_here = not self._store.capabilities.shared
         access.nobody_runs = config.store is None and self._own_store is None
@@ -116,6 +123,10 @@ class Scheduler(Client):
         self._warnings = [*loaded.warnings, *without_effect(config)]
         if not of_command and ("store" in loaded.set_in_code() or self._own_store is not None):
             self._warnings += unused_store(config.store, self.url)
+
+    def _use(self, store: Store) -> None:
+        self._store, self.url = store, store.url
+        self._bounded = bounded(store, self.config.store_timeout or 0.0)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -133,12 +144,16 @@ class Scheduler(Client):
         if self._node is not None or self._opened:
             raise TickworkError("this scheduler has been started or used already; close it first")
         access = self._access
-        before = (self._store, self.url, access.types_are_known_here, access.nobody_runs)
-        self._store, self.url, access.types_are_known_here, access.nobody_runs = store, store.url, False, False
+        before, url = self._store, self.url
+        flags = (access.types_are_known_here, access.nobody_runs)
+        self._use(store)
+        access.types_are_known_here = access.nobody_runs = False
         try:
             yield
         finally:
-            self._store, self.url, access.types_are_known_here, access.nobody_runs = before
+            self._use(before)
+            self.url = url
+            access.types_are_known_here, access.nobody_runs = flags
 
     # --- registering
 
@@ -167,6 +182,8 @@ class Scheduler(Client):
 
         The schedule is written to the store at `start()`, or at once if the scheduler runs already.
         """
+        if not isinstance(cron, str):
+            raise ConfigError(f'app.periodic needs a cron line, not {shown(cron)}: @app.periodic("0 3 * * *")')
 
         def decorate(function: Callable[..., Any]) -> TaskFunction[..., Any]:
             task: TaskFunction[..., Any]
@@ -381,6 +398,16 @@ def own_store(store: Any, clock: Clock | None) -> Store | None:
     if clock is not None:
         raise ConfigError("give the clock to the store that you made; a scheduler goes by the clock of its store")
     return cast("Store", store)
+
+
+def check_own_store(set_in_code: Mapping[str, Any]) -> None:
+    """Refuse options that only the store reads, which would be without effect."""
+    wrong = sorted(STORE_OPTIONS & set_in_code.keys())
+    if wrong:
+        raise ConfigError(
+            f"{', '.join(wrong)}: options of the store have no effect on one that you made; give them to it, as in "
+            "make_store(url, Config(...))"
+        )
 
 
 def redis_client(store: Any) -> Any:

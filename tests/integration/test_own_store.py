@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from examples.measured_store import MeasuredStore
@@ -52,6 +52,14 @@ def test_its_capabilities_are_those_of_the_scheduler() -> None:
     assert Scheduler("sqlite:///tick.db").capabilities.durabilities == ("memory", "disk")
     redis = Scheduler("redis://localhost", partitions=4).capabilities
     assert (redis.remote, redis.own_clock, redis.partitions) == (True, True, 4)
+
+
+@pytest.mark.parametrize(
+    "option", [{"durability": "disk"}, {"namespace": "other"}, {"retention": 5}, {"partitions": 4}]
+)
+def test_options_of_a_store_are_refused_beside_it(option: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"{next(iter(option))}: options of the store have no effect"):
+        Scheduler(cast("Store", measured()), **option)
 
 
 def test_what_is_no_store_is_refused() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
+import redis
 
 from tests.integration.apps import FAST, Gate, Make, eventually, status_of
-from tickwork import Scheduler, Status, TickworkError
+from tickwork import ConfigError, PeriodicTask, Scheduler, Status, TaskContext, TickworkError
 from tickwork.node import duties
 from tickwork.store.contract import Claim
 
@@ -154,3 +157,43 @@ def test_a_shutdown_while_its_own_event_loop_stands_still_is_refused(url: str) -
     assert app.sync.status().running
     home.run_until_complete(app.shutdown())
     home.close()
+
+
+async def test_a_schedule_that_is_declared_right_after_the_start_is_written(make: Make, url: str) -> None:
+    app = make(url)
+    async with app:
+
+        @app.periodic("0 3 * * *")
+        async def report() -> None: ...
+
+        async def written() -> bool:
+            return [schedule.id for schedule in await app.schedules.list()] == ["report"]
+
+        await eventually(written, what="it is in the store")
+
+
+def test_a_store_on_the_command_line_overrules_a_client(tmp_path: Path) -> None:
+    app = Scheduler(redis.Redis(port=1))
+    app.configure(store=f"sqlite:///{tmp_path}/other.db")
+    assert app.url == f"sqlite:///{tmp_path}/other.db"
+    assert not app.capabilities.remote
+
+
+def test_a_periodic_without_a_line_is_refused() -> None:
+    app: Any = Scheduler("memory://")
+
+    async def report() -> None: ...
+
+    with pytest.raises(ConfigError, match=r"app.periodic needs a cron line, not <function"):
+        app.periodic(report)
+
+
+def test_a_class_is_no_periodic_task() -> None:
+    class Cleanup(PeriodicTask):
+        name, spec = "cleanup", "@daily"
+
+        def run(self, ctx: TaskContext) -> None: ...
+
+    app: Any = Scheduler("memory://")
+    with pytest.raises(ConfigError, match=r"takes an object of Cleanup, not the class itself: Cleanup\(\)"):
+        app.register(Cleanup)

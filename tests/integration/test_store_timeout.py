@@ -14,6 +14,7 @@ import pytest
 from tests.integration.apps import FAST, Gate, eventually
 from tests.support.redis import RedisServer
 from tickwork import Scheduler, StoreUnavailable
+from tickwork.testing import run
 
 LIMIT = 1.5
 MUCH = 4.0  # seconds; without the limit it would be 5 or 15
@@ -119,3 +120,13 @@ async def test_workers_are_patient_all_the_same() -> None:
             info = await handle.info()
             assert (info.status, info.attempt, info.losses) == ("success", 1, 0)
             assert not app.exhausted
+
+
+async def test_a_test_on_a_store_of_its_own_leaves_the_named_one_alone(tmp_path: Path) -> None:
+    """Also where calls are bounded: the bound is around the store that is used just now."""
+    path = tmp_path / "production.db"
+    app = Scheduler(f"sqlite:///{path}", store_timeout=LIMIT)
+    async with run(app, start=False):
+        handle = await app.submit("ship")
+        assert (await handle.info()).status == "ready"
+    assert not path.exists()

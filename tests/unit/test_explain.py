@@ -35,19 +35,19 @@ def worker(**changes: Any) -> Worker:
     ],
 )
 def test_of_a_ready_task(workers: list[Worker], sentence: str) -> None:
-    assert explain(READY, [], workers, 0) == sentence
-    assert explain(READY, [Pause("type", "a", 0, "why")], workers, 0) == "Type a is paused: why."
+    assert explain(READY, [], workers) == sentence
+    assert explain(READY, [Pause("type", "a", 0, "why")], workers) == "Type a is paused: why."
 
 
 def test_times_are_said_as_the_caller_wants() -> None:
     record = Record(spec=READY.spec, seq=1, status=Status.PENDING, due_at=1_900_000_000_000)
-    assert explain(record, [], [], 0) == "It waits for its time, 2030-03-17 17:46:40 UTC."
+    assert explain(record, [], []) == "It waits for its time, 2030-03-17 17:46:40 UTC."
 
     record.last_error = "the payload does not fit\nand more"
-    assert explain(record, [], [], 0) == "It waits for its time, 2030-03-17 17:46:40 UTC (the payload does not fit)."
+    assert explain(record, [], []) == "It waits for its time, 2030-03-17 17:46:40 UTC (the payload does not fit)."
     record.last_error = None
 
     def shown(at: datetime) -> str:
         return f"{at:%d %B}"
 
-    assert explain(record, [], [], 0, (), shown) == "It waits for its time, 17 March."
+    assert explain(record, [], [], (), shown) == "It waits for its time, 17 March."

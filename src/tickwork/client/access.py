@@ -8,7 +8,7 @@ from typing import Any
 from tickwork import host
 from tickwork.client.specs import SpecMaker
 from tickwork.config import Config
-from tickwork.errors import ConfigError, HandlerNotFound, TaskNotFound
+from tickwork.errors import ConfigError, TaskNotFound
 from tickwork.handlers.options import Options, TaskOptions, known_id
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.model.tasks import Record, Spec
@@ -59,8 +59,7 @@ class Access:
     def _known(self, type: str) -> Entry | None:
         entry = self.registry.find(type)
         if entry is None and self.types_are_known_here:
-            self.registry.get(type)  # raises HandlerNotFound, naming those that are known
-            raise HandlerNotFound(type)
+            return self.registry.get(type)  # raises HandlerNotFound, naming those that are known
         return entry
 
     async def record(self, task_id: str) -> Record:

@@ -149,7 +149,10 @@ class Client:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[TaskInfo]:
-        """Newest first. A page may be short of `limit` while `cursor` says that more remain."""
+        """Ended tasks come newest first, delayed ones by due time; all together newest first, on Redis by status.
+
+        A page may be short of `limit` while `cursor` says that more remain.
+        """
         return await list_tasks(self._access, status, type=type, queue=queue, tags=tags, limit=limit, cursor=cursor)
 
     async def dependants(self, task_id: str) -> list[TaskInfo]:

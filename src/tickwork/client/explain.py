@@ -23,7 +23,7 @@ async def of_task(access: Access, task_id: str, shown: Shown = in_utc) -> str:
     """Of a task in the store."""
     store, record = await access.open_store(), await access.record(task_id)
     ended = [task_id for task_id in record.waiting[:WAITING_MAX] if await _has_ended(store, task_id)]
-    return explain(record, await store.queries.paused(), await store.members.workers(), store.now(), ended, shown)
+    return explain(record, await store.queries.paused(), await store.members.workers(), ended, shown)
 
 
 async def _has_ended(store: Store, task_id: str) -> bool:
@@ -35,7 +35,6 @@ def explain(
     record: Record,
     pauses: list[Pause],
     workers: list[Worker],
-    now: int,
     ended: Sequence[str] = (),
     shown: Shown = in_utc,
 ) -> str:

@@ -80,6 +80,8 @@ def of_handler(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def of_object(task: PeriodicTask) -> dict[str, Any]:
     """What a periodic task object, or its class, says of its schedule and its runs."""
+    if isinstance(task, type):
+        raise ConfigError(f"app.register takes an object of {task.__name__}, not the class itself: {task.__name__}()")
     for needed in ("name", "spec"):
         if not isinstance(getattr(task, needed, None), str):
             raise ConfigError(f"periodic task {type(task).__name__} has no {needed}; set it on the class or the object")

@@ -1,4 +1,4 @@
-"""`app.queues` and `app.types`: what waits where, pause and resume."""
+"""`app.queues`: what waits where, pause and resume."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ async def run_now(access: Access, task_id: str) -> None:
     if found is Status.BLOCKED:
         raise NotRetryable(f"task {task_id} is blocked: it waits for other tasks, not for its time")
     if found.ended:
-        raise NotRetryable(f"task {task_id} has ended already ({found}): retry() runs it again")
+        raise NotRetryable(f"task {task_id} has ended already ({found}): retry() (`tickwork retry`) runs it again")
 
 
 async def retry_ended(

@@ -67,6 +67,7 @@ class Node:
         self._on_exhausted = on_exhausted
         self._on_reset = on_reset
         self._rewriting: Hint | None = None
+        self._rewrite_wanted = False
         count = config.worker_count if work else 0
         names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
         self.workers = [Worker(name, identity, store, registry, config, bus, on_exhausted) for name in names]
@@ -117,6 +118,8 @@ class Node:
         """A store that came back empty has lost the schedules of this program too."""
         with self._store.hint(RESET) as hint:
             self._rewriting = hint
+            if self._rewrite_wanted:  # since before it listened
+                hint.set()
             while True:
                 if not await hint.wait(3600):
                     continue
@@ -134,6 +137,7 @@ class Node:
 
     def rewrite_soon(self) -> None:
         """The program has a schedule more; safe from any thread."""
+        self._rewrite_wanted = True
         if self._rewriting is not None:
             self._rewriting.set()
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from tickwork.errors import StoreUnavailable
-from tickwork.store.contract import Store
+from tickwork.store.contract import PARTS, Store
 
 
 def bounded(store: Store, seconds: float) -> Store:
@@ -29,9 +29,6 @@ async def within(seconds: float, url: str) -> AsyncIterator[None]:
             f"the store {url} did not answer within {seconds:g} s (store_timeout). Whether the call was carried out is "
             "unknown; made again with the same id, a submit is safe"
         ) from None
-
-
-PARTS = ("tasks", "operators", "queries", "schedules", "members", "locks", "log")
 
 
 class _Bounded:

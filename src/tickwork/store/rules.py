@@ -1,4 +1,4 @@
-"""Decisions that memory and SQLite share: pure functions over records, schedules and queries."""
+"""Decisions that all stores share: pure functions over records, schedules and queries."""
 
 from __future__ import annotations
 

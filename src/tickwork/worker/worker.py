@@ -47,7 +47,6 @@ class Worker:
         self.node = node
         self.running: dict[str, Run] = {}
         self.abandoned: set[Run] = set()
-        self.started_total = 0
         self._store = store
         self._registry = registry
         self._config = config
@@ -182,7 +181,6 @@ class Worker:
         if (first := self.running.get(spec.id)) is not None:  # it was taken back from here, and we have not heard of it
             self._stop_run(first, "lost")
         self.running[spec.id] = run
-        self.started_total += 1
         run.task = self._loop.create_task(self._execute(run, entry))
         if timeout:
             self._deadlines.add(run, run.started + timeout, len(self.running))

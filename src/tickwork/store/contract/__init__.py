@@ -18,8 +18,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from tickwork.errors import StoreError
-from tickwork.model.policy import Durability
+from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.model.facts import Event, Fact
+from tickwork.model.members import Leader, Worker
+from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.policy import Durability, Policy
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Lease, Record, Spec, Status
 from tickwork.store.contact import Contact
 from tickwork.store.contract.locks import Locks
 from tickwork.store.contract.log import FactLog
@@ -44,33 +49,59 @@ from tickwork.store.hints import Hint
 
 __all__ = [
     "PAGE_MAX",
+    "PARTS",
     "SUBMIT_MAX",
+    "Aborted",
     "Advance",
     "Capabilities",
     "Claim",
     "Claimed",
+    "Contact",
+    "Durability",
+    "Event",
+    "Fact",
     "FactLog",
+    "Failed",
     "Finding",
     "Finished",
     "Grant",
     "Heard",
+    "Hint",
+    "Leader",
+    "Lease",
     "Locks",
     "Members",
     "NotPermitted",
     "Operators",
     "OutboxEntry",
+    "Outcome",
     "Pause",
+    "Policy",
     "Queries",
     "Query",
     "Receipt",
     "Reclaimed",
+    "Record",
+    "Released",
+    "Schedule",
     "Schedules",
+    "Snoozed",
+    "Spec",
     "Stats",
+    "Status",
+    "Stopped",
     "Store",
+    "StoreError",
+    "StoreUnavailable",
+    "Succeeded",
     "Tasks",
     "Unreadable",
     "Verdict",
+    "Worker",
 ]
+
+
+PARTS = ("tasks", "operators", "queries", "schedules", "members", "locks", "log")
 
 
 class NotPermitted(StoreError):
@@ -137,4 +168,4 @@ class Store(Protocol):
         """The store's clock, for showing times; never for a decision that a transition should make."""
 
     def hint(self, topic: str) -> Hint:
-        """Ask to be woken on a topic (one of `hints`, or a task id). Use as a context manager."""
+        """Ask to be woken on a topic (one of `tickwork.store.hints`, or a task id). Use as a context manager."""

@@ -1,4 +1,4 @@
-"""Schedules: definitions that fire tasks by a cron line or at fixed times."""
+"""Schedules: definitions that fire tasks by a cron line, or only when they are triggered."""
 
 from __future__ import annotations
 

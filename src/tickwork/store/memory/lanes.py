@@ -1,4 +1,4 @@
-"""The homes of the memory store: lanes for ready tasks, time-ordered indexes for everything that waits for a moment."""
+"""What the homes of the memory store are made of: lanes of ready tasks, and indexes by time."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ class FactLog(Part):
         self._last = 0
         self._dropped = 0
 
-    def add(self, now: int, fact: Fact, subject: str, detail: str = "", worker_id: str = "") -> None:
+    def add(self, now: int, fact: Fact, subject: str, detail: str = "") -> None:
         if self._core.policy.events:
             self._last = (self._last or self._begin(now)) + 1
-            self._append(Event(self._last, now, fact, subject, worker_id=worker_id, detail=detail))
+            self._append(Event(self._last, now, fact, subject, detail=detail))
 
     def add_task(self, now: int, fact: Fact, record: Record, detail: str = "") -> None:
         if self._core.policy.events:

@@ -111,7 +111,6 @@ _HEADERS = {0xD9: 2, 0xDA: 3, 0xDB: 5}
 _encode = msgspec.msgpack.Encoder().encode
 _body = msgspec.msgpack.Decoder(Body).decode
 _extras = msgspec.msgpack.Decoder(Extras).decode
-_NO_EXTRAS = Extras()
 _USUAL = b"\x95"  # as MessagePack begins a list of five
 
 
