@@ -20,7 +20,8 @@ from tickwork.client.periodic import Declared, Periodic, handler_of, not_retried
 from tickwork.client.sync import Sync
 from tickwork.client.views import queue_stats
 from tickwork.clock import Clock
-from tickwork.config import Config, Loaded, load
+from tickwork.config import Config
+from tickwork.config.loading import Loaded, load
 from tickwork.config.remarks import unused_store, without_effect
 from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError, TickworkError
@@ -37,17 +38,12 @@ from tickwork.observe.loggers import Log
 from tickwork.payload.parameters import MISSING
 from tickwork.store.bounded import bounded, within
 from tickwork.store.contract import Capabilities, Store
-from tickwork.store.opening import make_store
+from tickwork.store.opening import check_own_store, make_store, own_store, redis_client
 from tickwork.texts import shown
 
 if TYPE_CHECKING:
     from tickwork.client.task_types import TaskMaker
     from tickwork.config.options import ChangedOptions, SchedulerOptions
-
-STORE_OPTIONS = frozenset({
-    "namespace", "durability", "partitions", "pool_size", "retention", "retention_max", "dlq", "dlq_max", "dedup",
-    "max_losses", "events",
-})  # fmt: skip
 
 
 class Scheduler(Client):
@@ -389,31 +385,6 @@ class Scheduler(Client):
 
     def __repr__(self) -> str:
         return f"<Scheduler {self.id} on {self.url}>"
-
-
-def own_store(store: Any, clock: Clock | None) -> Store | None:
-    """A store object that the user made himself."""
-    if not isinstance(getattr(store, "capabilities", None), Capabilities):
-        return None
-    if clock is not None:
-        raise ConfigError("give the clock to the store that you made; a scheduler goes by the clock of its store")
-    return cast("Store", store)
-
-
-def check_own_store(set_in_code: Mapping[str, Any]) -> None:
-    """Refuse options that only the store reads, which would be without effect."""
-    wrong = sorted(STORE_OPTIONS & set_in_code.keys())
-    if wrong:
-        raise ConfigError(
-            f"{', '.join(wrong)}: options of the store have no effect on one that you made; give them to it, as in "
-            "make_store(url, Config(...))"
-        )
-
-
-def redis_client(store: Any) -> Any:
-    if hasattr(store, "connection_pool") or hasattr(store, "nodes_manager"):
-        return store
-    raise ConfigError(f"store must be a URL, a redis-py client or a Store, not {type(store).__name__}")
 
 
 def _load(arguments: dict[str, Any], config: Any) -> Loaded:

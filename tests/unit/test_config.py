@@ -23,8 +23,10 @@ from hypothesis import strategies as st
 
 from tickwork import Scheduler, config
 from tickwork.backoff import CustomRetry, Duration, ExponentialBackoff, FixedDelay, LinearBackoff, RetryPolicy, Seconds
-from tickwork.config import CHOICES, AlertRule, Config, Loaded, describe, in_words, load, options, validate
+from tickwork.config import CHOICES, AlertRule, Config, options
 from tickwork.config import yaml as written
+from tickwork.config.checks import validate
+from tickwork.config.loading import Loaded, describe, in_words, load
 from tickwork.config.names import OTHER_NAMES
 from tickwork.config.urls import mask_url
 from tickwork.errors import LONGEST_WAIT, ConfigError
@@ -1305,7 +1307,7 @@ class TestArgumentsForTypeCheckers:
     def test_other_names_have_the_types_of_what_they_mean(self) -> None:
         known, given = self.hints(options.ConfigOptions), self.hints(options.ChangedOptions)
         parts = given.keys() - known.keys() - OTHER_NAMES.keys()
-        assert parts == config._READERS.keys() - known.keys()
+        assert parts == config.readers.READERS.keys() - known.keys()
         assert given.keys() - known.keys() == parts | OTHER_NAMES.keys()
         for other, meant in OTHER_NAMES.items():
             assert given[other] == given[meant], other

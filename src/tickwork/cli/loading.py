@@ -35,7 +35,7 @@ def load_app(name: str | None, **options: Any) -> Scheduler:
 
     A store must be named, so that every process that imports the application uses the same one.
     """
-    from tickwork.config import DEFAULT_FILE
+    from tickwork.config.loading import DEFAULT_FILE
     from tickwork.config.names import FILE_VARIABLE
     from tickwork.scheduler import Scheduler
 

@@ -14,7 +14,8 @@ from tickwork.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
-    from tickwork.config import Config, Loaded
+    from tickwork.config import Config
+    from tickwork.config.loading import Loaded
     from tickwork.store.contract import Store
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ def said_options() -> dict[str, Any]:
 
 def settings() -> Loaded:
     """The configuration that a command goes by when it has no application."""
-    from tickwork.config import load
+    from tickwork.config.loading import load
 
     loaded = load(said_options(), file=said("config"), default_file=True)
     if loaded.config.store is None:

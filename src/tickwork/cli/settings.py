@@ -8,7 +8,7 @@ from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
 from tickwork.cli.session import settings
-from tickwork.config import describe, in_words
+from tickwork.config.loading import describe, in_words
 
 COLUMNS = (
     Column("OPTION"),

@@ -1,8 +1,9 @@
-"""From a URL to a store."""
+"""From what a user names, a URL, a redis-py client or a store of his own, to a store."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from tickwork.clock import Clock
@@ -11,12 +12,17 @@ from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError
 from tickwork.model.policy import Durability, Policy
 from tickwork.observe.loggers import Log
-from tickwork.store.contract import Store
+from tickwork.store.contract import Capabilities, Store
 
 KNOWN = (
     "memory://, sqlite:///relative.db, sqlite:////absolute.db, redis://host:port/db, rediss:// (TLS), "
     "redis+sentinel://host,host/service/db, redis+cluster://host,host"
 )
+
+STORE_OPTIONS = frozenset({
+    "namespace", "durability", "partitions", "pool_size", "retention", "retention_max", "dlq", "dlq_max", "dedup",
+    "max_losses", "events",
+})  # fmt: skip
 
 
 def policy_of(config: Config) -> Policy:
@@ -105,3 +111,28 @@ def _redis_store(
         durability=cast("Durability", config.durability),
         patience=PATIENCE if patience is None else patience,
     )
+
+
+def own_store(store: Any, clock: Clock | None) -> Store | None:
+    """A store object that the user made himself."""
+    if not isinstance(getattr(store, "capabilities", None), Capabilities):
+        return None
+    if clock is not None:
+        raise ConfigError("give the clock to the store that you made; a scheduler goes by the clock of its store")
+    return cast("Store", store)
+
+
+def check_own_store(set_in_code: Mapping[str, Any]) -> None:
+    """Refuse options that only the store reads, which would be without effect."""
+    wrong = sorted(STORE_OPTIONS & set_in_code.keys())
+    if wrong:
+        raise ConfigError(
+            f"{', '.join(wrong)}: options of the store have no effect on one that you made; give them to it, as in "
+            "make_store(url, Config(...))"
+        )
+
+
+def redis_client(store: Any) -> Any:
+    if hasattr(store, "connection_pool") or hasattr(store, "nodes_manager"):
+        return store
+    raise ConfigError(f"store must be a URL, a redis-py client or a Store, not {type(store).__name__}")
