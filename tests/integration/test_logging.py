@@ -108,7 +108,7 @@ async def test_warnings_of_every_part_reach_the_logger_that_was_given(
             await wait_for(app, (await fails.submit()).id, "dead")
         await deaf.submit()
         await eventually(lambda: names("goes on without a slot"), what="the worker tells of a handler that leaks")
-        await eventually(lambda: names("counted as lost"), what="a duty tells of a lost worker")
+        await eventually(lambda: names("counts as lost"), what="a duty tells of a lost worker")
         async with app.lock("report", ttl=0.1):
             store.locks.extend = refuse  # type: ignore[method-assign]
             await eventually(lambda: names("lock report"), what="a lock tells that it cannot be renewed")
@@ -116,7 +116,7 @@ async def test_warnings_of_every_part_reach_the_logger_that_was_given(
         gate.set()
     assert names("the dead-letter queue is full") == {"shop.tasks.store"}
     assert names("goes on without a slot") == {"shop.tasks.worker"}
-    assert names("counted as lost") == {"shop.tasks.duties"}
+    assert names("counts as lost") == {"shop.tasks.duties"}
     assert names("lock report") == {"shop.tasks.lock"}
     assert names("this node leads") == {"shop.tasks.leader"}
     assert not any(record.name.startswith("tickwork") for record in caplog.records)

@@ -980,7 +980,7 @@ async def test_a_thread_that_tidies_up_is_no_leak_at_a_renewal(make: Make, relea
 
     async with app:
         handle = await tidy.submit()
-        await eventually(tidying.is_set, what="the handler was told to stop")
+        await eventually(tidying.is_set, what="the handler was asked to stop")
         assert app._node is not None
         for worker in app._node.workers:
             assert worker.leaked == 1

@@ -122,7 +122,7 @@ async def test_a_schedule_fires_on_after_a_defect_in_the_firing(make: Make, monk
 
 
 async def test_a_candidate_that_fails_campaigns_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    hear = Candidate._hear
+    hear = Candidate._take_answer
     left = [2]
 
     async def fails_twice(self: Candidate, *args: Any) -> None:
@@ -131,7 +131,7 @@ async def test_a_candidate_that_fails_campaigns_again(make: Make, monkeypatch: p
             raise RuntimeError("a defect")
         await hear(self, *args)
 
-    monkeypatch.setattr(Candidate, "_hear", fails_twice)
+    monkeypatch.setattr(Candidate, "_take_answer", fails_twice)
     app = make("memory://")
     async with app:
         await eventually(lambda: node_of(app).candidate.leads, what="it leads")

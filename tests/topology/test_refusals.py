@@ -149,4 +149,4 @@ async def test_a_server_that_is_no_redis() -> None:
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as stranger:
         port = stranger.sockets[0].getsockname()[1]
         error = await refusal(f"redis://:{PASSWORD}@127.0.0.1:{port}")
-    assert "does not speak the Redis protocol" in str(error)
+    assert "is not in the Redis protocol" in str(error)

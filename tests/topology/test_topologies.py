@@ -234,7 +234,7 @@ async def test_without_a_certificate_the_server_refuses(secured: RedisServer, fi
 
 async def test_plain_text_to_a_tls_port_says_so(secured: RedisServer) -> None:
     for url in (secured.url, secured.url.replace(f":{PASSWORD}@", "")):
-        assert "does it want TLS (rediss://)" in str(await refusal(url.replace("rediss://", "redis://")))
+        assert "does it require TLS (rediss://)" in str(await refusal(url.replace("rediss://", "redis://")))
 
 
 async def test_tls_to_a_plain_port_says_so(guarded: RedisServer) -> None:

@@ -306,13 +306,13 @@ def with_stats(**changes: Any) -> Patient:
         ),
         (
             HEALTHY._replace(workers=[replace(HEALTHY.workers[0], expires_at=NOW - 1)]),
-            "problem", "not heard of for a whole lease: w", "takes their tasks back",
+            "problem", "no heartbeat for a whole lease: w", "takes their tasks back",
         ),
         (
             HEALTHY._replace(workers=[*HEALTHY.workers, Worker(id="old", lost_at=NOW - 5)]),
             "warning", "1 worker lost", "killed",
         ),
-        (HEALTHY._replace(workers=[replace(HEALTHY.workers[0], leaked=2)]), "warning", "2 handlers told", "cancelled"),
+        (HEALTHY._replace(workers=[replace(HEALTHY.workers[0], leaked=2)]), "warning", "2 handlers asked", "cancelled"),
         (HEALTHY._replace(pauses=[Pause("queue", "default", NOW - 9000, "deploy")]), "warning", "9s: deploy", "resume"),
         (with_stats(parked={("default", "resize"): 4}), "problem", "4 tasks of type resize", "handler for it"),
         (

@@ -98,36 +98,36 @@ async def test_progress_that_the_store_cannot_take_is_given_up(caplog: pytest.Lo
     assert desk.store.kept == [(0.6, "", [])]
 
 
-async def test_of_a_run_that_has_ended_only_its_outcome_takes_the_last_words() -> None:
+async def test_of_a_run_that_has_ended_only_its_outcome_takes_the_write_last() -> None:
     desk = Desk(Answering())
     desk.context.progress(1.0, "done")
     desk.run.ended = True
     await wait_until(lambda: desk.notes._task is not None and desk.notes._task.done(), what="its timer has gone off")
     assert desk.store.asked == 0
-    await desk.notes.last_words([Succeeded(Lease("another", 1, "n"))])
+    await desk.notes.write_last([Succeeded(Lease("another", 1, "n"))])
     assert desk.store.asked == 0
-    await desk.notes.last_words([Succeeded(desk.run.grant.lease)])
+    await desk.notes.write_last([Succeeded(desk.run.grant.lease)])
     assert desk.store.kept == [(1.0, "done", [])]
-    await desk.notes.last_words([Succeeded(desk.run.grant.lease)])
+    await desk.notes.write_last([Succeeded(desk.run.grant.lease)])
     assert desk.store.asked == 1
 
 
-async def test_in_an_outage_last_words_wait_with_their_outcome() -> None:
+async def test_in_an_outage_write_last_wait_with_their_outcome() -> None:
     desk = Desk(Answering(StoreUnavailable("away")))
     desk.context.progress(1.0, "done")
     desk.run.ended = True
     with pytest.raises(StoreUnavailable):
-        await desk.notes.last_words([Succeeded(desk.run.grant.lease)])
-    await desk.notes.last_words([Succeeded(desk.run.grant.lease)])
+        await desk.notes.write_last([Succeeded(desk.run.grant.lease)])
+    await desk.notes.write_last([Succeeded(desk.run.grant.lease)])
     assert desk.store.kept == [(1.0, "done", [])]
 
 
 @pytest.mark.parametrize("error", [StoreFull("no room"), StoreError("too long")])
-async def test_an_outcome_does_not_wait_for_last_words_that_cannot_be_written(
+async def test_an_outcome_does_not_wait_for_write_last_that_cannot_be_written(
     error: StoreError, caplog: pytest.LogCaptureFixture
 ) -> None:
     desk = Desk(Answering(error))
     desk.context.progress(1.0, "done")
     desk.run.ended = True
-    await desk.notes.last_words([Succeeded(desk.run.grant.lease)])
-    assert caplog.messages == [f"task it: its last words could not be written: {error}"]
+    await desk.notes.write_last([Succeeded(desk.run.grant.lease)])
+    assert caplog.messages == [f"task it: its last notes could not be written: {error}"]

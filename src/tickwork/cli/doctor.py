@@ -218,7 +218,7 @@ def check_workers(patient: Patient) -> Iterator[Finding]:
     elif silent:
         names = ", ".join(worker.id for worker in silent)
         advice = "a node takes their tasks back by itself; if none is up, start one: tickwork up MODULE:APP"
-        yield Finding("problem", f"not heard of for a whole lease: {names}", advice)
+        yield Finding("problem", f"no heartbeat for a whole lease: {names}", advice)
     else:
         slots = sum(worker.capacity for worker in alive)
         yield Finding("ok", f"{output.many(len(alive), 'worker')} up with {output.many(slots, 'slot')}")
@@ -233,7 +233,7 @@ def check_workers(patient: Patient) -> Iterator[Finding]:
     if stuck:
         yield Finding(
             "warning",
-            f"{output.many(stuck, 'handler')} told to stop, but still running",
+            f"{output.many(stuck, 'handler')} asked to stop, but still running",
             'let them look at ctx.cancelled, or run them with run_in="process"',
         )
 

@@ -1,4 +1,4 @@
-"""Calling a handler, in this process or in a child: its payload decoded, its return value encoded."""
+"""Calling a handler, in this process or in a child: decoding its payload and encoding its return value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tickwork.texts import cut
 
 
 class UnfitPayload(PayloadError):
-    """The handler was not called: its payload cannot be decoded. Not what a handler itself may raise."""
+    """The payload cannot be decoded for this handler, so the handler was not called."""
 
     def __init__(self, text: str, *, is_damaged: bool = False) -> None:
         super().__init__(text)
@@ -24,13 +24,13 @@ class UnfitPayload(PayloadError):
 
 
 def arguments_of(entry: Entry, registry: Registry, serializer: str, data: bytes) -> dict[str, Any]:
-    """What to call the handler with."""
+    """The arguments with which to call the handler."""
     parameters = entry.parameters
     if not data and serializer in parameters.readers and not parameters.required:
         return {}
     try:
         return parameters.readers[serializer](data)
-    except Exception:  # it is stored in another form, or does not fit: that is found out below
+    except Exception:  # the payload is stored in another form, or does not fit; the slower ways below find out which
         pass
     try:
         return parameters.bare_readers[serializer](data)
@@ -43,7 +43,7 @@ def arguments_of(entry: Entry, registry: Registry, serializer: str, data: bytes)
 
 
 class Returned(NamedTuple):
-    """What a handler returned that says code and message itself."""
+    """The encoded `TaskResult` that a handler returned."""
 
     data: bytes | None
     code: int
@@ -72,7 +72,7 @@ def _encode_task_result(entry: Entry, value: TaskResult) -> Returned:
 
 
 class OwnLoop:
-    """An async handler that was asked to run in a thread, or in a process: it gets an event loop of its own there."""
+    """Runs an async handler in a thread or a child process, on a new event loop."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self._call = call
@@ -85,15 +85,17 @@ class OwnLoop:
     async def _main(self) -> Any:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        self._running = loop, task  # before the look at `_stopped`: `stop` does it the other way round
+        # Set before `_stopped` is read; `stop` does it in the other order, so that neither misses the other.
+        self._running = loop, task
         if self._stopped:
             raise asyncio.CancelledError
         return await self._call()
 
     def stop(self) -> None:
-        """Cancel it, from another thread: a loop that waits for its sockets would not notice an exception."""
+        """Cancel the handler from another thread. An exception raised in its thread would not interrupt a loop that
+        waits for sockets."""
         self._stopped = True
         if self._running is not None:
             loop, task = self._running
-            with suppress(RuntimeError):  # the loop is closed: it has ended
+            with suppress(RuntimeError):  # the loop is closed, so the handler has ended
                 loop.call_soon_threadsafe(task.cancel)

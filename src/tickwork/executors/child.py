@@ -1,4 +1,4 @@
-"""What runs in a child of the process pool: one call after another, on its main thread.
+"""The main function of a child of the process pool: it runs one call after another, on its main thread.
 
 parent -> child     Call; an empty message means: end
 child -> parent     Done at its start, or Failed if it cannot serve; then for each Call: Note*, Done | Failed
@@ -27,14 +27,14 @@ from tickwork.texts import storable
 
 Invoke: TypeAlias = Callable[[object, bytes, Callable[[bytes], None]], bytes]
 
-# The parent answers these: a Ctrl-C or a SIGTERM for the whole group must leave handlers their grace.
+# Ignored in a child; the parent handles them. A Ctrl-C or SIGTERM for the whole group must leave handlers their grace.
 PARENT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PR_SET_PDEATHSIG = 1  # of Linux, linux/prctl.h
 
 
 class Call(Struct, frozen=True, array_like=True):
     reference: str  # "module:qualname"
-    body: bytes  # for `invoke`, beside the object of that name
+    body: bytes  # argument for `invoke`, beside the object of that reference
 
 
 class Note(Struct, frozen=True, array_like=True, tag=True):
@@ -48,7 +48,7 @@ class Done(Struct, frozen=True, array_like=True, tag=True):
 class Failed(Struct, frozen=True, array_like=True, tag=True):
     type_name: str
     text: str
-    traceback: str  # the whole story, as it is stored
+    traceback: str  # the text that is stored as the error of the task
     verdict: bytes | None
 
 
@@ -56,25 +56,25 @@ def main(pipe: Connection[Any, Any], invoke: str) -> None:
     _die_with_parent()
     host.is_pool_child = True
     if hasattr(os, "setsid"):
-        os.setsid()  # so that the parent can kill, together with us, all that a handler has started
+        os.setsid()  # so that the parent can kill this process together with all that a handler has started
     for number in PARENT_SIGNALS:
-        signal.signal(number, lambda *_: None)  # not SIG_IGN: programs that a handler starts would inherit it
+        signal.signal(number, lambda *_: None)  # not SIG_IGN, which programs that a handler starts would inherit
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, PARENT_SIGNALS)  # the parent blocked them while we started
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PARENT_SIGNALS)  # the parent has blocked them for the start
     if hasattr(os, "register_at_fork"):
-        # What a handler starts must not hold the pipe open, as its end tells the parent that we are dead;
-        # and must obey signals again, as multiprocessing ends its workers by SIGTERM.
+        # A process that a handler forks must not keep the pipe open, since the parent notices our death by its end; and
+        # it must handle signals again, since multiprocessing ends its workers by SIGTERM.
         os.register_at_fork(after_in_child=functools.partial(_be_an_ordinary_process, pipe))
         os.set_inheritable(pipe.fileno(), False)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # or a killed process takes along what it printed
+        sys.stdout.reconfigure(line_buffering=True)  # or the output of a process that is killed would be lost
     threading.Thread(target=_end_with_parent, name="watchdog", daemon=True).start()
     try:
         function: Invoke = resolve(invoke)
     except ImportError as error:
         pipe.send_bytes(msgpack.encode(_failed(error)))
         return
-    sending = threading.Lock()  # handlers may send notes from threads of their own
+    sending = threading.Lock()  # handlers may send notes from several threads
     pipe.send_bytes(msgpack.encode(Done(b"")))
     with pipe:
         while message := _receive(pipe):
@@ -91,7 +91,7 @@ def _receive(pipe: Connection[Any, Any]) -> bytes:
     try:
         return pipe.recv_bytes()
     except (EOFError, ConnectionError):
-        return b""  # the parent is gone
+        return b""  # the parent has ended
 
 
 def _answer(call: Call, invoke: Invoke, pipe: Connection[Any, Any], sending: threading.Lock) -> None:
@@ -99,7 +99,7 @@ def _answer(call: Call, invoke: Invoke, pipe: Connection[Any, Any], sending: thr
 
     def note(body: bytes) -> None:
         with sending:
-            if not over:  # a thread that outlives its call must not speak for the next one
+            if not over:  # a thread that outlives its call must not send notes during the next one
                 pipe.send_bytes(msgpack.encode(Note(body)))
 
     try:
@@ -107,7 +107,7 @@ def _answer(call: Call, invoke: Invoke, pipe: Connection[Any, Any], sending: thr
         if not isinstance(body, bytes):
             raise TypeError(f"the invoke function must return bytes, not {type(body).__name__}")
         outcome = msgpack.encode(Done(body))
-    except BaseException as error:  # SystemExit too: a handler that calls sys.exit() fails, the process stays
+    except BaseException as error:  # also SystemExit: a handler that calls sys.exit() fails, and the process stays
         outcome = msgpack.encode(_failed(error))
     with sending:
         over = True
@@ -116,11 +116,12 @@ def _answer(call: Call, invoke: Invoke, pipe: Connection[Any, Any], sending: thr
 
 @functools.cache
 def resolve(reference: str) -> Any:
-    """The object named "module:qualname"; `__main__` is the parent's, as multiprocessing has loaded it."""
+    """The object of a reference "module:qualname". `__main__` is the parent's main module, which multiprocessing has
+    loaded here."""
     module, _, qualname = reference.partition(":")
     try:
         return functools.reduce(getattr, qualname.split("."), importlib.import_module(module))
-    except BaseException as error:  # SystemExit too: scripts exit when imported
+    except BaseException as error:  # also SystemExit: some scripts exit when they are imported
         why = f"{type(error).__name__}: {error}"
         raise ImportError(f"cannot load {reference!r} in a child process: {why}") from error
 
@@ -138,18 +139,19 @@ def _failed(error: BaseException) -> Failed:
 
 
 def _die_with_parent() -> None:
-    """Have the kernel kill us when the parent dies, also while a handler holds the interpreter lock. It goes by the
-    thread that started us, which keeps us for as long as we live."""
+    """Ask the kernel to kill this process when the parent dies, even while a handler holds the interpreter lock. The
+    signal comes when the thread that started this process ends; in the parent that thread lives as long as the
+    child."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         parent = multiprocessing.parent_process()
-        if parent is not None and parent.pid != os.getppid():  # it died before that
+        if parent is not None and parent.pid != os.getppid():  # it has died before the call above
             os._exit(1)
 
 
 def _end_with_parent() -> None:
-    # A busy child does not read its pipe, so a thread waits for the parent's end, be it by SIGKILL: for systems without
-    # a signal at the parent's death, and for handlers that change their user, which takes it away.
+    # A busy child does not read its pipe, so a thread waits for the end of the parent. This is for systems without a
+    # signal at the parent's death, and for handlers that change their user, which disables that signal.
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,4 +1,4 @@
-"""One call of a handler in a child process: what the parent sends, what the child does, what it answers."""
+"""One call of a handler in a child process: the messages from and to the parent, and the call itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tickwork.handlers.registry import Entry, Registry
 from tickwork.observe.tracebacks import explained, story
 from tickwork.texts import storable
 
-# What every log record has; the rest was given by the handler.
+# Attributes that every log record has; others were added by the handler.
 STANDARD = frozenset([*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"])
 
 
@@ -35,7 +35,7 @@ class ChildCall(Struct, frozen=True, array_like=True):
     context: dict[str, Any]
     payload: bytes
     serializer: str
-    log_level: int  # from which on the parent writes lines of `ctx.logger`
+    log_level: int  # lowest level of `ctx.logger` that the parent writes
     queue: str = "default"
     max_retry: int = 0
     due_at: int = 0
@@ -63,7 +63,7 @@ class LogLine(Struct, frozen=True, array_like=True):
     extra: dict[str, Any]
 
     def write(self) -> None:
-        """In the parent: to its own handlers, in their format."""
+        """In the parent: pass the line to its log handlers."""
         fields = {
             **self.extra,
             "name": LOGGER.name,
@@ -92,7 +92,8 @@ class ChildNote(Struct, frozen=True, array_like=True):
 
 
 def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
-    """In the child: decode, call, encode. `target` is what the handler's import path names there."""
+    """In the child: decode the payload, call the handler, encode the result. `target` is the object of the handler's
+    reference."""
     call = msgpack.decode(body, type=ChildCall)
     entry, registry = _entry_of(target, call.type)
     context = TaskContext(
@@ -129,14 +130,15 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
 
 @functools.cache
 def _entry_of(target: Any, type: str) -> tuple[Entry, Registry]:
-    """A function that no decorator has wrapped does not know its scheduler's own serializers here."""
+    """The handler and its registry. A plain function, without `@app.task`, gets an empty registry, so that serializers
+    of its scheduler are not known here."""
     if hasattr(target, "entry"):
         return target.entry, target.registry
     return Entry(type, target, run_in="process"), Registry()
 
 
 def _reply_of(verdict: UnfitPayload | Retry | Abort | Snooze) -> ChildReply:
-    """Arguments may be anything: a verdict must not get lost because its reason is no text."""
+    """The reply for an exception that decides how the task goes on. Its arguments may be of any type."""
     match verdict:
         case UnfitPayload():
             return ChildReply(verdict="damaged" if verdict.is_damaged else "payload", text=storable(str(verdict)))
@@ -176,7 +178,7 @@ class _ToParent(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._note(msgpack.encode(ChildNote(log=_line_of(record))))
-        except Exception:  # as every handler of the standard library does: a line must not fail the task
+        except Exception:  # as handlers of the standard library do: a log line must not fail the task
             self.handleError(record)
 
 

@@ -1,4 +1,4 @@
-"""Runs a handler of this program: on the event loop, in a thread, or in a child process."""
+"""Runs a handler on the event loop, in a thread, or in a child process."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tickwork.store.contract import Grant
 
 
 class LocalExecutor:
-    """The pools of one worker. A call that is cancelled ends: the coroutine is cancelled, the thread abandoned, the
-    process killed."""
+    """The thread and process pools of one worker. When a call is cancelled, its coroutine is cancelled, its thread is
+    abandoned, or its process is killed."""
 
     def __init__(self, registry: Registry, concurrency: int, name: str) -> None:
         self._registry = registry
@@ -32,7 +32,7 @@ class LocalExecutor:
         return self._threads.leaked
 
     async def warm(self, entries: list[Entry]) -> None:
-        """Have a child ready where one will be needed: the first start takes a fifth of a second."""
+        """Start a child process ahead of need if a handler runs in one; that takes a fifth of a second."""
         if any(entry.run_in == "process" for entry in entries):
             await self._processes.warm(1)
 
@@ -49,7 +49,7 @@ class LocalExecutor:
             value = await self._threads.run(own_loop.run, stop=own_loop.stop)
         else:
             value = await self._threads.run(partial(entry.call, arguments, context))
-            if inspect.isawaitable(value):  # an async function behind a plain decorator looks like a blocking one
+            if inspect.isawaitable(value):  # an async function behind a plain decorator is not recognised as one
                 value = await value
         return encode_result(entry, value)
 

@@ -1,4 +1,4 @@
-"""Processes for handlers that must be killable: a call has a child to itself, and can be ended alone."""
+"""A pool of child processes. Each call has a child to itself, so that it can be killed without harm to others."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ from tickwork.executors.child import PARENT_SIGNALS, Done, Failed, Note, main
 from tickwork.executors.child import Call as Call
 from tickwork.executors.threads import ThreadPool
 
-START_TIMEOUT = 60.0  # a main module that hangs at import must not hold its slot for ever
-GRACE = 2.0  # for a child told to end, and its exit functions, before it is killed
-REAP_TIMEOUT = 5.0  # for a killed one to be gone
+START_TIMEOUT = 60.0  # seconds; a main module that hangs at import must not keep its slot for ever
+GRACE = 2.0  # seconds for a child that was asked to end, and its exit functions, before it is killed
+REAP_TIMEOUT = 5.0  # seconds for a killed child to end
 DIRECT = 32 * 1024  # bytes that always fit the empty pipe of an idle child, so that sending cannot block
-TRIES = 3  # of a call that dead children never read
-BACKLOG = 1000  # messages a child may be ahead of the loop before it has to wait in `note`
+TRIES = 3  # to send a call, if the child has died before it read it
+BACKLOG = 1000  # messages of a child that the loop has not handled yet, before the child has to wait
 
 
 class ChildError(Exception):
-    """The call raised in the child, which lives on; `verdict` is the error's own, if it had one of bytes."""
+    """The call raised an exception in the child, which goes on. `verdict` is the attribute of that exception, if it is
+    bytes."""
 
     def __init__(self, type_name: str, text: str, traceback: str, verdict: bytes | None) -> None:
         super().__init__(f"{type_name}: {text}")
-        self.add_note(traceback)  # for whoever shows this exception, such as a log
+        self.add_note(traceback)  # shown with this exception, for instance in a log
         self.type_name, self.text, self.traceback, self.verdict = type_name, text, traceback, verdict
 
 
@@ -75,12 +76,14 @@ class _Child:
 
     def kill(self, why: str = "") -> None:
         self.start_error = self.start_error or why
-        self.doomed = True  # before the look at `process`: `_start` does it the other way round
+        # Set before `process` is read; `_start` does it in the other order, so that neither misses the other.
+        self.doomed = True
         if self.process is not None and self.owner == os.getpid():
             self._kill(self.process)
 
     def _kill(self, process: SpawnProcess) -> None:
-        """The child, and what its handler has started. A dead one keeps its number until it is reaped."""
+        """Kill the child and the processes that its handler has started. The pid of a dead child stays its own until it
+        is reaped."""
         if not self.reaped and process.pid is not None and hasattr(os, "killpg"):
             with suppress(ProcessLookupError, PermissionError):  # it has no group yet, or is dead
                 os.killpg(process.pid, signal.SIGKILL)
@@ -98,17 +101,17 @@ class _Child:
                     time.sleep(0.001)
         except (EOFError, ConnectionError) as end:
             if sys.platform == "linux" and isinstance(end, ConnectionResetError):
-                self.unread = True  # so ends a socket whose far side had something left to read: the call
-        except Exception as error:  # it could not be started, or the loop is closed
+                self.unread = True  # a socket ends like this if the other side has not read all: the call was not read
+        except Exception as error:  # the child could not be started, or the loop is closed
             self.kill(f"{type(error).__name__}: {error}")
-        # The pipe stays open: another thread may be writing to it, and would hit whatever got its number next.
+        # The pipe stays open: another thread may be writing to it, and a new file could get the same descriptor.
         with suppress(RuntimeError):
             post(self, self._reap())
 
     def _start(self, name: str, invoke: str) -> None:
         if hasattr(signal, "pthread_sigmask"):
-            resource_tracker.ensure_running()  # now, as starting it would unblock them again
-            signal.pthread_sigmask(signal.SIG_BLOCK, PARENT_SIGNALS)  # the child takes over our mask
+            resource_tracker.ensure_running()  # now, since starting it later would unblock the signals again
+            signal.pthread_sigmask(signal.SIG_BLOCK, PARENT_SIGNALS)  # the child inherits the signal mask
         spawn = multiprocessing.get_context("spawn")
         self.pipe, theirs = spawn.Pipe()
         with theirs:
@@ -123,30 +126,31 @@ class _Child:
         for patience in (GRACE, REAP_TIMEOUT):
             deadline = time.monotonic() + patience
             while self.process is not None and code is None and time.monotonic() < deadline:
-                time.sleep(0.0005)  # polling, as `join(timeout)` also waits for whatever the child has forked
+                time.sleep(0.0005)  # polling, since `join(timeout)` also waits for processes that the child has forked
                 code = self.process.exitcode
             self.reaped = code is not None
             if code is None:
                 self.kill()
             elif self.process is not None:
-                self.process.join()  # so that multiprocessing forgets it
+                self.process.join()  # so that multiprocessing removes it from its list
         if code is None or code >= 0:
             return ChildDied(code, None)
-        names = {known.value: known.name for known in signal.Signals}  # without the real-time ones
+        names = {known.value: known.name for known in signal.Signals}  # real-time signals have no name
         return ChildDied(code, names.get(-code, f"signal {-code}"))
 
 
 _everyone: weakref.WeakSet[_Child] = weakref.WeakSet()
 
 
-@atexit.register  # runs before multiprocessing's own, which would wait for children that nobody has closed
+@atexit.register  # runs before the exit function of multiprocessing, which would wait for children that were not closed
 def _kill_everyone() -> None:
     for child in list(_everyone):
         child.kill()
 
 
 class ProcessPool:
-    """At most `limit` children work at once, more calls wait. It belongs to the loop it first runs on."""
+    """At most `limit` children work at once; further calls wait. The pool belongs to the event loop that first uses
+    it."""
 
     leaked = 0  # a process can always be killed
 
@@ -156,12 +160,13 @@ class ProcessPool:
         self._slots = asyncio.Semaphore(limit)
         self._senders = ThreadPool(limit, f"{name}-send")
         self._alive: set[_Child] = set()
-        self._idle: list[_Child] = []  # some of them may still be starting
+        self._idle: list[_Child] = []  # may include children that are still starting
         self._spawned = 0
         self._closed = False
 
     async def run(self, call: Call, *, on_note: Callable[[bytes], None]) -> bytes:
-        """What `invoke` returned; else ChildError, ChildDied or StartFailed. Cancelling it kills the child."""
+        """Run a call in a child and return what `invoke` returned. Raises ChildError, ChildDied or StartFailed.
+        Cancelling this kills the child."""
         data = msgpack.encode(call)
         async with self._slots:
             for left in reversed(range(TRIES)):
@@ -172,8 +177,8 @@ class ProcessPool:
                     outcome = await child.result
                 finally:
                     self._put_back(child, child.result)
-                # A child that died while it was idle is not the fault of this call. A large one gets no
-                # second try, as it may have died of the size.
+                # The child may have died while it was idle, which is not the fault of this call. A large call is not
+                # sent again, since its size may have killed the child.
                 if not (child.unread and left and len(data) <= DIRECT):
                     break
         if isinstance(outcome, bytes):
@@ -192,7 +197,7 @@ class ProcessPool:
                 raise error
 
     async def close(self) -> None:
-        """Idle children end, busy ones are killed, all are reaped: within GRACE + REAP_TIMEOUT at the worst."""
+        """End idle children, kill busy ones, and reap all, within GRACE + REAP_TIMEOUT at most."""
         self._closed = True
         for child in list(self._alive):
             if child in self._idle and child.started.done():
@@ -213,7 +218,7 @@ class ProcessPool:
             if not child.started.done():
                 await asyncio.wait([child.started])
         except asyncio.CancelledError:
-            if not child.gone:  # else a timeout below the time to start would never get a child
+            if not child.gone:  # kept, or calls with a timeout shorter than a start would never get a child
                 self._idle.append(child)
             raise
         if error := child.started.result():
@@ -227,7 +232,7 @@ class ProcessPool:
             else:
                 await self._senders.run(partial(child.pipe.send_bytes, data))
         except OSError:
-            child.unread = True  # it is dead, and the result will say how it ended
+            child.unread = True  # the child is dead; the result says how it ended
 
     def _put_back(self, child: _Child, result: asyncio.Future[bytes | ChildError | ChildDied]) -> None:
         child.on_note = child.result = None
@@ -268,32 +273,32 @@ class ProcessPool:
         child.handled += 1
         match message:
             case Note() if child.on_note is not None:
-                child.on_note(message.body)  # if it raises, the loop's exception handler has it
+                child.on_note(message.body)  # an exception goes to the event loop's exception handler
             case ChildDied():
-                self._bury(child, message)
+                self._remove(child, message)
             case Done() if not child.started.done():
                 child.timer.cancel()
                 child.started.set_result(None)
             case Failed() if not child.started.done():
                 child.start_error = message.text
             case Done():
-                self._settle(child, message.body)
+                self._set_result(child, message.body)
             case Failed(kind, text, traceback, verdict):
-                self._settle(child, ChildError(kind, text, traceback, verdict))
+                self._set_result(child, ChildError(kind, text, traceback, verdict))
 
-    def _settle(self, child: _Child, outcome: bytes | ChildError | ChildDied) -> None:
+    def _set_result(self, child: _Child, outcome: bytes | ChildError | ChildDied) -> None:
         child.calls += 1
         if child.result is not None and not child.result.done():
             child.result.set_result(outcome)
 
-    def _bury(self, child: _Child, died: ChildDied) -> None:
+    def _remove(self, child: _Child, died: ChildDied) -> None:
         child.gone = True
         child.timer.cancel()
         self._alive.discard(child)
         if child in self._idle:
             self._idle.remove(child)
         if child.started.done():
-            self._settle(child, died)
+            self._set_result(child, died)
         else:
             why = child.start_error or f"{died} while it started, its error output says why"
             child.started.set_result(StartFailed(f"no process for pool {self.name!r}: {why}"))

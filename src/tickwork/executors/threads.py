@@ -1,4 +1,4 @@
-"""Threads for handlers that are plain functions: grown on demand, reused while warm, given up when stuck."""
+"""A pool of threads for handlers that are plain functions. A thread whose handler does not stop is abandoned."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
-STOP_GRACE = 1.0  # for work that can be asked to stop, before its thread is struck
-# Until 3.12 all threads of the interpreter share one flag that says: an exception is pending for some thread.
+STOP_GRACE = 1.0  # seconds for work that can be asked to stop, before an exception is raised in its thread
+# Until Python 3.12 all threads share one flag of the interpreter: an exception is pending for some thread.
 SHARED_FLAG = sys.version_info < (3, 13)
 
 
 class ThreadStop(BaseException):
-    """Raised inside abandoned work; not an Exception, so `except Exception` in a handler lets it through."""
+    """Raised in the thread of abandoned work. Not an Exception, so that `except Exception` in a handler does not catch
+    it."""
 
 
 _THREAD_STOP = ctypes.py_object(ThreadStop)
@@ -37,85 +38,89 @@ class _Work:
     thread: _Thread | None = None
     value: Any = None
     error: BaseException | None = None
-    # Neither is ever released. Whoever acquires the first, the thread or the canceller, has decided how the work ends;
-    # whoever acquires the second has decided whether its thread is struck.
-    settled: threading.Lock = field(default_factory=threading.Lock)
+    # These locks are never released. Either the thread or the canceller acquires `decided`, and so decides how the work
+    # ends. Whichever acquires `ending` decides whether an exception is raised in the thread.
+    decided: threading.Lock = field(default_factory=threading.Lock)
     ending: threading.Lock = field(default_factory=threading.Lock)
-    struck: bool = False  # the canceller has injected its exception
+    interrupted: bool = False  # the canceller has raised its exception in the thread
 
     def end(self, error: BaseException | None) -> None:
-        if not self.done.done():  # else it was cancelled between its end and its delivery
+        if not self.done.done():  # it may have been cancelled between its end and its delivery
             self.error = error
             self.done.set_result(None)
 
 
 class _Thread(threading.Thread):
     def __init__(self, name: str, deliver: Callable[[_Work], None]) -> None:
-        super().__init__(name=name, daemon=True)  # a stuck handler must not hold the interpreter's exit
+        super().__init__(name=name, daemon=True)  # a stuck handler must not keep the interpreter from exiting
         self.inbox: SimpleQueue[_Work | None] = SimpleQueue()
-        self.entered = False  # the code in which it may be struck
+        self.entered = False  # it is inside of `run`, where the exception may be raised
         self._deliver = deliver
         self.start()
 
     def run(self) -> None:
-        # A stop may strike at any line below, so the pool's books never depend on what an abandoned thread
-        # does: it only has to end. It is struck once in its life, hence past the last `except` it is safe.
+        # The exception may be raised at any line below, so the state of the pool never depends on what an abandoned
+        # thread does: it only has to end. It is raised once at most, so that nothing happens after the last `except`.
         try:
             self.entered = True
             while (work := self.inbox.get()) is not None:
-                if work.settled.locked():  # it was cancelled before it began
-                    return _await_blow(work)
+                if work.decided.locked():  # the work was cancelled before it began
+                    return _await_interrupt(work)
                 try:
                     work.value = work.context.run(work.fn)
                 except BaseException as error:
                     work.error = error
-                if not work.settled.acquire(blocking=False):
-                    return _await_blow(work)
+                if not work.decided.acquire(blocking=False):
+                    return _await_interrupt(work)
                 self._deliver(work)
-                del work  # or an idle thread would keep its last result alive
-        except (ThreadStop, RuntimeError):  # RuntimeError: the loop is closed, nobody waits for the outcome
+                del work  # or an idle thread would keep its last result in memory
+        except (ThreadStop, RuntimeError):  # RuntimeError: the loop is closed, so nothing waits for the result
             return None
 
 
-def _await_blow(work: _Work) -> None:
-    """Its thread must not end with an exception still on its way, which could hit a new thread of the same id."""
-    if work.ending.acquire(blocking=False):  # nobody strikes any more
+def _await_interrupt(work: _Work) -> None:
+    """Wait for an exception that is about to be raised in this thread. It must not end before, or the exception could
+    be raised in a new thread of the same id."""
+    if work.ending.acquire(blocking=False):  # no exception will be raised any more
         return
-    while not work.struck:
+    while not work.interrupted:
         time.sleep(0.001)
-    for _ in range(3):  # a pending exception is raised by the first of these; none comes if the work met it already
+    for _ in range(3):  # a pending exception is raised here, unless the work has received it already
         time.sleep(0)
 
 
 def _end_thread(work: _Work) -> None:
-    """Raise ThreadStop in its thread at the next line of Python. That cannot be taken back: an exception of NULL would
-    leave the interpreter's flag up, with nobody to lower it."""
+    """Raise ThreadStop in the thread of this work, at its next line of Python. It cannot be undone: clearing the
+    exception would leave the interpreter's flag set, and no thread would reset it."""
     assert work.thread is not None
-    if not work.thread.entered:  # it will see for itself
+    if not work.thread.entered:  # the thread finds `decided` locked when it begins
         return
-    if not work.ending.acquire(blocking=False):  # it has ended
+    if not work.ending.acquire(blocking=False):  # the work has ended
         return
     target = ctypes.c_ulong(work.thread.ident or 0)
     if SHARED_FLAG:
         try:
-            threading.Thread(target=_strike_both, args=(target, work), name="tickwork-stop", daemon=True).start()
+            threading.Thread(target=_interrupt_both, args=(target, work), name="tickwork-stop", daemon=True).start()
             return
         except RuntimeError:  # the system has no more threads to give
             pass
     _set_exception(target, _THREAD_STOP)
-    work.struck = True
+    work.interrupted = True
 
 
-def _strike_both(target: ctypes.c_ulong, work: _Work) -> None:
-    """Strike that thread, then this one. The shared flag stays up while the other is blocked in C: every call in every
-    thread costs more then, and on 3.11 a traced call (debugger, coverage) does not return. Whoever meets an exception
-    lowers the flag, and the blocked thread raises it again when it goes on. No function of Python may be called between
-    the two blows, as that call could be a traced one; and this is not the main thread, whose signal handlers would be
-    struck too."""
+def _interrupt_both(target: ctypes.c_ulong, work: _Work) -> None:
+    """Raise the exception in the target thread, then in this one.
+
+    The shared flag stays set while the target is blocked in C. Every call in every thread is slower then, and on 3.11 a
+    traced call (debugger, coverage) does not return. A thread that receives an exception resets the flag, so this
+    helper thread receives one too; the blocked thread sets the flag again when it goes on. No Python function may be
+    called between the two, since that call could be traced. It is not the main thread, where signal handlers would be
+    interrupted too.
+    """
     own = ctypes.c_ulong(threading.get_ident())
     try:
         _set_exception(target, _THREAD_STOP)
-        work.struck = True
+        work.interrupted = True
         _set_exception(own, _THREAD_STOP)
         while True:
             time.sleep(0)
@@ -124,7 +129,7 @@ def _strike_both(target: ctypes.c_ulong, work: _Work) -> None:
 
 
 class ThreadPool:
-    """At most `limit` threads work at once, more work waits. It belongs to the loop it first runs on."""
+    """At most `limit` threads work at once; more work waits. The pool belongs to the event loop that first uses it."""
 
     def __init__(self, limit: int, name: str) -> None:
         self.limit, self.name = limit, name
@@ -138,14 +143,15 @@ class ThreadPool:
 
     @property
     def leaked(self) -> int:
-        """How many abandoned threads run right now; one that obeys its stop is gone within milliseconds."""
-        return sum(thread.is_alive() for thread in self._abandoned)  # asked from other threads too: changes nothing
+        """How many abandoned threads still run; a thread that is not blocked in C ends within milliseconds."""
+        # Read from other threads too, so it must change nothing.
+        return sum(thread.is_alive() for thread in self._abandoned)
 
     async def run(
         self, fn: Callable[[], T], *, context: Context | None = None, stop: Callable[[], None] | None = None
     ) -> T:
-        """`fn()` in a thread, in `context` or a copy of the caller's; cancelling this abandons the thread. `stop` asks
-        work that waits in C to end by itself, and is called from the loop."""
+        """Call `fn()` in a thread, in `context` or in a copy of the caller's. Cancelling this abandons the thread.
+        `stop` is called from the event loop to ask work that waits in C to end by itself."""
         loop = asyncio.get_running_loop()
         self._loop = self._loop or loop
         if self._closed or self._loop is not loop:
@@ -160,7 +166,7 @@ class ThreadPool:
                 raise work.error
             return cast("T", work.value)
         finally:
-            if work.thread is not None and work.settled.acquire(blocking=False):  # the wait was cut short
+            if work.thread is not None and work.decided.acquire(blocking=False):  # this coroutine was cancelled
                 self._threads.discard(work.thread)
                 self._abandoned = [thread for thread in (*self._abandoned, work.thread) if thread.is_alive()]
                 if stop is None:
@@ -169,10 +175,11 @@ class ThreadPool:
                     stop()
                     loop.call_later(STOP_GRACE, _end_thread, work)
                 self._dispatch()
-            del work  # an error's traceback holds this frame, and the frame would hold the error
+            del work  # the traceback of an error refers to this frame, which must not refer to the error
 
     def close(self) -> None:
-        """Idle threads end now, busy ones after their work, which is delivered; what has no thread fails."""
+        """End idle threads now, and busy ones after their work, whose result is delivered. Work without a thread
+        fails."""
         self._closed = True
         for thread in self._threads:
             thread.inbox.put(None)
@@ -193,8 +200,8 @@ class ThreadPool:
             work.thread.inbox.put(work)
 
     def _deliver(self, work: _Work) -> None:
-        # In a thread: append, then look; in the loop: reset, then count. So work that wakes nobody is always
-        # counted by a wake-up on its way, and no lock is needed. Two wake-ups instead of one are harmless.
+        # A thread appends first and then reads `_woken`; the loop resets `_woken` first and then counts. So work that
+        # sends no wake-up is always counted by one that is under way, without a lock. Two wake-ups are harmless.
         self._finished.append(work)
         if not self._woken and self._loop is not None:
             self._woken = True

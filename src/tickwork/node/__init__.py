@@ -1,1 +1,1 @@
-"""A running process: its parts, who leads, and the duties that are done again and again."""
+"""A running process: its parts, the leadership, and the duties that are repeated."""

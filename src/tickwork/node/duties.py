@@ -1,7 +1,8 @@
-"""What has to be done again and again: each duty is made of transitions that are safe to repeat.
+"""Duties: work that a node repeats, such as taking back the tasks of lost workers.
 
-A duty does a bounded piece of work and answers in how many seconds it wants to run again (None: at its interval).
-`repeat` calls it, listens for its hint, reports its errors and backs off. Two nodes doing the same duty do no harm.
+A duty does a bounded piece of work and returns in how many seconds it is to run again (None: after its interval).
+`repeat` calls it, waits for its hint, logs its errors and waits longer after each failure. A duty is made of store
+transitions that are safe to repeat, so two nodes may do the same duty at the same time.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from tickwork.observe.loggers import Log
 from tickwork.store.contract import OutboxEntry, Store
 
 BACKOFF_MAX = 30.0
-PRUNE_AGAIN = 1.0
-PRUNE_LOOK = 5.0  # `retention_max` holds within that time, however rarely old tasks are to be removed
-WORKERS_A_SECOND = 100
-UNAVAILABLE_MAX = 1.0  # for a store that cannot be reached: work must go on soon after its return
+PRUNE_AGAIN = 1.0  # seconds until the next call, after one that removed something
+PRUNE_LOOK = 5.0  # seconds within which `retention_max` is enforced, however long `cleanup_interval` is
+WORKERS_A_SECOND = 100  # members that one node looks at, on average
+UNAVAILABLE_MAX = 1.0  # longest pause while the store cannot be reached: work must go on soon after its return
 
 LOG = Log.of(None, "duties")
 
@@ -32,7 +33,7 @@ Duty = Callable[[], Awaitable[float | None]]
 async def repeat(
     name: str, duty: Duty, interval: float, store: Store, topic: str | None = None, log: Log = LOG
 ) -> None:
-    """Run a duty for ever; cancelled when the node stops or is no leader any more."""
+    """Run a duty until this coroutine is cancelled, which the node does when it stops or no longer leads."""
     try:
         await _repeat(name, duty, interval, store, topic, log)
     finally:
@@ -55,7 +56,7 @@ async def _repeat(name: str, duty: Duty, interval: float, store: Store, topic: s
                 failures += 1
                 pause = min(0.1 * 2.0 ** min(failures, 10), BACKOFF_MAX)
                 log.warning("%s failed, trying again in %.1f s: %s", name, pause, error)
-            except Exception:  # a bug in one duty must not end it, nor the others
+            except Exception:  # a programming error in one duty must end neither it nor the others
                 failures += 1
                 pause = min(1.0 * 2.0 ** min(failures, 5), BACKOFF_MAX)
                 log.exception("%s failed, trying again in %.1f s", name, pause)
@@ -73,39 +74,41 @@ async def promote(store: Store, limit: int) -> float | None:
 async def reclaim(store: Store, limit: int, log: Log = LOG) -> float | None:
     taken = await store.tasks.reclaim(limit)
     for worker_id in taken.lost_workers:
-        log.warning("worker %s has not been heard of for a whole lease: counted as lost", worker_id)
+        log.warning("worker %s has sent no heartbeat for a whole lease: it counts as lost", worker_id)
     if taken.ids:
         log.warning("took back %d tasks of lost workers", len(taken.ids))
     return 0 if len(taken.ids) >= limit else None
 
 
 async def take_back(store: Store, limit: int, every: float = 0.0, log: Log = LOG) -> float | None:
-    """Work of processes of this host that are provably gone need not wait for its leases."""
+    """Take back the tasks of processes of this host that are provably gone, without waiting for the end of their
+    leases."""
     workers = await store.members.workers()
     dead = [
         worker for worker in workers if worker.lost_at is None and is_gone(worker.host, worker.pid, worker.pid_started)
     ]
     gone, nodes = tuple(worker.id for worker in dead), tuple(worker.node for worker in dead)
     taken = 0
-    while gone:  # they count as lost once all was taken back
+    while gone:  # the workers count as lost once all their tasks are taken back
         ids = (await store.tasks.reclaim(limit, gone, nodes=nodes)).ids
         taken += len(ids)
         if len(ids) < limit:
             log.warning("processes of this host are gone; tasks taken back: %d (%s)", taken, ", ".join(gone))
             break
-    return max(every, len(workers) / WORKERS_A_SECOND)  # every node looks at all: with many, each looks less often
+    # Every node looks at all workers, so each does it less often the more there are.
+    return max(every, len(workers) / WORKERS_A_SECOND)
 
 
 async def propagate(store: Store, limit: int, bus: Bus) -> float | None:
-    """Tell dependants and schedules what became of the tasks they wait for."""
-    untold = await store.tasks.outbox(limit)
-    for entry in untold:
-        await _tell_outcome(store, entry, bus)
+    """Notify dependants and schedules of the ends of the tasks that they wait for."""
+    entries = await store.tasks.outbox(limit)
+    for entry in entries:
+        await _notify(store, entry, bus)
         await store.tasks.clear_outbox([entry])
-    return 0 if len(untold) == limit else None
+    return 0 if len(entries) == limit else None
 
 
-async def _tell_outcome(store: Store, entry: OutboxEntry, bus: Bus) -> None:
+async def _notify(store: Store, entry: OutboxEntry, bus: Bus) -> None:
     for dependant in entry.dependants:
         await store.tasks.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
     if entry.schedule_id is None:
@@ -122,7 +125,7 @@ def _exhausted(schedule: Schedule, status: Status) -> bool:
 
 
 async def prune(store: Store, limit: int) -> float | None:
-    """Where something was removed there will soon be more: tasks keep ending, and as many are kept as may be."""
+    """Remove ended tasks. After a call that removed some, the next one comes soon, as tasks keep ending."""
     pruned = await store.operators.prune(limit)
     if pruned >= limit:
         return 0

@@ -1,4 +1,4 @@
-"""Firing schedules: a tick that is due becomes a task, in one step with the move to the next tick."""
+"""Firing schedules: a tick that is due becomes a task, in the same store transition that sets the next tick."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from tickwork.store.contract import Advance, Store
 
 
 async def fire_schedules(store: Store, limit: int, bus: Bus, log: Log = LOG) -> float | None:
-    """Turn every tick that is due into a task, once, whoever else does the same."""
+    """Create the tasks of all ticks that are due. Each tick gets one task, also if other nodes do this at the same
+    time."""
     due, later = await store.schedules.due(limit)
-    # Together, since each of them waits for the store several times; and to the end, so that none goes on unwatched.
+    # Concurrently, since each waits for the store several times. All are awaited, so that none goes on after an error.
     fired = await asyncio.gather(*(_try_to_fire(store, schedule, bus, log) for schedule in due), return_exceptions=True)
     for error in fired:
         if isinstance(error, BaseException):
             raise error
     if due:
-        return 0 if all(fired) else 1.0  # what was fired has a next tick now, which may be the first of all
+        return 0 if all(fired) else 1.0  # a schedule that was fired has a new next tick, which may be due first
     return None if later is None else later / 1000
 
 
@@ -36,7 +37,7 @@ async def _try_to_fire(store: Store, schedule: Schedule, bus: Bus, log: Log) -> 
         await fire(store, schedule, bus)
     except StoreError:
         raise
-    except Exception:  # a zone that this host does not know, say: it must not hold up the others
+    except Exception:  # for instance a time zone that this host does not have: the others must still fire
         log.exception("schedule %s cannot be fired here, trying again", schedule.id)
         return False
     return True
@@ -55,21 +56,21 @@ async def fire(store: Store, schedule: Schedule, bus: Bus) -> None:
             step = replace(step, skipped=before, missed=missed + len(ticks) - 1)
         else:
             runs = tuple(_runs_of(schedule, ticks, before))
-    # In one step: whoever comes late finds that the schedule has moved on, and creates nothing; and no tick is without
-    # its task, or its task unknown to the next leader, if this process dies.
+    # One transition creates the tasks and sets the next tick. A late leader finds that the next tick has changed, and
+    # creates nothing. If this process dies, either both have happened or neither.
     done = await store.schedules.advance(schedule.id, seen, step, runs)
     if done is None:
         return
     if done.fired is not None:
-        _tell(bus, now, Fact.SCHEDULE_FIRED, schedule, done.fired)
+        _publish(bus, now, Fact.SCHEDULE_FIRED, schedule, done.fired)
     elif done.skipped:
-        _tell(bus, now, Fact.SCHEDULE_SKIPPED, schedule, done.skipped)
+        _publish(bus, now, Fact.SCHEDULE_SKIPPED, schedule, done.skipped)
     else:
-        _tell(bus, now, Fact.SCHEDULE_MISSED, schedule, f"{missed} ticks")
+        _publish(bus, now, Fact.SCHEDULE_MISSED, schedule, f"{missed} ticks")
 
 
 def _runs_of(schedule: Schedule, ticks: list[int], before: str | None) -> Iterator[Spec]:
-    """Ticks that are caught up one after another queue behind each other, unless overlapping is allowed."""
+    """The tasks of the ticks. Each depends on the one before it, unless runs may overlap."""
     for tick in ticks:
         alone = before is None or schedule.overlap is Overlap.ALLOW
         run = run_of(schedule, tick, () if alone else (before,))  # type: ignore[arg-type]
@@ -84,6 +85,6 @@ async def _unfinished(store: Store, schedule: Schedule) -> str | None:
     return None if record is None or record.status.ended else schedule.last_task_id
 
 
-def _tell(bus: Bus, now: int, fact: Fact, schedule: Schedule, detail: str) -> None:
+def _publish(bus: Bus, now: int, fact: Fact, schedule: Schedule, detail: str) -> None:
     if bus.wants(fact):
         bus.publish(Event(0, now, fact, schedule.id, schedule.task.type, schedule.task.queue, detail=detail))

@@ -1,7 +1,7 @@
-"""The heart: a thread with its own event loop (and its own connection) that beats and renews leases.
+"""The heart: a thread with its own event loop and its own connection that sends heartbeats and renews leases.
 
-It is not on the event loop of the handlers, so a handler that blocks that loop does not lose its lease. One that holds
-the interpreter lock for longer than the lease does; such work belongs in `run_in="process"`.
+Since it is not on the event loop of the handlers, a handler that blocks that loop keeps its lease. A handler that holds
+the interpreter lock for longer than the lease loses it; such work belongs in `run_in="process"`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tickwork.store.hints import CONTROL
 from tickwork.store.joining import join
 from tickwork.worker.worker import Worker
 
-BATCH = 500
-WARN_INTERVAL = 5.0
-SHOW_INTERVAL = 1.0
+BATCH = 500  # leases that one call renews
+WARN_INTERVAL = 5.0  # seconds between two warnings that leases could not be renewed
+SHOW_INTERVAL = 1.0  # seconds between two looks at how busy the workers are
 
 
 class Heart:
@@ -52,7 +52,7 @@ class Heart:
         self._on_rival = on_rival
         self._watch = LoopWatch(workers, log)
         self._supervisor = Supervisor(log)
-        self._shown: dict[str, int] = {}  # how many runs the store knows of, by worker
+        self._shown: dict[str, int] = {}  # worker -> the number of running tasks in its last heartbeat
         self._home = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._home.create_future()
         self._renewed_at = time.monotonic()
@@ -63,20 +63,20 @@ class Heart:
         self._thread = threading.Thread(target=self._main, name="tickwork-heart", daemon=True)
 
     async def start(self) -> None:
-        """Join, so that the workers are known before they claim; then go on in the thread. Raises when another process
-        has the name of one of them."""
+        """Make the workers members before they claim, then start the thread. Raises when another process has the name
+        of one of them."""
         for worker in self._workers:
             self.leader = await join(self._home_store, self._describe(worker), self._log)
         self._thread.start()
         await asyncio.to_thread(self._ready.wait)
 
     async def run(self) -> None:
-        """Wait for the end of the thread; raises what ended it, if it was not told to stop."""
+        """Wait for the end of the thread. Raises the error that ended it, if it was not stopped."""
         await asyncio.shield(self._ended)
 
     async def stop(self) -> None:
         if self._loop is not None and self._stop is not None and self._thread.is_alive():
-            with contextlib.suppress(RuntimeError):  # it is ending by itself, and its loop is closed already
+            with contextlib.suppress(RuntimeError):  # the thread is ending by itself, and its loop is closed already
                 self._loop.call_soon_threadsafe(self._stop.set)
             await asyncio.to_thread(self._thread.join, 5)
 
@@ -84,9 +84,9 @@ class Heart:
         try:
             asyncio.run(self._beat_on())
         except Exception as error:
-            self._tell_home(functools.partial(self._end, error))
+            self._call_home(functools.partial(self._end, error))
         else:
-            self._tell_home(functools.partial(self._end, None))
+            self._call_home(functools.partial(self._end, None))
 
     def _end(self, error: Exception | None) -> None:
         if not self._ended.done():
@@ -107,7 +107,7 @@ class Heart:
             if beating.done():
                 await beating
         finally:
-            # A beat too, in its middle: a store that does not answer must not hold up the end.
+            # Also a heartbeat that is under way: a store that does not answer must not delay the end.
             for task in (beating, stopped, *aside):
                 task.cancel()
             await asyncio.gather(beating, stopped, *aside, return_exceptions=True)
@@ -117,21 +117,22 @@ class Heart:
     async def _beat_for_ever(self) -> None:
         pause = self._renew_interval
         with self._store.hint(CONTROL) as hint:
-            while not self._home.is_closed():  # else nothing of this node runs any more, and its leases may end
+            while not self._home.is_closed():  # when it is closed, no handler runs any more, and the leases may run out
                 await hint.wait(pause)
                 in_touch = await self._beat()
                 pause = self._renew_interval if in_touch else min(self._renew_interval / 4, 1.0)
 
     async def _beat(self) -> bool:
-        """False when the store could not be reached; then there is no time to lose."""
+        """One heartbeat and renewal for all workers. False when the store could not be reached; then it is tried again
+        soon."""
         sent_at = time.monotonic()
         margin = min(1.0, self._lease_ttl / 4)
         trusted_until = self._renewed_at + self._lease_ttl - margin
         try:
             async with asyncio.timeout(max(trusted_until - sent_at, margin)):
                 for worker in self._workers:
-                    # In this order: a worker that is killed must not be a member for longer than its leases last. The
-                    # lease of a member that ran out is taken for a pause of its connection, and counts no loss.
+                    # In this order, so that a worker that is killed is not a member for longer than its leases last. If
+                    # a lease of a living member runs out, that counts as an interrupted connection, not as a loss.
                     await self._show(worker)
                     await self._renew(worker)
             self._renewed_at = sent_at
@@ -140,27 +141,27 @@ class Heart:
         except TimeoutError:
             self._store.contact.lost("heart", "the store does not answer")
         except StoreError as error:
-            self._tell(error)
-        except Exception as error:  # a defect here, or in the store: the leases must be renewed all the same
+            self._report(error)
+        except Exception as error:  # a programming error here or in the store: the leases must still be renewed
             self._warn("a heartbeat failed, trying again", error)
         if time.monotonic() >= trusted_until:
-            # A refused connection proves nothing: a proxy or tunnel may be gone for this node alone.
+            # Also after a refused connection: a proxy or tunnel may be down for this node alone, while others go on.
             for worker in self._workers:
-                self._tell_home(worker.cut_off)
+                self._call_home(worker.cut_off)
             self._renewed_at = time.monotonic()
         return False
 
     async def _show(self, worker: Worker, ttl: int | None = None) -> None:
         member = self._describe(worker)
-        heard = await self._store.members.beat(member, ttl)
+        answer = await self._store.members.beat(member, ttl)
         self._shown[worker.id] = member.running
-        self.leader = heard.leader
-        if heard.rival is not None:
-            self._tell_home(functools.partial(self._on_rival, heard.rival))
+        self.leader = answer.leader
+        if answer.rival is not None:
+            self._call_home(functools.partial(self._on_rival, answer.rival))
 
     async def _show_changes(self) -> None:
-        """How busy a worker is should be known before the next beat, if it has changed much. That makes it a member for
-        no longer, since its leases are not renewed with it."""
+        """Send a heartbeat early if the number of running tasks has changed much. It does not make the membership
+        longer, since leases are not renewed with it."""
         while True:
             await asyncio.sleep(SHOW_INTERVAL)
             for worker in self._workers:
@@ -168,12 +169,12 @@ class Heart:
                 if left > 0 and _much(
                     self._shown.get(worker.id, 0), len(worker.running), self._describe(worker).capacity
                 ):
-                    with contextlib.suppress(StoreError, TimeoutError):  # the next beat tells of it
+                    with contextlib.suppress(StoreError, TimeoutError):  # the next heartbeat reports it
                         async with asyncio.timeout(self._renew_interval):
                             await self._show(worker, left)
 
-    def _tell(self, error: StoreError) -> None:
-        """It is tried again several times a second; saying so now and then will do."""
+    def _report(self, error: StoreError) -> None:
+        """Log an error, but not each time, as the call is repeated several times a second."""
         if isinstance(error, StoreUnavailable):
             self._store.contact.lost("heart", error)
         else:
@@ -191,16 +192,16 @@ class Heart:
             batch = leases[start : start + BATCH]
             answers = await self._store.tasks.extend(batch, round(self._lease_ttl * 1000))
             if set(answers) != {"held"}:
-                self._tell_home(lambda batch=batch, answers=answers: worker.renewed(batch, answers))  # type: ignore[misc]
+                self._call_home(lambda batch=batch, answers=answers: worker.renewed(batch, answers))  # type: ignore[misc]
 
-    def _tell_home(self, what: Callable[[], None]) -> None:
+    def _call_home(self, what: Callable[[], None]) -> None:
         try:
             self._home.call_soon_threadsafe(what)
-        except RuntimeError:  # the node's loop is closed: there is nothing left to stop
+        except RuntimeError:  # the node's loop is closed, so there is no handler to stop
             return
 
 
 def _much(before: int, now: int, capacity: int) -> bool:
-    """It became idle, or busy, or full, or by a quarter of its slots busier or less busy."""
+    """Whether the change is worth a heartbeat: from or to idle or full, or by a quarter of the slots."""
     edges = (0, capacity)
     return before != now and (before in edges or now in edges or abs(now - before) * 4 >= capacity)

@@ -1,6 +1,8 @@
-"""Leadership. It saves work and keeps nothing correct: two leaders, or none for a while, lose or double nothing.
+"""Leadership: one node at a time does the duties that are needed once for all nodes.
 
-A term is trusted for as long as this node's own monotonic clock says, counted from before the store was asked.
+Nothing depends on it for being correct: with two leaders, or with none for a while, no task is lost or created twice.
+A node trusts its leadership for the length of the lease by its own monotonic clock, counted from before it asked the
+store. `docs/leadership.md` tells the whole.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from tickwork.store.contract import Store
 
 
 class Candidate:
-    """Campaigns for as long as it runs, and does the leader's work while it leads."""
+    """Asks the store for the leadership again and again, and runs the leader's duties (`lead`) while it has it."""
 
     def __init__(
         self,
@@ -55,10 +57,10 @@ class Candidate:
                     await self._step_down()
             else:
                 self._store.contact.made("leader")
-                await self._hear(answer, asked_at)
+                await self._take_answer(answer, asked_at)
             await asyncio.sleep(self._renew_interval)
 
-    async def _hear(self, answer: Leader, asked_at: float) -> None:
+    async def _take_answer(self, answer: Leader, asked_at: float) -> None:
         if answer.id != self._node:
             await self._step_down()
             return
@@ -75,7 +77,7 @@ class Candidate:
         if work is not None and not work.get_loop().is_closed():
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
-            self._log.info("this node leads no longer")
+            self._log.info("this node no longer leads")
 
     async def resign(self) -> None:
         term = self.term

@@ -1,4 +1,4 @@
-"""Sees, from another thread, when the event loop of the handlers does not answer, and says which handler keeps it."""
+"""Notices from another thread when the event loop of the handlers is blocked, and warns which handler blocks it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tickwork.observe.tracebacks import is_own
 from tickwork.worker.run import Run
 
 PATIENCE = 1.0  # seconds for the loop to answer
-LATE = 0.5  # who looks so late was stopped itself, and cannot tell
-SELDOM = 60.0  # between two warnings about a loop that no handler keeps
+LATE = 0.5  # if this thread itself was delayed by more than this, it cannot judge the loop
+SELDOM = 60.0  # seconds between two warnings about a loop that no handler blocks
 
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _LIBRARIES = f"{os.sep}site-packages{os.sep}"
@@ -29,7 +29,7 @@ class Runs(Protocol):
 
 
 class LoopWatch:
-    """Made on the loop that is watched, run on another one."""
+    """Create it on the event loop that is watched, and run it on another."""
 
     def __init__(self, workers: Sequence[Runs], log: Log) -> None:
         self._home = asyncio.get_running_loop()
@@ -37,8 +37,8 @@ class LoopWatch:
         self._workers = workers
         self._log = log
         self._answered = True
-        self._told: set[Lease] = set()
-        self._told_at = -SELDOM
+        self._warned: set[Lease] = set()
+        self._warned_at = -SELDOM
 
     async def run(self) -> None:
         while True:
@@ -52,27 +52,27 @@ class LoopWatch:
                 return
             await asyncio.sleep(PATIENCE)
             if not self._answered and time.monotonic() - asked_at < PATIENCE + LATE:
-                self._tell()
+                self._warn()
 
     def _answer(self) -> None:
         self._answered = True
 
-    def _tell(self) -> None:
-        """Once a run."""
+    def _warn(self) -> None:
+        """Warn once for each run that blocks the loop."""
         runs = [run for worker in self._workers for run in list(worker.running.values())]
-        self._told &= {run.grant.lease for run in runs}
+        self._warned &= {run.grant.lease for run in runs}
         current = asyncio.current_task(self._home)
         place = _place(sys._current_frames().get(self._thread))
         for run in runs:
-            if run.task is current and run.grant.lease not in self._told:
-                self._told.add(run.grant.lease)
+            if run.task is current and run.grant.lease not in self._warned:
+                self._warned.add(run.grant.lease)
                 self._log.warning(
                     "task %s (%s) keeps the event loop busy for more than %g s%s; all others wait for it. Let it "
                     'await, or run it with run_in="thread" or "process"',
                     run.grant.spec.id, run.grant.spec.type, PATIENCE, place,
                 )  # fmt: skip
-        if all(run.task is not current for run in runs) and time.monotonic() - self._told_at >= SELDOM:
-            self._told_at = time.monotonic()
+        if all(run.task is not current for run in runs) and time.monotonic() - self._warned_at >= SELDOM:
+            self._warned_at = time.monotonic()
             self._log.warning("the event loop has not answered for more than %g s%s", PATIENCE, place)
 
 

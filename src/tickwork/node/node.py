@@ -28,10 +28,10 @@ from tickwork.store.hints import OUTBOX, RESET, SCHEDULES, Hint
 from tickwork.store.joining import taken
 from tickwork.worker.worker import Worker
 
-TAKE_BACK_MAX = 60.0
-STEP = 0.25
-LAST_WORDS = 2.0  # seconds, at a shutdown, for a store that may not answer
-GOODBYE = 0.4  # of them, to say that the node leaves
+TAKE_BACK_MAX = 60.0  # longest pause between two looks for dead processes of this host
+STEP = 0.25  # seconds between two looks at what is still to be handed in
+LAST_CALLS = 2.0  # seconds that a shutdown waits for a store that may not answer
+LEAVE_TIME = 0.4  # seconds of them that are kept for leaving the store's members
 
 
 def new_node_id() -> str:
@@ -41,7 +41,8 @@ def new_node_id() -> str:
 
 
 class Node:
-    """`name` is what people call it; `identity` is of this process alone, whoever else has that name."""
+    """The workers, heart, candidate and duties of this process. `name` is the name that people gave it; `identity` is
+    unique to this process, even if another process has the same name."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class Node:
         config = self._config
         self._loop = asyncio.get_running_loop()
         if self.workers:
-            # First, as one that is gone may have our name.
+            # First, since a dead process may still be a member under the name of this node.
             await duties.take_back(self._store, config.batch_size, log=self._duty_log)
             self.heart = Heart(self._store, self.workers, self._member, config.lease_ttl, config.renew_interval,
                                Log.of(config.logger, "heart"), self._give_way)  # fmt: skip
@@ -97,8 +98,9 @@ class Node:
                 self._run(Service(f"the warming up of worker {worker.id}", worker.warm, again=False))
         take_back = self._duty(duties.take_back, config.scan_interval, self._duty_log)
         self._run(self._repeated("take back", take_back, TAKE_BACK_MAX))
-        # Every node: else the work of a lost leader would wait for an election. Often enough that a lease is taken back
-        # within a second of its end, and that its own pulse never looks like a silence (see `rules.pulse`).
+        # Every node does this, or the tasks of a lost leader would wait for an election. It comes so often that a task
+        # is taken back within a second of its lease's end, and that the calls themselves keep the store's pulse fresh
+        # (see `rules.pulse`).
         sweep = min(config.scan_interval, 1.0, (config.lease_ttl - config.renew_interval)) / 2
         self._run(self._repeated("reclaim", self._duty(duties.reclaim, self._duty_log), sweep))
         if self._on_reset is not None:
@@ -115,7 +117,7 @@ class Node:
         self._run(self._repeated("stand in", stand_in.work, config.renew_interval, OUTBOX))
 
     async def _rewrite_after_reset(self, rewrite: Callable[[], Awaitable[None]]) -> None:
-        """A store that came back empty has lost the schedules of this program too."""
+        """Write the schedules of this program again when the store was found empty, or when one was added in code."""
         with self._store.hint(RESET) as hint:
             self._rewriting = hint
             if self._rewrite_wanted:  # since before it listened
@@ -136,7 +138,7 @@ class Node:
                     await asyncio.sleep(1)
 
     def rewrite_soon(self) -> None:
-        """The program has a schedule more; safe from any thread."""
+        """Write the schedules of this program now, since one was added. May be called from any thread."""
         self._rewrite_wanted = True
         if self._rewriting is not None:
             self._rewriting.set()
@@ -144,23 +146,23 @@ class Node:
     async def stop(self, grace: float) -> None:
         if self._loop is not None and self._loop.is_closed():
             self._log.warning("the event loop of this node was closed without a shutdown()")
-            await self._leave(GOODBYE)
+            await self._leave(LEAVE_TIME)
         else:
             await self._wind_up(grace)
 
     async def _wind_up(self, grace: float) -> None:
-        """Stop claiming, wait for what runs, give back the rest, leave, resign: within the grace and a second, whether
-        the store answers or not."""
+        """Stop claiming, wait for running handlers, release the rest, resign and leave. It takes no longer than the
+        grace and a second, whether the store answers or not."""
         end = time.monotonic() + grace + 1.0
         working = self._working
         for task in self._tasks:
             if task not in working:
                 task.cancel()
-        # A second is kept back to hand in what is left, so that the whole stays within the grace.
+        # One second of the grace is kept for handing in the last outcomes.
         await asyncio.gather(*(worker.stop(max(grace - 1.0, grace / 2)) for worker in self.workers))
-        deadline = end - GOODBYE
-        if working:  # one that only waits for the store has nothing to hand in
-            await asyncio.wait(working, timeout=min(LAST_WORDS, max(deadline - time.monotonic(), 0.0)))
+        deadline = end - LEAVE_TIME
+        if working:  # a short wait: a worker that only waits for the store has nothing to hand in
+            await asyncio.wait(working, timeout=min(LAST_CALLS, max(deadline - time.monotonic(), 0.0)))
         while any(worker.has_outcomes for worker in self.workers) and time.monotonic() < min(
             deadline, self._hurry_until
         ):
@@ -170,7 +172,7 @@ class Node:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for worker in self.workers:
             await worker.close()
-        await self._leave(min(max(end - time.monotonic(), GOODBYE), LAST_WORDS))
+        await self._leave(min(max(end - time.monotonic(), LEAVE_TIME), LAST_CALLS))
 
     async def _leave(self, patience: float) -> None:
         if self.heart is not None:
@@ -178,31 +180,33 @@ class Node:
         for worker in self.workers:
             worker.leave_registry()
         try:
-            async with asyncio.timeout(patience):  # a store that cannot be reached must not hold up the end
-                await self._say_goodbye()
+            async with asyncio.timeout(patience):  # a store that cannot be reached must not delay the end
+                await self._resign_and_leave()
         except (StoreError, TimeoutError) as error:  # the leases will run out by themselves
-            self._log.warning("this node could not say that it leaves: %s", str(error) or "the store does not answer")
+            self._log.warning(
+                "this node could not leave the store's list of members: %s", str(error) or "the store does not answer"
+            )
 
-    async def _say_goodbye(self) -> None:
+    async def _resign_and_leave(self) -> None:
         await self.candidate.resign()
         for worker in self.workers:
             await self._store.members.leave(worker.id, self.id)
 
     def after_fork(self) -> None:
-        """It runs in the parent alone."""
+        """In the child of a fork: the node goes on running in the parent only."""
         for worker in self.workers:
             worker.leave_registry()
 
     def _give_way(self, rival: Member) -> None:
-        """Our lease was over, and another process has taken the name meanwhile."""
+        """End this node, since its membership had run out and another process has taken its name."""
         self._log.error("this node ends: %s", taken(rival, self._store.now()))
         for worker in self.workers:
             worker.release_all()
         self._on_exhausted()
 
     def hurry(self) -> None:
-        """Do not wait for what runs: give it back now, if the store takes it at once."""
-        self._hurry_until = min(self._hurry_until, time.monotonic() + LAST_WORDS)
+        """Release running tasks now instead of waiting for them, as far as the store answers soon."""
+        self._hurry_until = min(self._hurry_until, time.monotonic() + LAST_CALLS)
         for worker in self.workers:
             worker.release_all()
 

@@ -1,4 +1,4 @@
-"""A program that runs a node and nothing else: its event loop, and the signals that end it."""
+"""`run()`: an event loop for a program that does nothing but run a node, and the signals that end it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tickwork.node.node import Node
     from tickwork.scheduler import Scheduler
 
-LAST_GRACE = 0.5  # for coroutines that are left when all else has ended
+LAST_GRACE = 0.5  # seconds for coroutines that are left when the node has ended
 
 
 def run(app: Scheduler, *, work: bool, lead: bool) -> None:
@@ -47,13 +47,13 @@ async def _run_until_signalled(app: Scheduler, work: bool, lead: bool) -> None:
             stopping = True
             timeout = f"{app.config.shutdown_timeout:g}s"
             app._log.line(logging.INFO, "Task scheduler stopping", running=running, timeout=timeout)
-            starting.cancel()  # it may wait for a store that does not answer
+            starting.cancel()  # starting may be waiting for a store that does not answer
         elif node is not None:
             app._log.line(logging.INFO, "Giving back what runs", running=running)
             node.hurry()
         app.stop_soon()
 
-    _on_signals(on_signal)  # before it has started, or a signal would end the process with tasks in its hands
+    _on_signals(on_signal)  # before the start, or a signal would end the process while it runs tasks
     try:
         await starting
     except asyncio.CancelledError:
@@ -66,7 +66,7 @@ async def _run_until_signalled(app: Scheduler, work: bool, lead: bool) -> None:
 
 
 def _on_signals(call: Callable[[int], None]) -> None:
-    """From now on call with 1 at the first SIGINT or SIGTERM, with 2 at the second, and so on."""
+    """Call `call` with 1 at the first SIGINT or SIGTERM, with 2 at the second, and so on."""
     loop, came = asyncio.get_running_loop(), 0
 
     def count() -> None:
@@ -80,7 +80,8 @@ def _on_signals(call: Callable[[int], None]) -> None:
 
 
 def run_loop(work: Any) -> None:
-    """asyncio.run, on uvloop where it is installed; but what ignores its cancellation does not hold the program."""
+    """Like asyncio.run, on uvloop where it is installed. A coroutine that ignores its cancellation does not keep the
+    program from ending."""
     factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
     try:
         import uvloop
@@ -96,7 +97,7 @@ def run_loop(work: Any) -> None:
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # the worker has told of it
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # the worker has logged it
         if left:
             loop.run_until_complete(asyncio.wait(left, timeout=LAST_GRACE))
         loop.run_until_complete(loop.shutdown_asyncgens())

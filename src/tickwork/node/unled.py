@@ -1,4 +1,4 @@
-"""Where no node leads, those that only work stand in for what tasks wait for, and say what nobody does."""
+"""What a node that does not campaign does while no node leads: it releases tasks that wait for others, and warns."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Store
 
-SPREAD = 0.5  # seconds over which those who heard of the same end take their turns, so that mostly one does the work
-WARN_AFTER = 60.0  # an election takes seconds
+SPREAD = 0.5  # seconds: each node waits a random part of it, so that mostly one of them does the work
+WARN_AFTER = 60.0  # seconds without a leader; an election takes a few
 
 
 class StandIn:
-    """A duty of a node that does not campaign. While another leads, it does not ask the store for anything."""
+    """The duty `stand in`. While another node leads, it makes no call to the store."""
 
     def __init__(self, store: Store, limit: int, bus: Bus, leader: Callable[[], Leader | None], log: Log) -> None:
         self._store = store
@@ -31,22 +31,22 @@ class StandIn:
         self._warned = False
 
     async def work(self) -> float | None:
-        """Tell dependants of the tasks that ended; a leader would do it at once."""
+        """Do the leader's duty `propagate` while there is no leader."""
         leader = self._leader()
         if leader is not None:
-            self._hear_of(leader)
+            self._see_leader(leader)
             return None
-        self._miss()
+        self._see_none()
         await asyncio.sleep(random.uniform(0, SPREAD))  # noqa: S311
         return await duties.propagate(self._store, self._limit, self._bus)
 
-    def _hear_of(self, leader: Leader) -> None:
+    def _see_leader(self, leader: Leader) -> None:
         self._unled_since = time.monotonic()
         if self._warned:
             self._warned = False
             self._log.warning("node %s leads now", name_of(leader.id))
 
-    def _miss(self) -> None:
+    def _see_none(self) -> None:
         seconds = time.monotonic() - self._unled_since
         if seconds >= WARN_AFTER and not self._warned:
             self._warned = True

@@ -40,7 +40,7 @@ def describe(rival: Worker, now: int) -> str:
     host = rival.host.partition("/")[0] or "a host that it does not name"
     where = "this host" if rival.host == host_id() else f"host {host}"
     ago = max(now - rival.beat_at, 0) / 1000
-    return f"the name {rival.id!r} is in use by process {rival.pid} on {where}, last heard of {ago:.1f} s ago."
+    return f"the name {rival.id!r} is in use by process {rival.pid} on {where}, last heartbeat {ago:.1f} s ago."
 
 
 def taken(rival: Worker, now: int) -> str:

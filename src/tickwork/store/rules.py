@@ -18,12 +18,11 @@ from tickwork.store.contract import Advance, Claimed, Grant, Query, Receipt, Unr
 from tickwork.texts import shown
 
 PARK_MAX = 100  # tasks that a claim may park in side lanes, so that one call stays bounded
-OVERFLOW_PAUSE = 60.0  # seconds between two warnings of a full dead-letter queue
-LOST_WORKER_KEPT = 3_600_000  # a lost worker stays visible for an hour
-ENDED_KEPT = (
-    3_600_000  # locks and dedup keys after their end, so that a clock set back a little finds them as they were
-)
-UNLOCK_KEPT = 60_000  # who gave a lock back is known for so long, in case that the call is sent again
+OVERFLOW_PAUSE = 60.0  # seconds between two warnings that the dead-letter queue is full
+LOST_WORKER_KEPT = 3_600_000  # milliseconds for which a lost worker is still listed
+# Milliseconds for which locks and dedup keys are kept after their end. If the clock is set back, they hold again.
+ENDED_KEPT = 3_600_000
+UNLOCK_KEPT = 60_000  # milliseconds for which it is known who released a lock, as the call may be sent again
 
 
 class Budget:
@@ -36,21 +35,21 @@ class Budget:
 
 
 class Overflow:
-    """Says that a full dead-letter queue drops its oldest tasks: with the first one, then once in a while."""
+    """Warns that a full dead-letter queue drops its oldest tasks: at the first one, then at most once a minute."""
 
     def __init__(self) -> None:
-        self._untold = 0
+        self._unreported = 0
         self._quiet_until = 0.0
 
     def add(self, log: Log, task_id: str, kind: str) -> None:
-        self._untold += 1
+        self._unreported += 1
         if (now := time.monotonic()) < self._quiet_until:
             return
         log.warning(
             "the dead-letter queue is full: dropped %d of its oldest tasks, the last one %s (%s); "
-            "empty it, or raise dlq_max", self._untold, task_id, kind,
+            "empty it, or raise dlq_max", self._unreported, task_id, kind,
         )  # fmt: skip
-        self._untold, self._quiet_until = 0, now + OVERFLOW_PAUSE
+        self._unreported, self._quiet_until = 0, now + OVERFLOW_PAUSE
 
 
 def runs(record: Record) -> bool:
@@ -70,7 +69,7 @@ def grant(record: Record) -> Grant:
 
 
 def claimed(records: list[Record], next_due_in: int | None) -> Claimed:
-    """What a claim answers with the tasks that it has started."""
+    """The answer to a claim, from the records of the tasks that it has started."""
     return Claimed(
         [grant(record) for record in records if not record.unreadable],
         next_due_in,
@@ -87,7 +86,7 @@ def fence_of_end(record: Record | None) -> int | None:
 
 
 def moved_on(record: Record | None, fence: int | None) -> bool:
-    """Whether a task was retried since it had ended with that fence. Of one that is gone, that was its last end."""
+    """Whether a task was retried since the end with that fence. A task that was removed was not retried."""
     return record is not None and fence is not None and not (record.status.ended and record.fence == fence)
 
 
@@ -113,13 +112,13 @@ def read_cursor(query: Query, *start: int) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def tells_of(task_id: str, kind: str, subject: str) -> bool:
-    """Whether a fact is part of a task's story. Queues, types and workers may have a task's name."""
+def is_about_task(task_id: str, kind: str, subject: str) -> bool:
+    """Whether a fact is about this task, and not about a queue, type or worker of the same name."""
     return subject == task_id and kind.startswith("task.")
 
 
 def unsound(record: Record) -> list[str]:
-    """What a record of its status must have, and does not."""
+    """What is wrong with a record: fields that contradict its status."""
     if record.unreadable:
         return [record.unreadable]
     status = record.status
@@ -137,13 +136,13 @@ def unsound(record: Record) -> list[str]:
 
 
 def same_definition(old: Schedule, new: Schedule) -> bool:
-    """Equal but for what the store itself writes into a schedule."""
-    return succeed(old, new, old.updated_at) == old
+    """Whether two schedules differ only in the fields that the store itself writes."""
+    return redefined(old, new, old.updated_at) == old
 
 
-def succeed(old: Schedule | None, new: Schedule, now: int) -> Schedule:
-    """The new definition with the history of the old one. A spec's nonce is not part of the definition, and the time
-    of the next tick is kept while cron line and zone are the same."""
+def redefined(old: Schedule | None, new: Schedule, now: int) -> Schedule:
+    """The new definition of a schedule, with the history of the old one. The nonce of its task is kept, since it is not
+    part of the definition; so is the next tick, if cron line and zone are the same."""
     if old is None:
         return replace(new, created_at=now, updated_at=now)
     same_time = (old.cron, old.timezone, old.dst) == (new.cron, new.timezone, new.dst)
@@ -165,7 +164,8 @@ def changed(schedule: Schedule, now: int, paused: bool | None, next_at: int | No
     return replace(
         schedule,
         paused=schedule.paused if paused is None else paused,
-        enabled=schedule.enabled or paused is False,  # a resume by hand beats a definition that says no
+        # A resume by hand also enables a schedule that is defined as disabled.
+        enabled=schedule.enabled or paused is False,
         next_at=schedule.next_at if next_at is None else next_at,
         stopped=schedule.stopped if stopped is None else stopped,
         updated_at=now,
@@ -173,18 +173,18 @@ def changed(schedule: Schedule, now: int, paused: bool | None, next_at: int | No
 
 
 def fired(step: Advance, ticks: tuple[Spec, ...], policy: Policy) -> Advance:
-    """The step, when its ticks got a task: of several that have a dedup key it is the first one alone."""
+    """The step when the tasks of its ticks were created. If they share a dedup key, only the first one was."""
     tick = ticks[0 if ticks[0].dedup_key is not None and policy.dedup else -1]
     return replace(step, fired=tick.id, fire_at=tick.scheduled_at)
 
 
 def held_up(step: Advance, ticks: tuple[Spec, ...], holder: str) -> Advance:
-    """The step, when another task holds the dedup key of its ticks."""
+    """The step when no task was created, since another task (`holder`) holds their dedup key."""
     return replace(step, skipped=holder, missed=step.missed + len(ticks) - 1)
 
 
 def taken(step: Advance, ticks: tuple[Spec, ...], receipts: list[Receipt], policy: Policy) -> Advance:
-    """The step, by what became of its ticks."""
+    """The step, completed by the receipts of the tasks of its ticks."""
     if not ticks:
         return step
     if all(receipt.verdict == "duplicate" for receipt in receipts):
@@ -202,38 +202,39 @@ def advance_facts(step: Advance) -> list[tuple[Fact, str]]:
 
 
 def next_fence(last: int, now: int) -> int:
-    """Greater than the last one, and no smaller than the time in microseconds: a store that has forgotten its last
-    moments (after a failover, or put back from a copy) gives none a second time."""
+    """The next fence: greater than the last one, and no smaller than the time in microseconds. So no fence is given
+    twice by a store that has lost its last writes, after a failover or when it was restored from a copy."""
     return max(last + 1, now * 1000)
 
 
-SPAN = 2**20  # numbers of facts for each second; more than a store can tell in one
+SPAN = 2**20  # numbers of facts that each second has; more than a store can log in a second
 
 
 def first_number(now: int) -> int:
-    """Where a log begins, or goes on when it may have forgotten its last facts: it gives no number twice. There are
-    numbers up to the year 2242, if they must stay below 2^53."""
+    """The number at which a log begins, or goes on when it may have lost its last facts, so that no number is given
+    twice. Numbers stay below 2^53 until the year 2242."""
     return now // 1000 * SPAN
 
 
 def before_newest(last: int, kept: int) -> int:
-    """The number before those of the newest facts, 0 where it cannot be told, as the log has left numbers out."""
+    """The number before those of the newest `kept` facts. 0 where it is unknown, since the log has left numbers out."""
     return last - kept if last % SPAN >= kept else 0
 
 
 def missed(after: int, dropped: int) -> int:
-    """How many facts there were behind the one up to the other. Numbers may have been left out before each first number
-    of a second, so that only those behind it are sure to have been facts."""
+    """How many facts were dropped after the number `after`, up to the number `dropped`. The log may have left out
+    numbers before the first number of a second, so only numbers of the last second are counted."""
     return max(dropped - max(after, dropped // SPAN * SPAN), 0)
 
 
 def pulse(pulse_at: int, held: int, now: int, policy: Policy) -> tuple[int, int, int]:
-    """When the store was last in touch, until when nobody's lease counts as expired, and by how much the clock was set
-    back since.
+    """What every claim, heartbeat and renewal does with the pulse, which is the time of the last such call.
 
-    After a silence long enough for live leases to have run out, or when the clock was set back, leases are held for one
-    lease from now: whoever lives gets the time to say so. A pulse that is fresh is left as it is and costs no write.
-    The ends of leases, members and locks move with a clock that is set back, or they would last so much longer.
+    Answers the new pulse, until when no lease counts as expired, and by how much the clock was set back since. If
+    nobody has called the store for so long that leases of living workers may have run out, or if the clock was set
+    back, no lease counts as expired for the length of one lease from now, so that living workers can renew theirs. A
+    pulse that is fresh is left as it is and costs no write. When the clock was set back, the caller moves the ends of
+    leases, members and locks by as much, or they would last longer.
     """
     silence, quiet = now - pulse_at, policy.lease_ttl - policy.renew_interval
     if 0 <= silence < min(1000, quiet // 4):
@@ -242,35 +243,35 @@ def pulse(pulse_at: int, held: int, now: int, policy: Policy) -> tuple[int, int,
 
 
 def leads(leader: Leader | None, now: int) -> Leader | None:
-    """The one who is written down as leader, if its lease is not over."""
+    """The stored leader, if its lease has not run out."""
     return leader if leader is not None and leader.until > now else None
 
 
 def elect(old: Leader | None, node: str, ttl: int, now: int) -> tuple[Leader, bool]:
-    """Who leads after `node` has asked to, and whether a new term began."""
+    """Who leads after `node` has asked for the leadership, and whether a new term began."""
     if old is None or old.until <= now:
         return Leader(node, (old.term if old else 0) + 1, now + ttl, ttl), True
     if old.id == node:
         return replace(old, until=now + ttl, ttl=ttl), False
-    # The clock may have been set back: nobody's lease is longer than its own length.
+    # The clock may have been set back: no lease has more time left than its own length.
     return replace(old, until=min(old.until, now + old.ttl)), False
 
 
 def rival_of(worker: Worker, old: Worker | None, now: int) -> Worker | None:
-    """The living member of that name, if another node has it."""
+    """The living member of the worker's name, if it belongs to another node."""
     lives = old is not None and old.lost_at is None and old.expires_at > now
     return old if lives and old is not None and old.node != worker.node else None
 
 
 def still_gone(gone: tuple[str, ...], nodes: tuple[str, ...], node_of: Callable[[str], str | None]) -> tuple[str, ...]:
-    """Those of `gone` whose name no other node has taken since they were seen dead."""
+    """Those of the workers in `gone` that still belong to the node that was seen dead, or to none."""
     if not nodes:
         return gone
     return tuple(name for name, node in zip(gone, nodes, strict=True) if node_of(name) in (node, None))
 
 
 def joined(worker: Worker, old: Worker | None, now: int, ttl: int) -> tuple[Worker, bool]:
-    """The member after its beat, and whether it is new (or back)."""
+    """The member after its heartbeat, and whether it has joined with it (for the first time, or after it was lost)."""
     same = old is not None and old.node == worker.node
     started_at = old.started_at if same and old is not None else now
     member = replace(worker, started_at=started_at, beat_at=now, expires_at=now + ttl, lost_at=None)

@@ -1,4 +1,4 @@
-"""One timer for all runs: most end long before theirs, and then have cost a tuple in a heap."""
+"""One timer for the timeouts of all runs. Most runs end long before, and then have cost only an entry in a heap."""
 
 from __future__ import annotations
 

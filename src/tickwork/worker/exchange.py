@@ -28,14 +28,14 @@ from tickwork.store.hints import WORK, Hint
 from tickwork.texts import storable
 from tickwork.worker.notes import Notes
 
-OUTCOMES_MAX = 100
+OUTCOMES_MAX = 100  # in one call
 SHARE_MIN = 4  # slots; with fewer, a second exchange costs more than it hides
-STOP_STEP = 0.1  # between two looks at something that ends without telling
-BACKOFF_MAX = 0.5  # work must go on within a second of the store's return
+STOP_STEP = 0.1  # seconds between two looks at something whose end raises no event
+BACKOFF_MAX = 0.5  # longest pause in seconds: work must go on within a second of the store's return
 
 
 class Slots(Protocol):
-    """Where grants go to run."""
+    """The worker, as the exchange sees it: slots in which granted tasks run."""
 
     id: str
     node: str  # the process that it is part of
@@ -51,12 +51,12 @@ class Slots(Protocol):
     def start(self, grants: list[Grant]) -> None: ...
 
 
-# Told what the store made of outcomes.
+# Called with the outcomes that were handed in and the store's verdicts on them.
 OnEnded = Callable[[list[Outcome], list[Verdict]], None]
 
 
 class Turn:
-    """One of the exchanges that may be under way."""
+    """One of the two calls to the store that may be under way at a time."""
 
     __slots__ = ("busy", "claim", "number", "sending")
 
@@ -78,13 +78,13 @@ class Exchange:
         self._queues = tuple(config.queues)
         self._outcomes: list[Outcome] = []
         self._first, self._second = Turn(0), Turn(1)
-        # A store in this process works no faster for two, and likes large batches.
+        # A store in this process gains nothing from two calls at a time, and is fastest with large batches.
         self._share = config.concurrency // 2 if store.capabilities.remote else config.concurrency + 1
-        self._one_by_one = 0  # so many are to be sent one by one, as one of them was refused
+        self._one_by_one = 0  # how many outcomes are still to be sent one by one, since one of them was refused
         self._look_at = 0.0
         self._failures = 0
-        self._hint: Hint | None = None  # while it runs
-        self._second_waits: asyncio.Future[None] | None = None  # while it has nothing to do
+        self._hint: Hint | None = None  # set while `run` runs
+        self._second_waits: asyncio.Future[None] | None = None  # set while the second turn has nothing to do
 
     # --- what comes back
 
@@ -96,11 +96,11 @@ class Exchange:
             self._wake_second()
 
     def pending(self) -> list[Outcome]:
-        """What the store does not know yet; called from the heart's thread."""
+        """Outcomes that the store has not confirmed yet. Called from the heart's thread, which renews their leases."""
         return [*self._first.sending, *self._second.sending, *self._outcomes]
 
     def wake(self) -> None:
-        """Something has changed: look again. While an exchange is under way that is not forgotten."""
+        """Make the first turn look again. If a call is under way, it looks again after that."""
         if self._hint is not None:
             self._hint.set()
 
@@ -110,13 +110,13 @@ class Exchange:
 
     @property
     def _worth_a_second(self) -> bool:
-        """There is enough for an exchange beside the one that is under way."""
+        """Enough outcomes wait for a second call beside the one that is under way."""
         return len(self._outcomes) >= self._share >= SHARE_MIN and not self._one_by_one
 
     # --- the two turns: see the picture above
 
     async def run(self) -> None:
-        """Until the slots are done and all is handed in."""
+        """Run both turns until the worker is done and all outcomes are handed in."""
         second = asyncio.ensure_future(self._run_second())
         second.add_done_callback(lambda _: self.wake())
         try:
@@ -138,7 +138,7 @@ class Exchange:
         if self._outcomes or self._first.claim is not None or (free > 0 and now >= self._look_at):
             await self._call_store(self._first)
             return
-        # A thread that was told to stop is mostly gone in a moment, and nobody tells.
+        # A thread that was asked to stop mostly ends within a moment, but its end raises no event.
         full = STOP_STEP if self._slots.stuck else self._config.scan_interval
         if await hint.wait(max(self._look_at - now, 0.0) if free > 0 else full, idle=free > 0):
             self._look_at = 0.0
@@ -148,7 +148,7 @@ class Exchange:
             if self._second.claim is not None or (self._first.busy and self._worth_a_second):
                 await self._call_store(self._second)
                 if not self._first.busy and (self._outcomes or self._free > 0 or self._slots.done):
-                    self.wake()  # what came back, or was not granted after all, is the first one's
+                    self.wake()  # new outcomes, and slots that got no task, are left to the first turn
             else:
                 self._second_waits = asyncio.get_running_loop().create_future()
                 await self._second_waits
@@ -171,7 +171,7 @@ class Exchange:
         size = 1 if self._one_by_one else min(self._share, OUTCOMES_MAX) if halved else OUTCOMES_MAX
         batch = turn.sending = self._outcomes[:size]
         self._outcomes = self._outcomes[size:]
-        # One that was not answered is sent again as it was: what the store may have granted it gives once more.
+        # A claim whose answer was lost is sent again unchanged: the store grants the same tasks again.
         unanswered = turn.claim
         if unanswered is None and (free := self._free) > 0:
             turn.claim = self._next_claim(turn, min(free, self._config.batch_size, self._share if halved else free))
@@ -180,7 +180,7 @@ class Exchange:
             self._wake_second()
         try:
             if batch:
-                await self._notes.last_words(batch)
+                await self._notes.write_last(batch)
                 finished = await self._store.tasks.finish(batch, claim)
                 self._on_ended(batch, finished.verdicts)
                 claimed = finished.claimed
@@ -215,7 +215,7 @@ class Exchange:
 
     def _take(self, claimed: Claimed, claim: Claim) -> None:
         if len(claimed.grants) + len(claimed.unreadable) < claim.limit:
-            # Drained: look again when told, when something is due, or by and by.
+            # The queues are empty: look again at a hint, when a delayed task is due, or after the scan interval.
             pause = self._config.scan_interval
             if claimed.next_due_in is not None:
                 pause = min(pause, claimed.next_due_in / 1000)
@@ -235,7 +235,8 @@ class Exchange:
         await asyncio.sleep(min(0.05 * 2 ** min(self._failures, 10), BACKOFF_MAX))
 
     def _refused(self, batch: list[Outcome], error: StoreError) -> None:
-        """An outcome that the store will never take must neither stop the worker nor spoil those that go with it."""
+        """The store refused a batch. It is sent again one by one, so that one outcome which the store can never take
+        does not keep the others back; for that one an error is handed in instead."""
         if len(batch) > 1:
             self._one_by_one = len(batch)
             self._outcomes = batch + self._outcomes

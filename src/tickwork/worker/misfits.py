@@ -1,5 +1,6 @@
-"""Tasks whose payload does not fit the handler of this worker. While a new version is deployed, or taken back, another
-worker may have the handler that they were meant for: so they wait a while before they are dead."""
+"""Tasks whose payload does not fit the handler of this worker. While a new version is rolled out, or rolled back,
+another worker may have the handler that they were meant for, so they wait for a while before they become dead
+letters."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tickwork.observe.tracebacks import ERROR_MAX
 from tickwork.store.contract import Grant
 from tickwork.texts import storable
 
-KNOWN_MAX = 10_000  # tasks of which it is remembered when they were met first
+KNOWN_MAX = 10_000  # tasks for which the time of the first misfit is kept
 SHORTEST, LONGEST = 1_000, 60_000  # milliseconds until it is tried again
 
 
@@ -29,10 +30,11 @@ class Misfits:
         self._longest = min(max(self._grace // 60, SHORTEST), LONGEST)
         self._now = now
         self._log = log
-        self._met: dict[str, Met] = {}  # the longest known first
+        self._met: dict[str, Met] = {}  # in the order in which they were first found
 
     def outcome(self, grant: Grant, problem: UnfitPayload, duration: float) -> Outcome:
-        """To be tried again elsewhere, or here after a while; dead when its time is over, or there is no hope."""
+        """The outcome of a run whose payload did not fit: try again later, here or elsewhere; dead when `version_grace`
+        is over, or when no version of the handler could read the payload."""
         spec, now = grant.spec, self._now()
         text = storable(f"the payload does not fit the handler: {problem}")[: ERROR_MAX // 2]
         met = self._met.get(spec.id, Met(now, 0))
@@ -47,11 +49,12 @@ class Misfits:
         return Snoozed(grant.lease, delay=min(pause, self._longest, until - now), error=text)
 
     def _remember(self, task_id: str, met: Met, now: int) -> bool:
-        """False if there is no room: one that is not remembered waits until there is some."""
+        """Keep when the task was first found not to fit. False if too many are kept already; it is then counted
+        later."""
         if task_id not in self._met and len(self._met) >= KNOWN_MAX:
             oldest = next(iter(self._met))
             if self._met[oldest].first_at + self._grace + 2 * self._longest > now:
                 return False
-            del self._met[oldest]  # it would have come again by now, so another worker has run it
+            del self._met[oldest]  # it would have been claimed here again by now, so another worker has run it
         self._met[task_id] = Met(met.first_at, met.times + 1)
         return True

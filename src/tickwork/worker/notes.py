@@ -28,7 +28,7 @@ class Notes:
         self._loop = loop
 
     def later(self, run: Run) -> None:
-        """Called by handlers, from any thread."""
+        """Write the notes of a run soon. Called by handlers, from any thread."""
         if run not in self._noted and not run.ended:
             self._noted.add(run)
             self._loop.call_soon_threadsafe(self._arm)
@@ -44,22 +44,22 @@ class Notes:
     async def _flush(self, runs: list[Run]) -> None:
         for run in runs:
             if run.ended and run.reason != "lost":
-                continue  # its last words go with its outcome
+                continue  # `write_last` writes its notes, before its outcome is handed in
             self._noted.discard(run)
             if run.context is None or run.ended:
                 continue
-            words = run.context._notes.take()
+            notes = run.context._notes.take()
             try:
-                if not await self._store.tasks.note(run.grant.lease, *words):
+                if not await self._store.tasks.note(run.grant.lease, *notes):
                     self._on_lost(run)
-            except StoreUnavailable:  # others tell of the outage
-                run.context._notes.put_back(*words)
+            except StoreUnavailable:  # the outage is logged elsewhere
+                run.context._notes.put_back(*notes)
                 self.later(run)
             except StoreError as error:
                 self._log.warning("task %s: progress could not be written: %s", run.grant.spec.id, error)
 
-    async def last_words(self, batch: list[Outcome]) -> None:
-        """Of runs that are about to be finished: afterwards their lease is gone."""
+    async def write_last(self, batch: list[Outcome]) -> None:
+        """Write the notes of runs that are about to be finished, as their leases end with that."""
         if not self._noted:
             return
         ending = {outcome.lease.id for outcome in batch}
@@ -67,16 +67,16 @@ class Notes:
             self._noted.discard(run)
             if run.context is None:
                 continue
-            words = run.context._notes.take()
+            notes = run.context._notes.take()
             try:
-                await self._store.tasks.note(run.grant.lease, *words)
+                await self._store.tasks.note(run.grant.lease, *notes)
             except StoreError as error:
                 if isinstance(error, StoreUnavailable) and not isinstance(error, StoreFull):
-                    run.context._notes.put_back(*words)
+                    run.context._notes.put_back(*notes)
                     self._noted.add(run)
                     raise  # the outcome cannot be handed in either; both are sent again
-                # The outcome matters more.
-                self._log.warning("task %s: its last words could not be written: %s", run.grant.spec.id, error)
+                # The outcome is handed in all the same.
+                self._log.warning("task %s: its last notes could not be written: %s", run.grant.spec.id, error)
 
     def close(self) -> None:
         if self._timer is not None:

@@ -16,10 +16,10 @@ from tickwork.texts import storable
 
 
 def of_error(error: BaseException, grant: Grant, default: Backoff, duration: float) -> Outcome:
-    """What the store is told when the handler raised. Never raises itself, whatever strange exception came."""
+    """The outcome when the handler raised an exception. Never raises itself, whatever that exception does."""
     try:
         return _of_error(error, grant, default, duration)
-    except Exception:  # an exception of the user's own may fail when it is looked at
+    except Exception:  # a user's exception class may fail when its text is asked for
         return failed(grant, f"{type(error).__name__}: (cannot be shown)", default, duration)
 
 
@@ -43,13 +43,14 @@ def _of_error(error: BaseException, grant: Grant, default: Backoff, duration: fl
 
 
 def never_started(error: Exception, grant: Grant) -> Outcome:
-    """What is stored of the task, or said of its handler, cannot be used: another try would find the same."""
+    """The outcome when the task could not even be started, because what is stored or declared cannot be used. Another
+    attempt would fail in the same way."""
     text = storable(f"the task could not be started: {type(error).__name__}: {error}")
     return Aborted(grant.lease, text[:ERROR_MAX])
 
 
 def failed(grant: Grant, text: str, default: Backoff, duration: float, after: float | None = None) -> Outcome:
-    """A retry if there is one left, else the end. Never raises: without an outcome it would run for ever."""
+    """A retry if there is one left, else the end. Never raises, since a run without an outcome would keep its slot."""
     text = storable(text)[:ERROR_MAX]
     try:
         if grant.attempt > (grant.spec.max_retry or 0):

@@ -1,4 +1,4 @@
-"""A claimed task and the coroutine that runs it."""
+"""One run of a task on this worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Run:
 
     def __init__(self, grant: Grant, stoppable: bool) -> None:
         self.grant = grant
-        self.stoppable = stoppable  # a thread goes on, whatever it is told
+        self.stoppable = stoppable  # False for a thread, which may go on although it was asked to stop
         self.started = time.monotonic()
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None

@@ -1,4 +1,5 @@
-"""What becomes of runs, told to the listeners of this process: a start at once, an end when the store has taken it."""
+"""Publishes the starts and ends of runs to the listeners of this process: an end only when the store has accepted
+it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _FACTS: dict[type, Fact] = {
     Released: Fact.TASK_RELEASED,
     Stopped: Fact.TASK_CANCELLED,
 }
-# What the store made of an outcome that could have led elsewhere.
+# The fact, where the store has moved the task to another status than the outcome asked for.
 _OTHERWISE = {Status.CANCELLED: Fact.TASK_CANCELLED, Status.FAILED: Fact.TASK_FAILED}
 
 
@@ -30,19 +31,19 @@ class RunFacts:
         self._worker_id = worker_id
         self._log = log
         self._ending: dict[Lease, tuple[Grant, BaseException | None]] = {}
-        self._tells_success = True  # asked with each batch of starts rather than for each task
+        self._wants_success = True  # whether somebody listens for successes; looked up once for each batch
 
     def started(self, grants: list[Grant]) -> None:
-        self._tells_success = self._bus.wants(Fact.TASK_SUCCEEDED)
+        self._wants_success = self._bus.wants(Fact.TASK_SUCCEEDED)
         if self._bus.wants(Fact.TASK_CLAIMED):
             for grant in grants:
                 self._bus.publish(self._event(Fact.TASK_CLAIMED, grant))
 
     def ending(self, grant: Grant, outcome: Outcome, error: BaseException | None = None) -> None:
-        """The run is over; whether that counts is for the store to say. `error` is what the handler raised."""
-        if self._tells_success or not isinstance(outcome, Succeeded):
+        """A run is over, but the store has not accepted its outcome yet. `error` is what the handler raised."""
+        if self._wants_success or not isinstance(outcome, Succeeded):
             if isinstance(error, ChildError):
-                error.__traceback__ = None  # it has the child's own; the way from there to here is no news
+                error.__traceback__ = None  # it carries the traceback of the child; that of the parent is of no use
             # The handler was not called, and the text may hold parts of the payload, which listeners are not shown.
             self._ending[grant.lease] = grant, None if isinstance(error, UnfitPayload) else error
 
@@ -50,11 +51,14 @@ class RunFacts:
         for outcome, verdict in zip(batch, verdicts, strict=True):
             known = self._ending.pop(outcome.lease, None) if self._ending else None
             if verdict.kind == "lost":
-                self._log.warning("task %s was finished here, but is not ours any more: refused", outcome.lease.id)
+                self._log.warning(
+                    "task %s was finished here, but this worker had lost its lease: the outcome is refused",
+                    outcome.lease.id,
+                )
             elif known is not None:
-                self._tell(outcome, verdict, *known)
+                self._publish(outcome, verdict, *known)
 
-    def _tell(self, outcome: Outcome, verdict: Verdict, grant: Grant, error: BaseException | None) -> None:
+    def _publish(self, outcome: Outcome, verdict: Verdict, grant: Grant, error: BaseException | None) -> None:
         fact = _FACTS[type(outcome)]
         if verdict.status is not None:
             fact = _OTHERWISE.get(verdict.status, fact)

@@ -1,4 +1,5 @@
-"""One worker: slots in which handlers run. The exchange with the store fills them and hands their outcomes back."""
+"""One worker: slots in which handlers run. The exchange fills the slots with claimed tasks and hands in their
+outcomes."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ from tickwork.worker.notes import Notes
 from tickwork.worker.run import Reason, Run
 from tickwork.worker.run_facts import RunFacts
 
-CANCEL_GRACE = 2.0  # for a handler that was told to stop; after that its slot is free and it counts as leaked
-RELEASE_GRACE = 0.5  # the same at shutdown, where nobody likes to wait
+CANCEL_GRACE = 2.0  # seconds for a handler that was asked to stop; then its slot is free and it counts as leaked
+RELEASE_GRACE = 0.5  # the same at a shutdown, which should be quick
 
 
 class Worker:
@@ -66,24 +67,24 @@ class Worker:
     # --- life
 
     async def run(self) -> None:
-        """Work until `stop` was called and all is handed back."""
+        """Work until `stop` was called and all outcomes are handed in."""
         self._loop = asyncio.get_running_loop()
         self._notes.begin(self._loop)
         await self._exchange.run()
 
     async def stop(self, grace: float) -> None:
-        """Claim no more, wait for what runs, then give back the rest without blame."""
+        """Claim no more, wait for running handlers up to `grace`, then release the rest without charging an attempt."""
         self._stopping = True
         self._exchange.wake()
         deadline = time.monotonic() + grace
         while self.running and (left := deadline - time.monotonic()) > 0:
-            # In short steps: one that was given up meanwhile (`hurry`) leaves `running`, but its task may never end.
+            # In short steps: a run that was abandoned meanwhile leaves `running`, though its coroutine may never end.
             await asyncio.wait([run.task for run in self.running.values() if run.task], timeout=min(left, STOP_STEP))
             await asyncio.sleep(0)
         self.release_all()
 
     def release_all(self) -> None:
-        self._stopping = True  # or it would claim them again
+        self._stopping = True  # or it would claim the released tasks again
         for run in list(self.running.values()):
             self._stop_run(run, "release", grace=RELEASE_GRACE)
 
@@ -136,21 +137,21 @@ class Worker:
         return bool(self._exchange.pending())
 
     def leases(self) -> list[Lease]:
-        """What the heart must renew; called from its thread."""
+        """The leases that the heart has to renew. Called from its thread."""
         ended = [outcome.lease for outcome in self._exchange.pending()]
         return [run.grant.lease for run in list(self.running.values())] + ended
 
     # --- runs
 
     def start(self, grants: list[Grant]) -> None:
-        if self._stopping:  # it was told to stop while this claim was on its way
+        if self._stopping:  # it was stopped while this claim was under way
             for grant in grants:
                 self._exchange.add(Released(grant.lease))
             return
         for grant in grants:
             try:
                 self._start(grant)
-            except Exception as error:  # whatever is wrong with one task must not end the worker
+            except Exception as error:  # an error in one task must not end the worker
                 self._cannot_start(grant, error)
         self._facts.started(grants)
 
@@ -178,7 +179,7 @@ class Worker:
                 depends_on=spec.depends_on,
                 wake=lambda: self._notes.later(run),
             )
-        if (first := self.running.get(spec.id)) is not None:  # it was taken back from here, and we have not heard of it
+        if (first := self.running.get(spec.id)) is not None:  # it was taken back from here, unnoticed until now
             self._stop_run(first, "lost")
         self.running[spec.id] = run
         run.task = self._loop.create_task(self._execute(run, entry))
@@ -196,7 +197,7 @@ class Worker:
             result = await self._executor.run(entry, run.grant, run.context)
         except asyncio.CancelledError:
             self._end(run, self._outcome_of_stop(run))
-        except BaseException as error:  # SystemExit and its like too: they end the attempt, not the node
+        except BaseException as error:  # also SystemExit and KeyboardInterrupt: they end the attempt, not the node
             if self._loop.is_closed():
                 raise
             self._end(run, self._outcome_of_error(run, error), error)
@@ -220,13 +221,13 @@ class Worker:
         return Succeeded(run.grant.lease, result, code, message, seconds)
 
     def _end(self, run: Run, outcome: Outcome | None, error: BaseException | None = None) -> None:
-        if run.ended:  # it was given up before; its outcome is known
+        if run.ended:  # it was abandoned before, and its outcome is handed in already
             self.abandoned.discard(run)
             return
         run.ended = True
         if run.timer is not None:
             run.timer.cancel()
-        if run.reason is not None and self._executor.leaked:  # a thread that obeys is gone by then
+        if run.reason is not None and self._executor.leaked:  # a thread that stops when asked has ended by then
             self._loop.call_later(CANCEL_GRACE, self.check_leaks)
         task_id = run.grant.spec.id
         if self.running.get(task_id) is run:
@@ -238,7 +239,8 @@ class Worker:
             self._exchange.add(outcome)
 
     def _stop_run(self, run: Run, reason: Reason, grace: float = CANCEL_GRACE) -> None:
-        """Tell a handler to end. If it does not, its slot is freed all the same and it counts as leaked."""
+        """Ask a handler to stop. If it has not after `grace`, its slot is freed all the same and it counts as
+        leaked."""
         if run.ended or run.reason == "lost" or (run.reason is not None and reason not in ("lost", "fenced")):
             return
         run.reason = reason
@@ -255,23 +257,24 @@ class Worker:
             return
         self.abandoned.add(run)
         self._log.warning(
-            "task %s (%s) ignores that it was told to stop (%s); it goes on without a slot, %d leaked",
+            "task %s (%s) did not stop when it was asked to (%s); it goes on without a slot, %d leaked",
             run.grant.spec.id, run.grant.spec.type, run.reason, self.leaked,
         )  # fmt: skip
-        # One that goes on is not given back: it would run twice.
+        # A handler that goes on is not released, or the task would run twice at a time.
         self._end(run, None if run.reason == "fenced" else self._outcome_of_stop(run))
         self.check_leaks()
 
     def check_leaks(self) -> None:
-        """Asked once the grace of a handler that was told to stop is over, never before: until then it tidies up."""
+        """Log leaked handlers, and drain the node if there are as many as slots. Called only when the grace of a
+        handler is over, as it may clean up until then."""
         count = self.leaked
         if self.stuck:
             stuck = "1 handler is" if count == 1 else f"{count} handlers are"
             self._log.error("%s stuck, as many as there are slots: draining this node", stuck)
             self._on_exhausted()
         elif count:
-            one = "1 handler does not stop though it was told to; it goes on without a slot"
-            more = f"{count} handlers do not stop though they were told to; they go on without a slot"
+            one = "1 handler does not stop though it was asked to; it goes on without a slot"
+            more = f"{count} handlers do not stop though they were asked to; they go on without a slot"
             self._log.warning("%s", one if count == 1 else more)
 
     def _outcome_of_stop(self, run: Run) -> Outcome | None:
@@ -285,14 +288,14 @@ class Worker:
                 return Stopped(grant.lease, seconds)
             case "release":
                 return Released(grant.lease)
-            case "fenced" if run.stoppable:  # without blame, and refused if another has it by then
+            case "fenced" if run.stoppable:  # no attempt is charged; refused if another worker has the task by then
                 return Released(grant.lease)
             case "lost" | "fenced":
                 return None
             case None:
                 return outcomes.failed(grant, "the handler was cancelled from inside", self._config.retry, seconds)
 
-    # --- what the heart has to say
+    # --- called by the heart
 
     def renewed(self, leases: list[Lease], answers: list[Literal["held", "cancel", "lost"]]) -> None:
         for lease, answer in zip(leases, answers, strict=True):
@@ -300,16 +303,17 @@ class Worker:
             if answer == "held" or run is None or run.grant.lease != lease:
                 continue
             if answer == "lost":
-                self._log.warning("task %s is not ours any more: its handler is told to stop", lease.id)
+                self._log.warning("task %s: this worker has lost its lease, so its handler is asked to stop", lease.id)
             self._stop_run(run, "cancel" if answer == "cancel" else "lost")
 
     def cut_off(self) -> None:
-        """The leases could not be renewed in time, so others may run these tasks now. Each type says what follows."""
+        """The leases could not be renewed in time, so other workers may run these tasks now. Handlers are asked to
+        stop, except where `when_cut_off` of the type says that they run on."""
         runs = list(self.running.values())
         stopping = [run for run in runs if not self._runs_on(run)]
         if runs:
             self._log.error(
-                "no contact with the store for a whole lease: %d handlers are told to stop, %d run on",
+                "no contact with the store for a whole lease: %d handlers are asked to stop, %d run on",
                 len(stopping), len(runs) - len(stopping),
             )  # fmt: skip
         for run in stopping:

@@ -8,7 +8,7 @@ from tickwork.model.facts import Event, Fact
 from tickwork.model.tasks import Record
 from tickwork.store.hints import EVENTS
 from tickwork.store.memory.core import Core, Part, atomic
-from tickwork.store.rules import first_number, missed, tells_of
+from tickwork.store.rules import first_number, is_about_task, missed
 
 
 class FactLog(Part):
@@ -56,7 +56,7 @@ class FactLog(Part):
         start = max(max(after, dropped) + 1 - first, 0)
         if task_id is None:
             return self._events[start : start + limit], missed(after, dropped)
-        found = (event for event in islice(self._events, start, None) if tells_of(task_id, event.kind, event.id))
+        found = (event for event in islice(self._events, start, None) if is_about_task(task_id, event.kind, event.id))
         return list(islice(found, limit)), missed(after, dropped)
 
     @atomic

@@ -108,7 +108,7 @@ class Queries(Part):
             for upstream in record.waiting:
                 other = self._homes.tasks.get(upstream)
                 if (other is None or other.status in ENDS) and upstream not in self._homes.outbox:
-                    problems.append(f"task {record.id} waits for {upstream}, which will never tell")
+                    problems.append(f"task {record.id} waits for {upstream}, which has ended or was removed")
         return problems
 
     async def health(self) -> list[Finding]:

@@ -14,7 +14,7 @@ from tickwork.store.hints import SCHEDULES, WORK
 from tickwork.store.memory.core import Core, Part, atomic
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.log import FactLog
-from tickwork.store.rules import advance_facts, advanced, changed, moved_on, same_definition, succeed, taken
+from tickwork.store.rules import advance_facts, advanced, changed, moved_on, redefined, same_definition, taken
 
 Submit = Callable[[Spec, int, bool], Receipt]  # the task, the time, and whether a dependency may be missing
 
@@ -34,7 +34,7 @@ class Schedules(Part):
             return None
         if old is not None and if_changed and same_definition(old, schedule):
             return old
-        new = succeed(old, schedule, now)
+        new = redefined(old, schedule, now)
         self._schedules[schedule.id] = new
         self._log.add(now, Fact.SCHEDULE_PUT, schedule.id, schedule.cron or "")
         self._core.hints.notify(SCHEDULES)

@@ -61,7 +61,8 @@ class RedisStore:
         await self.core.close()
 
     def sibling(self) -> RedisStore:
-        """One for the heart: its own connections, and no patience, since it must know soon when it is cut off."""
+        """A store for the heart: with its own connections, and without repeating calls, since it must notice soon when
+        Redis cannot be reached."""
         twin = RedisStore.__new__(RedisStore)
         twin._assemble(self.core.sibling())
         return twin

@@ -1,4 +1,4 @@
-"""Submits that are made at the same time travel together: many coroutines, one script call."""
+"""Batches of submits: tasks that many coroutines submit at the same time are sent in one script call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tickwork.store.redis.core import Core
 from tickwork.store.redis.creating import Args, create, submit_args
 
 BATCH = 100  # tasks in one call
-SHARE = 50  # of those that are gathered: while the store works on one half, the other is made
+SHARE = 50  # gathered submits that are sent at once: Redis works on them while others are being made
 WEIGHT = 1_000_000  # bytes in one call
 
 Place = tuple[int, str, Durability]
@@ -21,8 +21,8 @@ Gathered = tuple[Spec, Args, "asyncio.Future[Receipt]"]
 
 
 class Coalescer:
-    """For each event loop, prefix and durability: one that comes alone goes at once; those that come while another is
-    under way are gathered, and go together in the next round of the loop."""
+    """Gathers submits, separately for each event loop, prefix and durability. A submit is sent at once if no other is
+    under way. Otherwise it is gathered, and all gathered ones are sent in the next iteration of the event loop."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -33,7 +33,7 @@ class Coalescer:
     async def submit(self, prefix: str, specs: list[Spec], durability: Durability) -> list[Receipt]:
         if len(specs) != 1:
             return await self._submit_many(prefix, specs, durability)
-        packed = submit_args(specs[0])  # before it travels with others: a bad one fails its own caller only
+        packed = submit_args(specs[0])  # before it joins a batch: an error concerns only its own caller
         loop = asyncio.get_running_loop()
         place = (id(loop), prefix, durability)
         if self._under_way[place]:
@@ -45,9 +45,10 @@ class Coalescer:
             self._under_way[place] -= 1
 
     async def _submit_many(self, prefix: str, specs: list[Spec], durability: Durability) -> list[Receipt]:
-        """Piece by piece, so that the order is kept; each is packed while the store works on the one before."""
+        """Send one piece after another, so that the order is kept. Each is packed while Redis works on the one
+        before."""
         for spec in specs:
-            if spec.context:  # all else can be packed: no piece may be sent before one is found that cannot
+            if spec.context:  # only a context may fail to be packed; that must be found before the first piece is sent
                 submit_args(spec)
         receipts: list[Receipt] = []
         sending: asyncio.Future[list[Receipt]] | None = None
@@ -58,7 +59,7 @@ class Coalescer:
             if sending is not None:
                 receipts += await sending
             sending = asyncio.ensure_future(create(self._core, prefix, piece, packed, durability))
-            await asyncio.sleep(0)  # it is on its way now
+            await asyncio.sleep(0)  # so that it is sent before the next piece is packed
         return receipts + await sending if sending is not None else receipts
 
     def _join(self, spec: Spec, packed: Args, place: Place, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Receipt]:
@@ -98,7 +99,7 @@ class Coalescer:
 
 
 def pieces_of(packed: Iterable[Args]) -> Iterator[list[Args]]:
-    """As many as one call may carry, by their number and by all that each carries."""
+    """Split submits into pieces of at most `BATCH` tasks and about `WEIGHT` bytes."""
     piece: list[Args] = []
     weight = 0
     for args in packed:

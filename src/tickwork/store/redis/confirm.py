@@ -1,7 +1,8 @@
-"""What makes a write as safe as asked for: a command that follows it on the same connection, and its answer.
+"""Confirming that a write is as safe as `durability` says, by a command that follows it on the same connection.
 
-`memory`: Redis said OK. `disk`: it is in the append-only file, synced; servers before 7.2 cannot say so, there it takes
-`appendfsync always`. `replicated`: all replicas that are connected, or were a moment ago, have it.
+`memory`: Redis has answered. `disk`: the write is synced to the append-only file; servers before 7.2 cannot confirm
+that, so they need `appendfsync always`. `replicated`: all replicas that are connected, or were until a moment ago, have
+it.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from tickwork.store.redis.net.wire import Wire
 from tickwork.store.redis.ops.server import WITH_WAITAOF, Server, check_durability, read_info
 
 WAIT = 1000  # milliseconds for one confirmation
-FRESH = 1.0  # seconds for which the number of replicas is believed
-SETTLE = 5.0  # seconds for which a replica that has left is still asked for: it may be the next master
-NO_REPLICA = 0.1  # seconds until it is counted again
+FRESH = 1.0  # seconds for which the number of replicas is reused
+REPLICA_GRACE = 5.0  # seconds for which a replica that has disconnected must still confirm: it may be the next master
+NO_REPLICA = 0.1  # seconds until replicas are counted again
 
 
 class Seen(NamedTuple):
-    """What a master said of its replicas, and how many must confirm."""
+    """The number of replicas that a master has reported, and how many must confirm."""
 
     at: float
-    history: str  # another one after a failover
+    history: str  # the replication id, which changes with a failover
     connected: int
     needed: int
     fewer_since: float | None = None
@@ -32,11 +33,11 @@ class Seen(NamedTuple):
 class Confirmations:
     def __init__(self) -> None:
         self._replicas: dict[str, Seen] = {}
-        self._synced: dict[str, Server] = {}  # where a disk was found to be what it should
+        self._synced: dict[str, Server] = {}  # key -> the server whose persistence was checked
 
     async def command(self, durability: Durability, key: str, wire: Wire, server: Server) -> tuple[Any, ...] | None:
-        """What must follow a write, nothing where the write alone is enough, None where there is no replica now. Raises
-        `StoreError` when the server cannot give it."""
+        """The command that must follow a write; empty if none is needed; None if no replica is connected now. Raises
+        `StoreError` when the server cannot give that durability."""
         if durability == "replicated":
             count = await self._count_replicas(key, wire)
             return ("WAIT", count, WAIT) if count else None
@@ -46,7 +47,7 @@ class Confirmations:
         return ()
 
     async def _check_disk(self, key: str, wire: Wire, server: Server) -> None:
-        """Once for every server: one submission may ask for more than what was checked when the store was opened."""
+        """Check the persistence of a server once. Opening the store does not, if only single submits ask for `disk`."""
         if self._synced.get(key) is not server:
             now = read_info(await wire.call(key, "INFO", "persistence"))
             await check_durability(wire, key, Server(server.version, {**server.info, **now}), "disk")
@@ -64,7 +65,7 @@ def look(info: dict[str, str], before: Seen | None) -> Seen:
     if before is None or before.history != history or count >= before.needed:
         return Seen(now, history, count, count)
     fewer_since = before.fewer_since or now
-    if now - fewer_since > SETTLE:
+    if now - fewer_since > REPLICA_GRACE:
         return Seen(now, history, count, count)
     return Seen(now, history, count, before.needed, fewer_since)
 

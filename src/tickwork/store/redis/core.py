@@ -30,9 +30,9 @@ from tickwork.store.redis.ops.server import Server, check_server
 from tickwork.store.redis.scripts import Script, compose
 from tickwork.store.rules import Overflow
 
-PATIENCE = 15.0  # how long a call waits for a Redis that moves or restarts
+PATIENCE = 15.0  # seconds for which a call is repeated while Redis fails over or restarts
 SHORTEST_TIMEOUT = 0.5  # seconds, for a sibling
-SLACK = 3_600_000  # a key whose end scripts judge themselves is left to Redis to remove only so much later
+SLACK = 3_600_000  # milliseconds: locks and dedup keys, whose end scripts decide, expire in Redis this much later
 
 T = TypeVar("T")
 
@@ -59,9 +59,9 @@ class Core:
         self.hints = Hints()
         self.contact = Contact(Log.of(None, "store.redis"))
         self.hints.on_idle = self._listen_for
-        self.own_workers: set[str] = set()  # those that beat through this store
+        self.own_workers: set[str] = set()  # workers whose heartbeats were sent by this object
         self.server = Server()
-        self.on_wake_up: Callable[[bytes], None] | None = None  # is given what a wake-up says
+        self.on_wake_up: Callable[[bytes], None] | None = None  # called with the content of a wake-up token
         self.durability = durability
         self._pool_size = pool_size
         self._patience = patience
@@ -81,7 +81,7 @@ class Core:
         tell_of_forks(self)
 
     def _begin(self) -> None:
-        """What belongs to this process and its loops."""
+        """Set up what belongs to this process and its event loops; again in the child of a fork."""
         self.channel = f"{self.layout.root}ended:{os.getpid()}.{new_nonce()}"
         self._by_loop = ConnectionsByLoop(self._connect, self.url)
         self.connections = self._by_loop.here
@@ -90,14 +90,15 @@ class Core:
         self._open = False
 
     def after_fork(self) -> None:
-        """Links close themselves; loops, and tasks that wait on them, must not be finalized here."""
+        """In the child of a fork. Links close themselves. The parent's event loops, and the tasks on them, are kept
+        referenced, since they must not be finalized here."""
         keep((self._by_loop.all(), self._reopening, self._hints_under_way))
         self.hints.forget()
         self.contact.reset()
         self._begin()
 
     def _pack_policy(self, log: int, events: bool) -> bytes:
-        """One value after the other, in the order in which `prelude.lua` reads them."""
+        """The values of the policy as MessagePack, in the order in which `prelude.lua` reads them."""
         policy = self.policy
         values = (
             events, policy.events_max, self.alone, len(self.prefixes), log, policy.lease_ttl, policy.renew_interval,
@@ -117,13 +118,13 @@ class Core:
         self._open = True
 
     async def _check_servers(self) -> Server:
-        """Every node of a cluster that holds something of the namespace; the oldest one says what scripts may do."""
+        """Check every server that holds a part of the namespace. The oldest version decides which features are used."""
         keys = self.prefixes if self.target.kind == "cluster" else self.prefixes[:1]
         servers = [await check_server(self.connections().wire, key, self.durability) for key in keys]
         return min(servers, key=lambda server: server.version)
 
     async def _enter(self) -> None:
-        """Make the namespace known, and notice when it is not the one that was opened before."""
+        """Create the namespace if it does not exist, and notice if it was lost since it was opened before."""
         for prefix in self.prefixes:
             reply = await self.run("open", prefix, VERSION, len(self.layout.parts), new_nonce())
             now, version, partitions, epoch = reply
@@ -169,11 +170,11 @@ class Core:
             durability=self.durability,
         )
         twin.contact = self.contact
-        twin.server = self.server  # it is never opened, and its scripts must be those that this server knows
+        twin.server = self.server  # a sibling is never opened, so it does not look up the version itself
         return twin
 
     def set_clock(self, now: int) -> None:
-        """The server's time, as it was told just now."""
+        """Set the clock by the server's time, which a script has just answered."""
         self._skew = now - time.monotonic_ns() // 1_000_000
 
     def now(self) -> int:
@@ -186,7 +187,7 @@ class Core:
         self.connections().listener.add(topic)
         return hint
 
-    def _heard(self, token: bytes) -> None:
+    def _on_token(self, token: bytes) -> None:
         if self.on_wake_up is not None:
             self.on_wake_up(token)
 
@@ -194,8 +195,8 @@ class Core:
         self.connections().listener.idle(topic)
 
     def wake(self, queues: set[str], part: str) -> None:
-        """With several partitions scripts cannot reach the wake lists: an idle worker is told by a hint of its own, for
-        which nobody waits. It names the partition."""
+        """Wake an idle worker of these queues, if there are several partitions: scripts of one partition cannot write
+        to the wake lists of the namespace. The token names the partition; nobody waits for this call."""
         if self.alone:
             return
         hint = asyncio.ensure_future(self._push_hints(sorted(queues), self.layout.parts.index(part)))
@@ -210,7 +211,7 @@ class Core:
             try:
                 await wire.run(root, pack("RPUSH", key, place))
                 await wire.run(root, pack("LTRIM", key, -count, -1))
-            except (StoreError, LinkLost):  # workers look by themselves before long
+            except (StoreError, LinkLost):  # workers look by themselves after `scan_interval`
                 return
 
     # --- calls
@@ -220,12 +221,12 @@ class Core:
         wire.on_reconnect = self._reconnected
         wire.greeting = self._greeting
         listener = Listener(
-            wire, self.hints, self.layout.root, self.channel, self.queues, self._heard, self.own_workers
+            wire, self.hints, self.layout.root, self.channel, self.queues, self._on_token, self.own_workers
         )
         return LoopConnections(wire, listener)
 
     def _reconnected(self) -> None:
-        """The server may have restarted, perhaps with nothing in it."""
+        """Called after all connections were lost: the server may have restarted, perhaps without its data."""
         if self._open and (self._reopening is None or self._reopening.done()):
             self._reopening = asyncio.ensure_future(self._reopen())
 
@@ -238,7 +239,8 @@ class Core:
                 self.contact.log.error("%s", error)
 
     def _greeting(self, prefix: str) -> bytes | None:
-        """Numbers of several logs follow the time anyway."""
+        """The command that comes first on each connection (`greet.lua`). Not needed with several partitions, where the
+        numbers of facts follow the time."""
         if not self.alone:
             return None
         policy = self._policies[prefix, False]
@@ -252,8 +254,9 @@ class Core:
         )
 
     async def run_durably(self, durability: Durability, name: str, prefix: str, *args: Any) -> Any:
-        """Run a script and wait until what it wrote is as safe as asked for. A short count means that nobody knows: the
-        call is sent again, which changes nothing, until patience is over."""
+        """Run a script and wait until its writes are as safe as `durability` says. If too few confirm, it is unknown
+        whether the writes are safe; the call, which changes nothing the second time, is then repeated for
+        `patience`."""
         if durability == "memory":
             return await self.run(name, prefix, *args)
         sent, give_up_at = False, time.monotonic() + self._patience
@@ -300,14 +303,14 @@ class Core:
         return await self.connections().wire.calls(key, commands)
 
     def warn_of_dropped(self, dropped: list[bytes]) -> None:
-        """Scripts answer which dead letters did not fit into their queue: id and type of each."""
+        """Warn of dead letters that a script has dropped; each line has the id and the type."""
         for line in dropped:
             task_id, _, kind = line.decode().partition("\n")
             self._overflow.add(self.contact.log, task_id, kind)
 
     @property
     def alone(self) -> bool:
-        """One partition holds everything."""
+        """The namespace has only one partition."""
         return len(self.layout.parts) == 1
 
     def part(self, task_id: str) -> str:
@@ -318,7 +321,7 @@ class Core:
         return list(await asyncio.gather(*calls))
 
     async def by_part(self, items: list[Any], ids: list[str], act: Any) -> list[Any]:
-        """Let each partition deal with its own; answers in the order of the items."""
+        """Call `act` once for each partition, with its items; the results are in the order of all items."""
         if len(self.layout.parts) == 1:
             return list(await act(self.layout.root, items))
         groups: dict[str, list[int]] = {}

@@ -14,7 +14,7 @@ from tickwork.ids import partition_of
 
 NAMESPACE = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 PARTITIONS_MAX = 48  # numbers of facts must stay below 2^53
-VERSION = "2"  # of the layout; another one is refused
+VERSION = "2"  # of the layout; a namespace with another one is refused
 
 
 class Key(NamedTuple):
@@ -29,17 +29,22 @@ TASK_KEYS = (
     Key(
         "task:<id>", "String", "a task: lengths, label, body (what was asked), state (what became of it)", "one a task"
     ),
-    Key("stream:<band>:<queue>", "Stream", "ready tasks in turn; a claim cuts off its head", "ready tasks"),
-    Key("front:<band>:<queue>", "ZSet", "ready tasks that came back without blame; taken first", "ready tasks"),
-    Key("side:<band>:<queue>/<type>", "ZSet", "ready tasks that no claimer could start yet", "ready tasks"),
+    Key("stream:<band>:<queue>", "Stream", "ready tasks in order; a claim takes them from its head", "ready tasks"),
+    Key("front:<band>:<queue>", "ZSet", "ready tasks that were released or taken back; claimed first", "ready tasks"),
+    Key(
+        "side:<band>:<queue>/<type>",
+        "ZSet",
+        "parked tasks: ready, of types that a claimer could not start",
+        "ready tasks",
+    ),
     Key("aside", "Set", "the front and side lanes that hold something", "lanes"),
     Key("lanes", "Set", "all lanes seen, as `<band>:<queue>`", "queues x 3"),
     Key(
         "delayed", "ZSet", "pending tasks by due time; members are submit order (11 hex digits) and id", "delayed tasks"
     ),
-    Key("retrying", "ZSet", "tasks that wait for their backoff, likewise", "delayed tasks"),
+    Key("retrying", "ZSet", "tasks that wait for their next attempt, in the same form", "delayed tasks"),
     Key("blocked", "ZSet", "tasks that wait for others, by submit order", "blocked tasks"),
-    Key("leases", "ZSet", "running tasks by the end of their lease: the truth about who runs what", "running tasks"),
+    Key("leases", "ZSet", "running tasks by the end of their lease", "running tasks"),
     Key("ended:<status>", "Stream", "ended tasks in the order in which they ended", "`retention`, `dlq_max`"),
     Key("claims", "Hash", "the last claim of each turn of a worker, `<worker>#<turn>`: nonce and ids", "workers x 2"),
     Key(
@@ -51,13 +56,13 @@ TASK_KEYS = (
     Key("dedup:<key>", "String", "until when, and the task that holds the key", "its TTL"),
     Key("dependants:<id>", "ZSet", "blocked tasks that wait for this one", "dependencies"),
     Key("awaited", "Set", "tasks that have dependants", "dependencies"),
-    Key("outbox", "ZSet", "ended tasks that others must be told of, in turn", "untold tasks"),
-    Key("outbox:status", "Hash", "how they ended, and their schedule", "untold tasks"),
-    Key("watchers", "Hash", "channels on which to tell of a task's end", "tasks waited for"),
+    Key("outbox", "ZSet", "ended tasks with dependants or a schedule to be notified, in order", "tasks in the outbox"),
+    Key("outbox:status", "Hash", "how they ended, and their schedule", "tasks in the outbox"),
+    Key("watchers", "Hash", "channels on which the end of a task is published", "tasks waited for"),
     Key("pauses", "Hash", "`queue:<name>` or `type:<name>`: since when, and a note", "pauses"),
     Key("wake:<queue>", "List", "one token when there may be work; idle workers block on it", "1"),
-    Key("pulse", "String", "when the store was last in touch, and until when nothing expires", "1"),
-    Key("position", "String", "counts submits, and places in lanes and ends", "1"),
+    Key("pulse", "String", "when somebody last called, and until when no lease counts as expired", "1"),
+    Key("position", "String", "counts submits, and positions in lanes and ends", "1"),
     Key("facts", "String", "the number of the last fact", "1"),
     Key("events", "Stream", "the log; an entry holds the facts of one step", "100,000 facts"),
     Key("dropped", "String", "counts what a full dead-letter queue dropped", "1"),
@@ -70,14 +75,14 @@ NAMESPACE_KEYS = (
         "version of this layout, number of partitions, epoch, how far the clock was set back in all, the server",
         "5",
     ),
-    Key("workers", "Hash", "what each worker says of itself (msgpack)", "workers"),
+    Key("workers", "Hash", "the description of each worker (msgpack)", "workers"),
     Key("workers:times", "Hash", "started, last beat, end of lease, and when it was lost", "workers"),
     Key("workers:nodes", "Hash", "the node of each worker", "workers"),
     Key("workers:online", "ZSet", "workers by the end of their lease", "workers"),
     Key("schedule:leader", "Hash", "who leads: id, term, until, ttl", "4"),
     Key("schedules", "Hash", "the schedules (msgpack)", "schedules"),
     Key("schedules:next", "ZSet", "active schedules by their next tick", "schedules"),
-    Key("lock:<name>", "String", "a lock: fence, until when (0, and when it was given back), owner", "its TTL"),
+    Key("lock:<name>", "String", "a lock: fence, until when (0, and when it was released), owner", "its TTL"),
     Key("fences", "String", "the last fence of a lock", "1"),
 )
 KEYS = TASK_KEYS + NAMESPACE_KEYS

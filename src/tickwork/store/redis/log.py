@@ -1,4 +1,4 @@
-"""The log on Redis: a stream for each partition, whose entries have the facts of one script call."""
+"""The log on Redis: a stream for each partition. Each entry holds the facts of one script call."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import msgspec
 
 from tickwork.model.facts import Event
 from tickwork.store.redis.core import Part
-from tickwork.store.rules import before_newest, missed, tells_of
+from tickwork.store.rules import before_newest, is_about_task, missed
 from tickwork.store.unreadable import UNREADABLE, unreadable_fact
 
 STEP = 100  # entries in one read, so that no reply is huge
-FACTS_AT = 5  # in a group of facts, behind what they have in common
-SETTLING = 200  # milliseconds, for facts of several partitions
+FACTS_AT = 5  # index of the first fact in a group, behind the fields that they share
+MERGE_DELAY = 200  # milliseconds until facts of several partitions are shown
 
 _groups = msgspec.msgpack.Decoder().decode
 
@@ -38,7 +38,7 @@ class FactLog(Part):
                 found += [
                     event
                     for event in self._facts_of(entry)
-                    if event.seq > start and (task_id is None or tells_of(task_id, event.kind, event.id))
+                    if event.seq > start and (task_id is None or is_about_task(task_id, event.kind, event.id))
                 ]
             if len(entries) < STEP:
                 break
@@ -46,8 +46,9 @@ class FactLog(Part):
 
     @property
     def _horizon(self) -> str:
-        """Facts of several partitions are merged by time; the newest wait until no other can come before them."""
-        return "+" if self._core.alone else str((self._core.now() - SETTLING) * 100 * len(self._core.prefixes))
+        """The number up to which facts are read. Facts of several partitions are merged by time, so the newest are held
+        back until no earlier one can still be written."""
+        return "+" if self._core.alone else str((self._core.now() - MERGE_DELAY) * 100 * len(self._core.prefixes))
 
     async def _dropped(self, part: str) -> int:
         last, length, first = await self._core.ask_all(
@@ -95,7 +96,7 @@ class FactLog(Part):
             kind, name, worker, attempt, detail = group[:FACTS_AT]
             task_type, _, queue = name.partition("\n")
             for subject, took in zip(group[FACTS_AT::2], group[FACTS_AT + 1 :: 2], strict=True):
-                told = Event(number, at, kind, subject, task_type, queue, worker, attempt, took / 1e6, detail)
-                found.append(told)
+                event = Event(number, at, kind, subject, task_type, queue, worker, attempt, took / 1e6, detail)
+                found.append(event)
                 number += len(self._core.prefixes)
         return found

@@ -26,7 +26,8 @@ class Members(Part):
 
     async def leave(self, worker_id: str, node: str = "") -> None:
         self._core.own_workers.discard(worker_id)
-        for prefix in self._core.prefixes:  # the namespace's own first, which knows the nodes
+        # The namespace's own prefix comes first, since it holds the nodes of the workers.
+        for prefix in self._core.prefixes:
             if not await self._core.run("leave", prefix, worker_id, node):
                 return
 

@@ -26,7 +26,8 @@ class Operators(Part):
     async def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
         return status_of(await self._core.run("cancel", self._core.part(task_id), task_id, int(force), reason))
 
-    # These are answered by what was there before, so that a call which is sent again is answered as the first time.
+    # The following methods look up the status first and answer that, so that a call which is repeated because its reply
+    # was lost gets the same answer.
 
     async def _state(self, task_id: str) -> tuple[Status | None, bytes]:
         """The status of a task, and its mark."""
@@ -42,7 +43,7 @@ class Operators(Part):
         return found if found in (None, Status.CANCELLED) else seen
 
     async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
-        record = await self._queries.get(task_id)  # scripts do not see on what it depends
+        record = await self._queries.get(task_id)  # the script cannot read its dependencies, which are in the body
         if record is None:
             return None
         if isinstance(self._tasks, PartitionedTasks) and record.spec.depends_on:
@@ -53,7 +54,7 @@ class Operators(Part):
         return found
 
     async def _retry_dependent(self, tasks: PartitionedTasks, record: Record, only: Status | None) -> Status | None:
-        """Noted with each upstream, retried, and noted again, as in a submit."""
+        """List the task with each upstream, retry it, and list it again, as in a submit."""
         upstreams = {each: await self._queries.get(each) for each in record.spec.depends_on}
         waiting, never = waits_again(record, upstreams.get)
         if never or not record.status.ended:
@@ -100,7 +101,7 @@ class Operators(Part):
     async def resume(self, kind: Literal["queue", "type"], name: str) -> bool:
         paused = False
         for number, part in enumerate(self._core.layout.parts):
-            # Asked before, so that a call which is sent again is answered as the first time.
+            # Looked up first, so that a repeated call gets the same answer.
             paused = await self._core.ask(part, "HGET", f"{part}pauses", f"{kind}:{name}") is not None or paused
             await self._core.run("pause", part, kind, name, "resume", "", quiet=number > 0)
         for part in self._core.layout.parts:

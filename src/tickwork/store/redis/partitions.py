@@ -1,7 +1,8 @@
-"""Several partitions: a task lives where its id hashes to, workers go round.
+"""Tasks in several partitions: the hash of a task's id decides its partition, and claims visit one after another.
 
-Strict priority and order hold inside a partition. What concerns tasks of two partitions (a dependency) is done in steps
-that may each be repeated, in an order in which a crash between them leaves nothing waiting for ever.
+Priority and order are strict only inside a partition. An operation on tasks of two partitions (a dependency) takes
+several calls. Each may be repeated, and they come in an order in which a crash between them leaves no task waiting for
+ever.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from tickwork.store.redis.creating import receipt_of, submit_args
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.tasks import Tasks, claim_args, claimed_of
 
-STAY = 8  # batches in one partition, while it has work
+STAY = 8  # claims in one partition before the next one is visited, while it has work
 
 
 class PartitionedTasks(Tasks):
     def __init__(self, core: Core, queries: Queries) -> None:
         super().__init__(core)
         self._queries = queries
-        core.on_wake_up = self._heard
+        core.on_wake_up = self._go_where_work_is
         self._place = 0  # where the next claim begins
         self._stayed = 0
         self._began: dict[
@@ -73,7 +74,8 @@ class PartitionedTasks(Tasks):
             )
 
     async def _submit_dependent(self, spec: Spec, durability: Durability) -> Receipt:
-        """Noted with each upstream, created, and noted again: whichever ends in between, somebody tells."""
+        """List the task with each upstream, create it, and list it again. So it is resolved even if an upstream ends in
+        between."""
         self._check_place(spec)
         known = await self._queries.get(spec.id)
         if known is not None:
@@ -139,7 +141,7 @@ class PartitionedTasks(Tasks):
             except StoreUnavailable:
                 if not grants:
                     raise
-                break  # what was granted must not be thrown away
+                break  # the tasks granted so far must be returned
             grants += reply.grants
             unreadable += reply.unreadable
             waits += [] if reply.next_due_in is None else [reply.next_due_in]
@@ -150,7 +152,7 @@ class PartitionedTasks(Tasks):
         return Claimed(grants, min(waits, default=None), unreadable)
 
     def _start_of(self, claim: Claim, place: int | None = None) -> int:
-        """Where this claim begins, or began: sent again, it begins there again."""
+        """The partition at which this claim begins. A claim that is sent again begins at the same one."""
         nonce, began = self._began.get((claim.worker_id, claim.turn), ("", 0))
         if nonce != claim.nonce:
             began = self._place if place is None else place
@@ -212,7 +214,7 @@ class PartitionedTasks(Tasks):
             if verdict.status is not None and not verdict.status.ended:
                 self._core.wake(set(self._core.queues), self._core.part(outcomes[index].lease.id))
 
-    def _heard(self, token: bytes) -> None:
-        """The token that woke this process says where there is work."""
+    def _go_where_work_is(self, token: bytes) -> None:
+        """Begin the next claim at the partition that a wake-up token names."""
         if token.isdigit():
             self._place, self._stayed = int(token) % len(self._core.layout.parts), 0

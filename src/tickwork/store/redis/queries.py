@@ -1,4 +1,4 @@
-"""Questions: plain reads that change nothing, each of them bounded."""
+"""Queries: reads that change nothing, each of them bounded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tickwork.texts import shown
 
 STEP = 100  # records in one read, so that no reply is huge
 BAND_NAMES = {"high": Band.HIGH, "normal": Band.NORMAL, "low": Band.LOW}
-# Without a status: what is on its way, then what has ended.
+# The order of a list of all statuses: tasks that have not ended, then those that have.
 ORDER = (
     Status.RUNNING, Status.READY, Status.RETRYING, Status.PENDING, Status.BLOCKED, Status.DEAD, Status.FAILED,
     Status.CANCELLED, Status.SUCCESS,
@@ -51,7 +51,7 @@ class Queries(Part):
             return unpack(task_id, value)
         prefix = self._core.part(task_id)
         record: Record | None = None
-        if waiter is None or waiter.announced:  # then it has mostly ended
+        if waiter is None or waiter.announced:  # after a wake-up it has mostly ended, so a plain read is enough
             record = _read(task_id, await self._core.ask(prefix, "GET", f"{prefix}task:{task_id}"))
         if waiter is not None and (record is None or not record.status.ended):
             record = _read(task_id, await self._core.run("watch", prefix, task_id, self._core.channel))
@@ -76,7 +76,7 @@ class Queries(Part):
             records = await self._records(home, ids)
             for record, after in zip(records, places, strict=True):
                 looked, place = looked + 1, after
-                # One may have moved on while this was read.
+                # A task may have changed its status between the two reads.
                 if record is not None and record.status is home.status and matches(record, query):
                     found.append(record)
                     if len(found) >= query.limit:
@@ -190,7 +190,8 @@ def _read(task_id: str, value: bytes | None) -> Record | None:
 
 
 def _read_cursor(query: Query, homes: list[Home]) -> tuple[int, int]:
-    """Which home to go on in, and where. Homes come and go between pages: it goes on behind one that is not there."""
+    """The home and the place in it at which a page begins. If the home of the cursor has vanished since the last page,
+    the page begins at the one after it."""
     if not query.cursor:
         return 0, 0
     place, _, rest = query.cursor.partition(".")
@@ -216,7 +217,8 @@ def _rank_of(name: str) -> int:
 
 
 def _count_lane(name: str, count: int, ready: dict[tuple[str, int], int], parked: dict[tuple[str, str], int]) -> None:
-    """A lane is named `<band>:<queue>`, a shelf `front:<band>:<queue>` or `side:<band>:<queue>/<type>`."""
+    """Add up the tasks of a lane. Main lanes are named `<band>:<queue>`, others `front:<band>:<queue>` or
+    `side:<band>:<queue>/<type>`."""
     place, _, lane = name.partition(":") if name.startswith(("front:", "side:")) else ("", "", name)
     band, _, rest = lane.partition(":")
     queue, _, task_type = rest.partition("/")

@@ -1,8 +1,8 @@
-"""A task as Redis holds it: one string of lengths, label, body and state.
+"""A task as Redis holds it: one string of lengths, label, body and state (`docs/redis-records.md`).
 
-Label and body are what was asked and never change. The label (type, queue, band, submit nonce, schedule, `e` or `s` for
-`run_after`, dedup key, one a line) is what scripts may need to see; the body is opaque to them. The state is written by
-scripts alone; `prelude.lua` has the same formats.
+Label and body say what was submitted and never change. The label (type, queue, band, submit nonce, schedule, `e` or `s`
+for `run_after`, dedup key, one on each line) is what scripts may need to read; they never read the body. The state is
+written by scripts alone; `lua/parts/lanes.lua` and `lua/parts/records.lua` have the same formats.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CODES = {status: code for code, status in STATUSES.items()}
 DEFAULT_SERIALIZER = "json"
 _BY_BYTE = {code.encode(): status for code, status in STATUSES.items()}
 
-_LENGTHS = struct.Struct(">HHI")  # of the kind (the label's first lines: type, queue, band), the label, the body
+_LENGTHS = struct.Struct(">HHI")  # of the kind (first three lines of the label), of the label, of the body
 _LABEL_AT = _LENGTHS.size
 _FLAGS = struct.Struct(">c4B")
 _TIMES = (6, 6, 6, 6)  # seq, submitted_at, due_at, position
@@ -49,7 +49,7 @@ _FENCE_AT = _FRESH_SIZE + _COUNTS.size
 
 
 class Body(Struct, array_like=True, gc=False):
-    """The part of a spec that no script looks at. Most tasks have only its first fields, and are stored without the
+    """The part of a spec that no script reads. Most tasks have only the first five fields, and are stored without the
     rest."""
 
     payload: bytes
@@ -71,8 +71,8 @@ class Body(Struct, array_like=True, gc=False):
 
 
 class Extras(Struct, array_like=True, gc=False):
-    """What few tasks have. Scripts cannot keep a nil in a list, so -1 and empty texts stand for none. Of a task that
-    succeeded at once only the first four are stored."""
+    """Fields that few tasks have. Lua cannot keep a nil in a list, so -1 and empty texts stand for none. Of a task that
+    succeeded in its first run only the first four are stored."""
 
     code: int = 0
     message: str = ""
@@ -86,8 +86,8 @@ class Extras(Struct, array_like=True, gc=False):
 
 
 def _pack_result(result: bytes | None) -> msgspec.Raw:
-    """As MessagePack text, the only kind of string that scripts read, whatever bytes it holds. A mark in front tells an
-    empty result from none."""
+    """A result as MessagePack text, whatever bytes it holds, since scripts can read no other kind of string. An `=` in
+    front distinguishes an empty result from none."""
     if result is None:
         return msgspec.Raw(b"\xa0")
     size = len(result) + 1
@@ -132,13 +132,13 @@ def pack_spec(spec: Spec) -> bytes:
 
 
 def is_plain(spec: Spec) -> bool:
-    """Nothing has to be looked at or noted when it is created."""
+    """Whether `submit.lua` can create the task: it has no dedup key, dependencies or schedule."""
     return spec.dedup_key is None and not spec.depends_on and spec.schedule_id is None
 
 
 def pack_options(spec: Spec, waiting: tuple[str, ...] | None = None) -> bytes:
-    """What a submit has to see of a spec, empty for one that is to run at once. `waiting`: the caller has looked at its
-    dependencies already, and these have not ended."""
+    """The options of a submit that the script reads; empty for a task that is to run at once. `waiting`: the
+    dependencies that have not ended, if the caller has looked them up already."""
     options: dict[str, Any] = {}
     if spec.at is not None:
         options["at"] = spec.at
@@ -161,7 +161,7 @@ def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
     state_at = body_at + body_size
     kind, queue, _, nonce, schedule_id, after, dedup_key = value[_LABEL_AT:body_at].decode().split("\n", 6)
     packed = value[body_at:state_at]
-    # One with the usual fields alone has none that could be nested.
+    # The usual five fields cannot be nested.
     if not packed.startswith(_USUAL) and is_deep_msgpack(packed, STORED_MAX):
         raise ValueError(TOO_DEEP)
     body = _body(packed)
@@ -207,7 +207,8 @@ def _text(value: bytes, at: int) -> tuple[str, int]:
 
 
 def unpack(task_id: str, value: bytes, lease_until: int = 0, home: Status = Status.DEAD) -> Record:
-    """A record, or what is left of one that cannot be read; `home` is where it was found."""
+    """A record; if the value cannot be read, a stub with the fields that can. `home` is the status of the home in which
+    it was found."""
     try:
         spec, at = _unpack_spec(task_id, value)
         record = _unpack_state(spec, value, at)
@@ -229,7 +230,7 @@ def _stub(task_id: str, value: bytes, lease_until: int, home: Status, why: str) 
         record = _unpack_state(spec, value, at)
         _unpack_run(record, value, at + _FRESH_SIZE, lease_until)
     except UNREADABLE:
-        pass  # it shows what was found until then
+        pass  # the stub has the fields that were read until then
     return marked(record, why)
 
 
@@ -249,7 +250,7 @@ def _unpack_state(spec: Spec, value: bytes, at: int) -> Record:
 
 
 def _unpack_run(record: Record, value: bytes, at: int, lease_until: int) -> None:
-    """What became of a task that was claimed, or waits for others."""
+    """Read the second part of the state, which a task has that was claimed once or has extras."""
     if at == len(value):
         return
     record.attempt, record.losses = _COUNTS.unpack_from(value, at)
@@ -257,7 +258,7 @@ def _unpack_run(record: Record, value: bytes, at: int, lease_until: int) -> None
     record.nonce, at = _text(value, at)
     worker_id, at = _text(value, at)
     record.worker_id = worker_id or None
-    if record.status is Status.RUNNING:  # it is in no lane: what stands there is the number of its last note
+    if record.status is Status.RUNNING:  # it is in no lane, so this field holds the number of its last note
         record.lease_until, record.position = lease_until, 0
     record.started_at, record.finished_at = started_at or None, finished_at or None
     size = int.from_bytes(value[at : at + 4])
@@ -273,7 +274,7 @@ def _unpack_run(record: Record, value: bytes, at: int, lease_until: int) -> None
 
 
 def unpack_grant(task_id: str, value: bytes, nonce: str) -> Grant:
-    """As much of a record as a worker needs."""
+    """The fields of a record that a worker needs to run the task."""
     spec, at = _unpack_spec(task_id, value)
     attempt, losses = _COUNTS.unpack_from(value, at + _FRESH_SIZE)
     submitted_at = int.from_bytes(value[at + _SUBMITTED_AT : at + _SUBMITTED_AT + 6])
@@ -282,14 +283,15 @@ def unpack_grant(task_id: str, value: bytes, nonce: str) -> Grant:
 
 
 def lease_in(task_id: str, value: bytes, nonce: str) -> Lease:
-    """The lease alone, of a task whose label or body cannot be read: the script that claimed it has read the rest."""
+    """The lease of a task whose label or body cannot be read. The state can, since a script has claimed it."""
     _, label_size, body_size = _LENGTHS.unpack_from(value)
     at = _LABEL_AT + label_size + body_size + _FENCE_AT
     return Lease(task_id, int.from_bytes(value[at : at + 7]), nonce)
 
 
-def read_news(message: bytes) -> Iterator[tuple[str, bytes]]:
-    """Ids and values of ended tasks, as `ends.lua` tells them to those who wait; a value may be left out."""
+def read_ended(message: bytes) -> Iterator[tuple[str, bytes]]:
+    """Read a message of `ends.lua` to processes that wait for results: ids and values of ended tasks. A value may be
+    empty."""
     at = 0
     while at < len(message):
         task_id, at = _text(message, at)
@@ -305,7 +307,7 @@ _NONCE_MAX = 255
 
 
 def pack_outcome(outcome: Outcome) -> bytes:
-    """One outcome for `finish.lua`: its numbers, then id, nonce and text."""
+    """An outcome for `finish.lua`: its numbers, then id, nonce and text."""
     number, took, text = 0.0, round(getattr(outcome, "duration", 0.0) * 1e6), b""
     match outcome:
         case Succeeded():
@@ -319,7 +321,8 @@ def pack_outcome(outcome: Outcome) -> bytes:
             text += f"!{outcome.error}".encode() if outcome.error else b""
     lease = outcome.lease
     task_id, nonce = lease.id.encode(), lease.nonce.encode()
-    if len(nonce) > _NONCE_MAX or not 0 <= lease.fence < _FENCE_MAX:  # typed in by somebody: no claim has such a one
+    # Given by hand (`update_task_status`): no claim has such a lease.
+    if len(nonce) > _NONCE_MAX or not 0 <= lease.fence < _FENCE_MAX:
         nonce, fence = b"", 0
     else:
         fence = lease.fence

@@ -1,8 +1,7 @@
 """Schedules on Redis.
 
-A schedule is changed in this process, by the rules that every store shares, and swapped in if nobody else has changed
-it meanwhile; else it is done again on what is there now. When one fires, the tasks of its ticks are created and the
-schedule moves on in one step.
+A schedule is changed in Python, by the rules that all stores share, and stored if it is still as it was read; otherwise
+it is read and changed again. When it fires, one script creates the tasks of its ticks and stores its next tick.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.creating import receipt_of, submit_args
 from tickwork.store.redis.records import CODES
 from tickwork.store.redis.tasks import Tasks
-from tickwork.store.rules import advance_facts, advanced, changed, fired, held_up, same_definition, succeed, taken
+from tickwork.store.rules import advance_facts, advanced, changed, fired, held_up, redefined, same_definition, taken
 from tickwork.store.unreadable import read_schedule, refuse_stub
 
 ENDED = frozenset(CODES[status].encode() for status in ENDS)
-TRIES = 50  # of a swap; every failure means that another one succeeded
+TRIES = 50  # to store a changed schedule; each failure means that another process has stored its own change
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -44,7 +43,7 @@ class Schedules(Part):
     def __init__(self, core: Core, tasks: Tasks) -> None:
         super().__init__(core)
         self._tasks = tasks
-        self._due: dict[str, bytes] = {}
+        self._due: dict[str, bytes] = {}  # the stored form of schedules that `due` has read, for `advance`
         self._unreadable_due = 0
 
     async def put(self, schedule: Schedule, if_changed: bool = False, create: bool = False) -> Schedule | None:
@@ -57,7 +56,7 @@ class Schedules(Part):
                 return None
             if old is not None and old.unreadable:
                 old = None
-            return succeed(old, schedule, self._core.now()), [(Fact.SCHEDULE_PUT, schedule.cron or "")]
+            return redefined(old, schedule, self._core.now()), [(Fact.SCHEDULE_PUT, schedule.cron or "")]
 
         stored = await self._swap(schedule.id, put)
         return None if refused else stored
@@ -85,7 +84,7 @@ class Schedules(Part):
         return sorted(schedules, key=lambda schedule: schedule.id)
 
     async def due(self, limit: int) -> tuple[list[Schedule], int | None]:
-        # Those that cannot be read stay due, as a leader of a newer version may be able to fire them.
+        # Schedules that cannot be read stay due, since a leader of a newer version may be able to fire them.
         now, later, *blobs = await self._core.run("due", self._core.layout.root, limit + self._unreadable_due)
         self._core.set_clock(now)
         found = [(read_schedule("", blob), blob) for blob in blobs if blob]
@@ -134,8 +133,9 @@ class Schedules(Part):
     async def _swap(
         self, schedule_id: str, change: Change, seen: bytes | None = None, void: Callable[[], Awaitable[bool]] = _never
     ) -> Schedule | None:
-        """Apply a change to what is stored; `change` answers None to leave it alone. Answers what is stored then.
-        `void` is asked each time after the schedule was read: a change that comes too late is not made."""
+        """Read a schedule, change it, and store it if it is still the same; answers the schedule that is stored then.
+        `change` answers None to leave it as it is. `void` is called each time the schedule was read: if it answers
+        True, the change comes too late and is not made. `seen` is the stored form, if it was read before."""
         root = self._core.layout.root
         for _ in range(TRIES):
             if seen is None:
@@ -148,9 +148,9 @@ class Schedules(Part):
                 return old
             new, facts = step
             next_at = "" if new is None or not new.active or new.next_at is None else new.next_at
-            told = [part for fact, detail in facts for part in (fact.value, detail)]
+            details = [part for fact, detail in facts for part in (fact.value, detail)]
             blob = b"" if new is None else _encode(new)
-            if await self._core.run("swap", root, schedule_id, seen or b"", blob, next_at, *told):
+            if await self._core.run("swap", root, schedule_id, seen or b"", blob, next_at, *details):
                 return new
             seen = None
         raise StoreUnavailable(f"schedule {schedule_id} is changed by others all the time")
@@ -171,7 +171,7 @@ class Schedules(Part):
         self, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...], packed: list[Any]
     ) -> Advance | None:
         root = self._core.layout.root
-        stored = self._due.pop(schedule_id, None)  # as it was read a moment ago
+        stored = self._due.pop(schedule_id, None)  # as `due` has read it
         for _ in range(TRIES):
             stored = stored or await self._core.ask(root, "HGET", f"{root}schedules", schedule_id)
             old = None if stored is None else read_schedule(schedule_id, stored)
@@ -189,14 +189,14 @@ class Schedules(Part):
     def _fire_args(self, old: Schedule, step: Advance, ticks: tuple[Spec, ...]) -> tuple[Any, ...]:
         made, skipped = fired(step, ticks, self._core.policy), held_up(step, ticks, "")
         next_at = "" if not old.active or step.next_at is None else step.next_at
-        told = [f"{each.missed} ticks" if each.missed else "" for each in (made, skipped)]
-        return _encode(advanced(old, made)), _encode(advanced(old, skipped)), next_at, *told, made.fired
+        details = [f"{each.missed} ticks" if each.missed else "" for each in (made, skipped)]
+        return _encode(advanced(old, made)), _encode(advanced(old, skipped)), next_at, *details, made.fired
 
     async def _advance_in_steps(
         self, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...]
     ) -> Advance | None:
-        """For what one script cannot do, in several partitions, or with too much to carry in one call: the tasks first,
-        each of which may be created again to no effect."""
+        """Advance in several calls, for several partitions or for more tasks than one call can carry. The tasks are
+        created first; creating them again has no effect."""
         receipts = []
         for spec in ticks:
             (receipt,) = await self._tasks.submit([spec])
@@ -213,10 +213,10 @@ class Schedules(Part):
             done = old is not None and not old.unreadable and old.next_at == seen
             return (advanced(old, step), advance_facts(step)) if old is not None and done else None
 
-        await self._swap(schedule_id, move, self._due.pop(schedule_id, None))  # as it was read a moment ago
+        await self._swap(schedule_id, move, self._due.pop(schedule_id, None))  # as `due` has read it
         return step if done else None
 
 
 def _receipts(ticks: tuple[Spec, ...], verdicts: list[bytes]) -> list[Receipt]:
-    """One for all where the reply to the first call was lost."""
+    """The receipts of the ticks. There is only one verdict if the call was repeated because its reply was lost."""
     return [receipt_of(spec, verdict) for spec, verdict in zip(ticks, verdicts, strict=False)]

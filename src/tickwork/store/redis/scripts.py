@@ -1,7 +1,8 @@
-"""The Lua scripts: one file a transition, over a prelude and the parts that it names, which are in `lua/parts`.
+"""The Lua scripts: one file for each transition, put together with a prelude and the parts in `lua/parts` that it
+names.
 
-A file's first lines say what it is: `-- flags: allow-oom` for scripts that must run when Redis is full (else a full
-Redis would refuse that work ends), `-- parts: ...` for what it builds on.
+The first lines of a file are its header: `-- flags: allow-oom` for scripts that must run when Redis is full (otherwise
+a full Redis would refuse to end tasks), `-- parts: ...` for the parts that it uses.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ def names() -> list[str]:
 
 @cache
 def read(name: str) -> str:
-    """The file of a script, or of a part: "parts/prelude"."""
+    """The text of a script, or of a part such as "parts/prelude"."""
     return resources.files(__package__).joinpath("lua", f"{name}.lua").read_text()
 
 
 @cache
 def compose(name: str, modern: bool, clock: str | None = None) -> Script:
-    """The whole text of a script. `modern` servers (7.0 and later) know shebang lines and flags; on older ones only the
-    first write of a script is checked for memory, so it is one that is always allowed. Tests bring a `clock`."""
+    """The whole text of a script. `modern` servers (7.0 and later) accept a shebang line with flags. Older ones check
+    the memory at the first write of a script only, so that is made a command which is always allowed. `clock` replaces
+    the server's time in tests."""
     text = read(name)
     header = {match[1]: match[2].split() for line in text.splitlines()[:2] if (match := _HEADER.fullmatch(line))}
     flags = header.get("flags", [])
@@ -50,9 +52,9 @@ def compose(name: str, modern: bool, clock: str | None = None) -> Script:
 
 
 def _nest(parts: list[str]) -> str:
-    """Each part in a function of its own, inside of the one before. All functions of a script are made anew with every
-    call, and Lua looks through the locals of the running function for each name that a new one refers to; what comes
-    from a function further out is found at once."""
+    """Put each part into a function inside of the function of the part before. Lua creates all functions of a script
+    anew with every call, and looks up each name that a new function uses among the locals of the enclosing function;
+    names from functions further out are found without a search."""
     nested = ""
     for part in reversed(parts):
         nested = f"return (function()\n{part}\n{nested}\nend)()"

@@ -1,6 +1,6 @@
 """The transitions of tasks: arguments for the scripts, and what their replies mean.
 
-Where several partitions need more than this, `partitions.py` says so.
+`partitions.py` extends this for namespaces with several partitions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.records import STATUSES, lease_in, pack_outcome, unpack_grant
 from tickwork.store.unreadable import UNREADABLE, reason
 
-NOTE_BITS = 48  # of the number that tells a note from the same one sent again
+NOTE_BITS = 48  # of the random number by which a note that is sent again is recognised
 
 ENDINGS = {
     "l ": Verdict("lost", None),
@@ -59,7 +59,7 @@ class Tasks(Part):
         return await self._coalescer.submit(self._core.layout.root, specs, durability or self._core.durability)
 
     async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
-        seen = "" if fence is None or not self._core.alone else fence  # scripts see tasks of their own partition only
+        seen = "" if fence is None or not self._core.alone else fence  # a script sees only tasks of its own partition
         found = await self._core.run("resolve", self._core.part(task_id), task_id, upstream, int(ok), seen)
         return bool(found)
 
@@ -127,7 +127,7 @@ class Tasks(Part):
         return Reclaimed(taken, sorted(worker for part in parts for worker in part.lost_workers))
 
     async def _reclaim_part(self, prefix: str, limit: int, dead: tuple[str, ...], why: str) -> Reclaimed:
-        """Step by step through the leases, until enough is found, or all were looked at."""
+        """Call the script until enough tasks are found, or it has looked at all leases."""
         found = Reclaimed([], [])
         place = b"-inf"
         while place:

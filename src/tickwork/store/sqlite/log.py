@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tickwork.model.facts import Event
-from tickwork.store.rules import before_newest, missed, tells_of
+from tickwork.store.rules import before_newest, is_about_task, missed
 from tickwork.store.sqlite.core import Part, reads
 from tickwork.store.unreadable import UNREADABLE, unreadable_fact
 
@@ -26,7 +26,7 @@ class FactLog(Part):
         found: list[Event] = []
         for number, facts in self.reader.run("SELECT first, facts FROM @events WHERE last > ? ORDER BY last", (start,)):
             for event in _read_facts(facts, number):
-                if event.seq > start and (task_id is None or tells_of(task_id, event.kind, event.id)):
+                if event.seq > start and (task_id is None or is_about_task(task_id, event.kind, event.id)):
                     found.append(event)
             if len(found) >= limit:
                 break

@@ -100,7 +100,7 @@ class Queries(Part):
         problems = [f"SQLite: {row[0]}" for row in self.reader.all("PRAGMA quick_check") if row[0] != "ok"]
         known = ", ".join(repr(status.value) for status in Status)
         strays = {
-            "is waited for but will never tell": "SELECT upstream FROM @waits WHERE upstream NOT IN "
+            "is waited for, but has ended or was removed": "SELECT upstream FROM @waits WHERE upstream NOT IN "
             f"(SELECT id FROM @outbox UNION SELECT id FROM @tasks WHERE NOT ({IN_ENDS}))",
             "is said to wait but is not blocked": "SELECT dependant FROM @waits WHERE dependant NOT IN "
             "(SELECT id FROM @tasks WHERE status = 'blocked')",

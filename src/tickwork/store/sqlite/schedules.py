@@ -12,7 +12,7 @@ from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec, Status
 from tickwork.store.contract import Advance, Receipt
 from tickwork.store.hints import SCHEDULES
-from tickwork.store.rules import advance_facts, advanced, changed, moved_on, same_definition, succeed, taken
+from tickwork.store.rules import advance_facts, advanced, changed, moved_on, redefined, same_definition, taken
 from tickwork.store.sqlite.core import Core, Part, reads, writes
 from tickwork.store.sqlite.rows import Rows
 from tickwork.store.sqlite.session import Connection
@@ -48,7 +48,7 @@ class Schedules(Part):
         if old is not None and if_changed and same_definition(old, schedule):
             return old
         self.tx.tell(now, Fact.SCHEDULE_PUT, schedule.id, schedule.cron or "")
-        return self._save(succeed(old, schedule, now))
+        return self._save(redefined(old, schedule, now))
 
     @writes
     def drop(self, schedule_id: str) -> bool:

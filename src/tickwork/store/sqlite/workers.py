@@ -54,7 +54,7 @@ def node_of(connection: Connection, worker_id: str) -> str | None:
 
 
 def lose_workers(tx: Writer, now: int, gone: tuple[str, ...]) -> list[str]:
-    """Mark workers that are known to be gone, or have not been heard of for a lease."""
+    """Mark workers that are known to be gone, or have sent no heartbeat for a lease."""
     trusted = now >= tx.state.hold_until
     lost: list[str] = []
     for worker_id, expires_at, blob in tx.all(

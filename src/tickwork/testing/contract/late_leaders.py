@@ -112,7 +112,7 @@ async def test_a_late_report_stops_no_schedule_whose_run_was_retried(bench: Benc
     await bench.end(Aborted(await take(bench), "boom"))
     (late,) = await bench.store.tasks.outbox(10)
     await bench.store.operators.retry(run)
-    await duties._tell_outcome(bench.store, late, Bus())
+    await duties._notify(bench.store, late, Bus())
     schedule = await bench.store.schedules.get("s")
     assert schedule is not None
     assert (schedule.last_status, schedule.stopped) == ("", "")

@@ -1,1 +1,1 @@
-"""Connections to Redis: where it is, who is the master, sending and receiving."""
+"""Connections to Redis: finding the server, sending commands, receiving replies and wake-ups."""

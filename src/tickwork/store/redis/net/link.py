@@ -23,11 +23,11 @@ from tickwork.forks import tell_of_forks
 
 Reply = Any
 _MORE = object()
-LARGE = 4096  # bytes of a command for which nobody need wait
-DIGITS_MAX = 8  # so many in the header of a reply are more items than any command here asks for
-RECEIVE = 256 * 1024  # bytes taken off a connection at once
-STRANGE = 5.0  # seconds of silence after which the server may no longer be the one that was met
-SUSPECT = 0.5  # seconds after which a late reply makes one ask whether the server answers others
+LARGE = 4096  # a command of more bytes is not held back to be sent with others
+DIGITS_MAX = 8  # digits in the header of a reply: no command here asks for so many items
+RECEIVE = 256 * 1024  # bytes that are read from a connection at once
+STRANGE = 5.0  # seconds without data after which another server may have taken over, so it is greeted again
+SUSPECT = 0.5  # seconds after which a missing reply makes the link test the server on a new connection
 
 
 def pack(*command: Any) -> bytes:
@@ -48,7 +48,7 @@ class Address(NamedTuple):
 
 
 class Access(NamedTuple):
-    """How to get in: who, with what, over which kind of socket."""
+    """Credentials and settings for a connection."""
 
     username: str = ""
     password: str = ""
@@ -57,7 +57,7 @@ class Access(NamedTuple):
     connect_timeout: float = 3.0
 
     def __repr__(self) -> str:
-        """Without the password: what is shown of a program's variables may go anywhere."""
+        """Without the password, since tracebacks and logs may show the values of variables."""
         password = "'***'" if self.password else "''"
         return f"Access(username={self.username!r}, password={password}, db={self.db}, tls={self.tls is not None})"
 
@@ -65,18 +65,18 @@ class Access(NamedTuple):
 class Link(asyncio.BufferedProtocol):
     def __init__(self, timeout: float, on_push: Callable[[list[Any]], None] | None = None) -> None:
         self.lost: LinkLost | None = None
-        self.met = False  # whether the server has been greeted
+        self.met = False  # whether `greet.lua` was run on this connection
         self._timeout = timeout
         self._on_push = on_push
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(notEnoughData=_MORE)
-        # Read into again and again: asyncio would make room of this size for each piece, and often give it back to the
-        # system, which then has to find it anew.
+        # One buffer that is reused. With a plain Protocol, asyncio would allocate one of this size for each read, which
+        # is often returned to the system and allocated anew.
         self._received = memoryview(bytearray(RECEIVE))  # a view, since asyncio writes into slices of it
         self._due: deque[asyncio.Future[Reply]] = deque()
         self._buffer: list[bytes] = []
-        self._heard_at = self._loop.time()
-        self._heard = False
+        self._received_at = self._loop.time()
+        self._has_received = False
         self._watchdog: asyncio.TimerHandle | None = None
         self.probe: Callable[[], Awaitable[bool]] | None = None
         self._probing: asyncio.Task[None] | None = None
@@ -93,8 +93,8 @@ class Link(asyncio.BufferedProtocol):
         return self._received
 
     def buffer_updated(self, size: int) -> None:
-        self._heard_at = self._loop.time()
-        self._heard = True
+        self._received_at = self._loop.time()
+        self._has_received = True
         reader, data = self._reader, self._received
         if (
             size > DIGITS_MAX
@@ -102,7 +102,7 @@ class Link(asyncio.BufferedProtocol):
             and bytes(data[1 : DIGITS_MAX + 1]).isdigit()
             and not reader.has_data()
         ):
-            # Making room for them, and giving it back, would take seconds.
+            # Allocating and freeing memory for them would take seconds.
             self.cut(f"the server announces a reply of more than {10 ** (DIGITS_MAX - 1):,} items")
             return
         reader.feed(data, 0, size)  # type: ignore[arg-type]
@@ -111,25 +111,25 @@ class Link(asyncio.BufferedProtocol):
                 if self._on_push is not None:
                     self._on_push(reply)
                 elif not self._due:
-                    self.cut("the server sent a reply that nobody asked for")
+                    self.cut("the server sent a reply without a command")
                 elif not (waiter := self._due.popleft()).done():  # done: its caller has given up
                     waiter.set_result(reply)
         except hiredis.ProtocolError as error:
-            self.cut(f"the server does not speak the Redis protocol: {error}")
+            self.cut(f"the server's reply is not in the Redis protocol: {error}")
 
     def connection_lost(self, error: Exception | None) -> None:
         why = str(error) if error else "the server closed the connection"
-        if not self._heard:
+        if not self._has_received:
             encrypted = self._transport.get_extra_info("ssl_object") is not None
             wanted = "a certificate of yours (ssl_certfile)" if encrypted else "TLS (rediss://)"
-            why += f" before it said anything: does it want {wanted}?"
+            why += f" before it sent anything: does it require {wanted}?"
         self._end(LinkLost(why))
 
     # --- commands
 
     def send(self, command: bytes) -> asyncio.Future[Reply]:
-        """Send a packed command: at once if no reply is due or it is large, else together with others of this round of
-        the loop."""
+        """Send a packed command. It is sent at once if no reply is due, or if it is large; otherwise together with
+        other commands of this iteration of the event loop."""
         if self.lost is not None:
             raise self.lost
         waiter: asyncio.Future[Reply] = self._loop.create_future()
@@ -142,7 +142,7 @@ class Link(asyncio.BufferedProtocol):
                 self._flush()
         else:
             self._due.append(waiter)
-            self._heard_at = self._loop.time()
+            self._received_at = self._loop.time()
             self.write(command)
         return waiter
 
@@ -164,7 +164,7 @@ class Link(asyncio.BufferedProtocol):
     # --- the end
 
     def _watch(self) -> None:
-        silent = self._loop.time() - self._heard_at
+        silent = self._loop.time() - self._received_at
         if (self._due or self._on_push is not None) and silent >= self._timeout:
             self.cut(f"no answer for {silent:.1f} s")
             return
@@ -175,11 +175,11 @@ class Link(asyncio.BufferedProtocol):
         self._watchdog = self._loop.call_later(min(self._timeout / 4, SUSPECT / 2), self._watch)
 
     async def _doubt(self, probe: Callable[[], Awaitable[bool]]) -> None:
-        """Replies are late. If the server answers another connection meanwhile, this one is dead: what was sent, or the
-        replies, were lost on the way."""
-        heard_at = self._heard_at
+        """Replies are late. If the server answers a new connection meanwhile, this connection is dead, and it is
+        cut."""
+        received_at = self._received_at
         try:
-            if await probe() and self._heard_at == heard_at and self._due and self.lost is None:
+            if await probe() and self._received_at == received_at and self._due and self.lost is None:
                 self.cut("no answer, though the server answers others")
         finally:
             self._probing = None
@@ -201,8 +201,9 @@ class Link(asyncio.BufferedProtocol):
             self._on_push([])
 
     def after_fork(self) -> None:
-        """Close the child's copy of the socket, or the server would not see the parent's end. Neither the transport nor
-        the loop may know: the loop's own file is shared too, and the parent would no longer hear of its sockets."""
+        """In the child of a fork: close its copy of the socket, or the server would not notice when the parent closes
+        it. The transport and the event loop are not used for that: the loop's epoll file is shared with the parent, and
+        removing the socket there would remove it for the parent."""
         shared = self._transport.get_extra_info("socket") if hasattr(self, "_transport") else None
         if shared is not None and shared.fileno() >= 0:
             nothing = os.open(os.devnull, os.O_RDWR)
@@ -210,7 +211,7 @@ class Link(asyncio.BufferedProtocol):
             os.close(nothing)
 
     def abandon(self) -> None:
-        """Its loop was closed and can close nothing any more: let the server know at least."""
+        """Shut the socket down, so that the server notices, when the event loop was closed without closing the link."""
         connected = self._transport.get_extra_info("socket") if hasattr(self, "_transport") else None
         if connected is not None and connected.fileno() >= 0:
             with contextlib.suppress(OSError):

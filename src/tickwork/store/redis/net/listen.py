@@ -1,7 +1,8 @@
-"""Hearing wake-ups: one connection subscribed to the namespace's channels, one that blocks on the wake lists.
+"""Receiving wake-ups: one connection is subscribed to the namespace's channels, another blocks on the wake lists.
 
-A token in a wake list is for one idle worker, wherever it is; a message on a channel is for all who care. Both are
-hints: after every reconnect everybody looks again, and a link that hears nothing, not even its own pings, is cut.
+A token in a wake list wakes one idle worker in any process; a message on a channel wakes all who listen there. Both are
+only hints: after every reconnect all waiters look again. A connection that receives nothing, not even the replies to
+its own pings, is cut.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from tickwork.errors import StoreError
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
 from tickwork.store.redis.net.link import Link, LinkLost, connect, pack
 from tickwork.store.redis.net.wire import Wire
-from tickwork.store.redis.records import read_news
+from tickwork.store.redis.records import read_ended
 
 BLOCK = 2.0  # seconds in one blocking read
-SILENCE = 5.0  # of a link that should have answered
-PING = 1.5
-PAUSE_MAX = 0.5
+SILENCE = 5.0  # seconds without data after which a connection is cut
+PING = 1.5  # seconds between two pings
+PAUSE_MAX = 0.5  # longest pause in seconds before a new connection
 
 TOPICS = {CONTROL: "control", OUTBOX: "outbox", SCHEDULES: "schedules", EVENTS: "events"}
 
@@ -52,7 +53,7 @@ class Listener:
         self._wanted = asyncio.Event()
 
     def add(self, topic: str) -> None:
-        """Somebody is interested in a topic from now on."""
+        """Receive the wake-ups of a topic from now on."""
         if topic in TOPICS:
             channel = self._root + TOPICS[topic]
         elif topic.startswith("*"):
@@ -68,7 +69,7 @@ class Listener:
             self._link.write(pack("SUBSCRIBE", channel))
 
     def idle(self, topic: str) -> None:
-        """Somebody begins to wait on a topic."""
+        """A waiter begins to wait on a topic: for `WORK`, block on the wake lists."""
         if topic == WORK:
             self._wanted.set()
             if self._waking is None:
@@ -81,7 +82,7 @@ class Listener:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do it for ever, on a new connection whenever one ends."""
+        """Repeat `work` until cancelled, on a new connection whenever one ends."""
         pause = 0.02
         while True:
             began = asyncio.get_running_loop().time()
@@ -105,7 +106,7 @@ class Listener:
     async def _listen(self) -> None:
         ended = asyncio.Event()
 
-        def hear(message: Any) -> None:
+        def on_message(message: Any) -> None:
             if isinstance(message, hiredis.ReplyError):
                 level = logging.DEBUG if str(message).startswith("LOADING") else logging.ERROR
                 self._wire.contact.log.log(level, "cannot listen for wake-ups: %s", message)
@@ -113,12 +114,12 @@ class Listener:
             elif not message:
                 ended.set()
             elif message[0] == b"message":
-                self._tell(message[1].decode(), message[2])
+                self._notify(message[1].decode(), message[2])
 
-        link = self._link = await self._connect(hear)
+        link = self._link = await self._connect(on_message)
         try:
             link.write(pack("SUBSCRIBE", *self._channels))
-            self._hints.notify_all()  # what was said meanwhile was not heard
+            self._hints.notify_all()  # messages may have been missed before the subscription
             while not ended.is_set():
                 link.write(pack("PING"))
                 try:
@@ -130,14 +131,14 @@ class Listener:
             await link.close()
         raise link.lost or LinkLost("the subscription ended")
 
-    def _tell(self, channel: str, message: bytes) -> None:
+    def _notify(self, channel: str, message: bytes) -> None:
         topic = self._channels.get(channel, "")
         if topic == CONTROL and message and self._own_workers and message.decode() not in self._own_workers:
             return
         if topic:
             self._hints.notify(topic)
         else:
-            for task_id, value in read_news(message):
+            for task_id, value in read_ended(message):
                 self._hints.notify(task_id, value)
 
     # --- wake lists
@@ -167,6 +168,6 @@ class Listener:
         if self._hints.idles(WORK):
             self._on_token(reply[1])
             self._hints.notify(WORK)
-            await asyncio.sleep(0)  # so that the one who was woken is no longer idle
-        else:  # nobody here has a free slot (any more): let it wake another
+            await asyncio.sleep(0)  # so that the waiter that was woken is no longer idle
+        else:  # no worker here has a free slot any more: let the token wake another process
             await link.call("RPUSH", reply[0], reply[1])

@@ -1,4 +1,4 @@
-"""From a URL, or a client object, to what is to be connected to."""
+"""What to connect to, from a URL or from a redis-py client."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Target(NamedTuple):
     service: str = ""
     sentinel_access: Access = Access()
     allow_eviction: bool = False
-    allow_hosts: tuple[str, ...] = ()  # that servers may name: names, .suffixes, networks; none is all
+    allow_hosts: tuple[str, ...] = ()  # hosts that servers may name: names, .suffixes, networks; empty allows all
 
 
 def parse(url: str) -> Target:
@@ -82,7 +82,8 @@ def _split(url: str) -> tuple[str, str, str, list[str], dict[str, str]]:
     if parts is None or parts["scheme"] not in SCHEMES:
         raise ValueError(f"a Redis URL begins with one of {', '.join(SCHEMES)}")
     query = parts["query"] or ""
-    if parts["rest"] or "@" in parts["path"] + query:  # pieces of it would be shown as something else
+    # Parts of the password would be taken for another part of the URL, and shown.
+    if parts["rest"] or "@" in parts["path"] + query:
         raise ValueError("special characters of a password must be percent-encoded")
     options = dict(parse_qsl(query, keep_blank_values=True))
     for option in sorted(options):
@@ -98,7 +99,7 @@ def _split(url: str) -> tuple[str, str, str, list[str], dict[str, str]]:
 
 
 def _secret(given: str, option: str, options: dict[str, str]) -> str:
-    """A password, or what the file holds that is named instead of it."""
+    """The password: as given, or read from the file that is named instead of it."""
     if option not in options:
         return given
     if given:
@@ -207,7 +208,7 @@ def _access(settings: dict[str, Any]) -> Access:
     if settings.get("credential_provider") is not None:
         raise ConfigError("a Redis client with a credential_provider cannot be used; give it a user and a password")
     names = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
-    # redis-py says it by the class of its connections, and by that alone where no file is named.
+    # redis-py uses TLS if the class of its connections says so; there may be no other setting.
     with_tls = "SSL" in getattr(settings.get("connection_class"), "__name__", "")
     options = {name: settings[name] for name in names if settings.get(name)}
     if str(settings.get("ssl_cert_reqs", "required")).lower() in ("none", "verifymode.cert_none"):

@@ -1,4 +1,4 @@
-"""Which server to ask: the one there is, the master that the sentinels name, or the node that has a slot."""
+"""Which server to connect to: the only one, the master that the sentinels name, or the cluster node of a slot."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ASK_TIMEOUT = 1.0
 
 class Topology(Protocol):
     async def find(self, slot: int) -> Address:
-        """Raises `LinkLost` when nobody can tell now."""
+        """The address of the server for a slot. Raises `LinkLost` when it cannot be found now."""
 
     def doubt(self) -> None:
-        """What was found may be wrong: look again next time."""
+        """Look the address up again at the next `find`, since it may be wrong."""
 
     async def masters(self) -> list[Address]:
         """All servers that take writes."""
@@ -48,15 +48,15 @@ class Standalone:
         return self._address
 
     def doubt(self) -> None:
-        """There is no other."""
+        """Nothing to do, as there is only one server."""
 
     async def masters(self) -> list[Address]:
         return [self._address]
 
 
 class Hosts:
-    """The hosts that servers name. The password goes there, so each is told of once, and must be one that the URL
-    allows if it says which."""
+    """The hosts that sentinels and cluster nodes name. Since the password is sent to them, each is logged once, and
+    must be one of `allow_hosts` if the URL has that option."""
 
     def __init__(self, target: Target, contact: Contact) -> None:
         self._url = target.url
@@ -80,13 +80,13 @@ def _covers(allowed: str, host: str) -> bool:
         return host == allowed or (allowed.startswith(".") and host.endswith(allowed))
     try:
         return ipaddress.ip_address(host) in ipaddress.ip_network(allowed, strict=False)
-    except ValueError:  # a name, which is not looked up
+    except ValueError:  # a host name, which is not resolved
         return False
 
 
 @contextmanager
 def _reading(address: Address, command: str) -> Iterator[None]:
-    """What a server answers may be anything; nonsense is like no answer."""
+    """Treat a reply that cannot be read like no reply, as a server may answer anything."""
     try:
         yield
     except (ValueError, TypeError, LookupError, AttributeError) as error:
@@ -94,7 +94,7 @@ def _reading(address: Address, command: str) -> Iterator[None]:
 
 
 async def ask(address: Address, access: Access, *command: Any) -> Any:
-    """One question on a connection of its own."""
+    """Send one command on a new connection, and close it."""
     link = await connect(address, access._replace(connect_timeout=ASK_TIMEOUT), ASK_TIMEOUT)
     try:
         reply = await link.call(*command)
@@ -129,16 +129,17 @@ class Sentinels:
         self._master = None
 
     async def named(self) -> list[Address]:
-        """Whom the sentinels call the master, the newest word first: one that was cut off tells old news."""
-        answers = await asyncio.gather(*map(self._word_of, self._addresses), return_exceptions=True)
-        words = sorted((answer for answer in answers if isinstance(answer, tuple)), reverse=True)
-        if not words:
+        """The masters that the sentinels name, that of the newest failover first: a sentinel that was cut off may still
+        name an old one."""
+        answers = await asyncio.gather(*map(self._master_by, self._addresses), return_exceptions=True)
+        named = sorted((answer for answer in answers if isinstance(answer, tuple)), reverse=True)
+        if not named:
             problems = "; ".join(map(str, answers))
             raise LinkLost(f"no sentinel could name the master of {self._service!r}: {problems}")
-        return list(dict.fromkeys(master for _, master in words))
+        return list(dict.fromkeys(master for _, master in named))
 
-    async def _word_of(self, sentinel: Address) -> tuple[int, Address]:
-        """The master by this sentinel, behind the number of the failover that made it one."""
+    async def _master_by(self, sentinel: Address) -> tuple[int, Address]:
+        """The master that this sentinel names, and the number of the failover that made it the master."""
         link = await connect(sentinel, self._access._replace(connect_timeout=ASK_TIMEOUT), ASK_TIMEOUT)
         try:
             place, state = await asyncio.gather(
@@ -154,7 +155,7 @@ class Sentinels:
             return int(fields[b"config-epoch"]), Address(place[0].decode(), int(place[1]))
 
     async def discover(self) -> Address:
-        """The first that the sentinels name and that agrees."""
+        """The first of the named masters that confirms that it is one."""
         problems: list[str] = []
         for master in await self.named():
             self._hosts.meet([master])
@@ -200,13 +201,13 @@ class Cluster:
         self._stale = True
 
     def asked(self, address: Address) -> None:
-        """A node sends one command there, while a slot moves."""
+        """A node has answered ASK: one command is to be sent to this address while a slot is moved."""
         self._hosts.meet([address])
 
     def moved(self, slot: int, address: Address) -> None:
         self._hosts.meet([address])
         self._slots[slot] = address
-        self._stale = True  # others will have moved with it
+        self._stale = True  # other slots have probably moved too
 
     async def _refresh(self) -> None:
         problems: list[str] = []
@@ -231,7 +232,7 @@ class Cluster:
                 raise ValueError(f"there are no slots {first} to {last}")
             slots[first : last + 1] = [found[0]] * (last + 1 - first)
         self._hosts.meet(nodes)
-        # The one that answered comes first: another may hang, and would be waited for every time.
+        # The node that has answered comes first next time, as another one may hang.
         self._slots, self._known, self._stale = slots, (asked, *nodes), False
 
 

@@ -1,7 +1,8 @@
-"""The connections of one event loop, and the one place where errors are classified.
+"""The connections of one event loop, and the only place where errors of Redis are classified.
 
-Every command sent here may be sent again: scripts tell a repeated call by its ids and nonces. So an error is either
-worth another try (the server moved, restarts, is busy; or the reply was lost, and nobody knows if it ran) or final.
+Every command may be sent again: scripts recognise a repeated call by its ids and nonces. So an error is either final,
+or the command is sent again: when the server has moved, restarts or is busy, and when the reply was lost, so that it is
+unknown whether the command was executed.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from tickwork.store.redis.net.target import Target
 from tickwork.store.redis.net.topology import Cluster, Topology, topology_of
 from tickwork.store.redis.scripts import Script
 
-CALL_TIMEOUT = 5.0  # without any reply on a link that owes one
+CALL_TIMEOUT = 5.0  # seconds without data on a connection that has replies to deliver
 PAUSE_MIN, PAUSE_MAX = 0.02, 0.25
-REDIRECTS_MAX = 5  # that a call follows at once; it pauses before each further one
-CROWDED = 16  # commands under way on a link before another one is opened
-SWITCH_POLL = 0.5
-TELL_AFTER = 1.0  # seconds without a connection before that is reported
-DURABLE = "durable"  # the purpose of links on which a write waits to be confirmed
+REDIRECTS_MAX = 5  # redirects that a call follows at once; it pauses before each further one
+CROWDED = 16  # commands under way on a connection before another one is opened
+SWITCH_POLL = 0.5  # seconds between two questions to the sentinels
+REPORT_AFTER = 1.0  # seconds without a connection before that is reported
+DURABLE = "durable"  # the purpose of connections on which writes wait for their confirmation
 
-# Not executed: the server is about to change, or is the wrong one. Drop the connection and ask who is right.
+# Not executed: the server is about to change its role, or is not the master. Drop the connections and find the master.
 _ELSEWHERE = ("READONLY", "NOREPLICAS", "MASTERDOWN", "LOADING", "UNBLOCKED", "NOMASTERLINK")
-# Not executed: the server is right, but cannot do it at the moment.
+# Not executed: the right server, but it cannot do it at the moment.
 _LATER = ("BUSY", "MISCONF", "TRYAGAIN", "CLUSTERDOWN")
 TOO_MANY = "ERR max number of clients reached"
 _DENIED = ("NOPERM", "NOAUTH", "WRONGPASS")
@@ -62,12 +63,13 @@ class Wire:
         self._patience = patience
         self._links: dict[tuple[Address, str], list[Link]] = {}
         self._opening: dict[tuple[Address, str], asyncio.Lock] = {}
-        self._best: dict[tuple[str, str], Link] = {}  # by key and purpose: where the last answer came from
+        self._best: dict[tuple[str, str], Link] = {}  # by key and purpose: the connection of the last reply
         self._slots: dict[str, int] = {}
         self.on_reconnect: Callable[[], None] = lambda: None
-        self.greeting: Callable[[str], bytes | None] = lambda key: None  # comes before the first script on a link
+        # The command that comes before the first script on a connection.
+        self.greeting: Callable[[str], bytes | None] = lambda key: None
         self._had_links = False
-        self._returning = False  # all links were lost, and no good reply has come since
+        self._returning = False  # all connections were lost, and no good reply has come since
         self._closed = False
         self._switch_watch: asyncio.Task[None] | None = None
 
@@ -76,10 +78,10 @@ class Wire:
     async def script(
         self, script: Script, key: str, *args: Any, purpose: str = "ask", wait: tuple[Any, ...] = ()
     ) -> Reply:
-        """Run a script on the server of `key`. `wait` is a command that must follow on the same connection; its reply
-        comes along."""
-        # The second key is never there. While a slot is being moved, either node lacks it, so that neither runs the
-        # script on half of the data: with one key, the new node would.
+        """Run a script on the server of `key`. `wait` is a command that must follow on the same connection; the result
+        is then both replies."""
+        # The second key never exists. While a slot is being moved, a node that lacks one of several keys refuses the
+        # script, so that no node runs it on half of the data. With a single key the new node would.
         keys = (2, key, f"{key}-")
         command = pack("EVALSHA", script.sha, *keys, *args)
         answer: Reply = None
@@ -118,7 +120,7 @@ class Wire:
         return reply
 
     async def calls(self, key: str, commands: list[tuple[Any, ...]]) -> list[Reply]:
-        """Several commands about one slot, together; each may be repeated on its own."""
+        """Send several commands about one slot at the same time; each is repeated on its own if needed."""
         return list(await asyncio.gather(*(self.call(key, *command) for command in commands)))
 
     async def run(
@@ -131,12 +133,12 @@ class Wire:
         *,
         greet: bool = False,
     ) -> Reply:
-        """Send a command until there is a definite answer, or patience is over. Errors that say something of the
-        command itself come back as a reply. `answer` is an error that came already; `greet` says that the command may
-        change something."""
+        """Send a command again until there is a definite answer, at most for `patience`. Errors about the command
+        itself are returned as the reply. `answer` is an error reply that was received already; `greet`: the command may
+        write, so `greet.lua` must come first on its connection."""
         best, timer = self._best.get((key, purpose)), None
         if best is None or best.lost is not None:
-            timer = asyncio.get_running_loop().call_later(TELL_AFTER, self._tell_lost, key, time.monotonic())
+            timer = asyncio.get_running_loop().call_later(REPORT_AFTER, self._report_lost, key, time.monotonic())
         try:
             reply = await self._insist(key, command, purpose, wait, answer, greet)
         finally:
@@ -146,7 +148,7 @@ class Wire:
             self.contact.made(key)
         return reply
 
-    def _tell_lost(self, key: str, since: float, problem: str = "no connection yet") -> None:
+    def _report_lost(self, key: str, since: float, problem: str = "no connection yet") -> None:
         self.contact.lost(key, f"Redis at {self.target.url} cannot be reached: {problem}", since)
 
     async def _insist(
@@ -179,8 +181,8 @@ class Wire:
                 problem = str(error)
                 self.topology.doubt()
             waited = time.monotonic() - began
-            if waited >= TELL_AFTER:
-                self._tell_lost(key, began, problem)
+            if waited >= REPORT_AFTER:
+                self._report_lost(key, began, problem)
             if self._closed or waited + pause > self._patience:
                 raise StoreUnavailable(f"Redis at {self.target.url} cannot be reached: {problem}")
             await asyncio.sleep(pause)
@@ -192,7 +194,7 @@ class Wire:
             self.on_reconnect()
 
     async def _greet(self, link: Link, key: str) -> hiredis.ReplyError | None:
-        """Answers with what the server has against it."""
+        """Run `greet.lua` on a connection. Returns the error if the server refuses it."""
         greeting = self.greeting(key)
         reply = None if greeting is None else await link.send(greeting)
         if isinstance(reply, hiredis.ReplyError):
@@ -208,7 +210,7 @@ class Wire:
         return await asyncio.gather(link.send(command), link.send(pack(*wait)))
 
     def _problem(self, reply: Reply) -> str | None:
-        """Why it is worth another try; None when this is the answer."""
+        """Why the command is to be sent again; None when the reply is final."""
         if not isinstance(reply, hiredis.ReplyError):
             return None
         text = reason(str(reply))
@@ -230,7 +232,7 @@ class Wire:
         return None
 
     def _redirect(self, problem: str, slot: int) -> Address | None:
-        """Where an ASK points to; a MOVED is learnt."""
+        """The address that an ASK names. A MOVED is stored in the topology instead."""
         if problem.partition(" ")[0] not in ("MOVED", "ASK"):
             return None
         if not isinstance(self.topology, Cluster):
@@ -269,7 +271,7 @@ class Wire:
             self._check_open()
             self._returning = self._returning or (self._had_links and not any(map(_alive, self._links.values())))
             link = await connect(address, self._access, self._timeout)
-            if purpose != DURABLE:  # there it is right to wait
+            if purpose != DURABLE:  # a confirmation may take long, which proves nothing
                 link.probe = functools.partial(answers, address, self.target.access)
             try:
                 self._check_open()
@@ -290,7 +292,7 @@ class Wire:
             link.met = False
 
     def drop(self, why: str) -> None:
-        """Cut all links: whoever has something under way finds the right server again."""
+        """Cut all connections. Calls under way are repeated on the server that is found then."""
         links = [link for group in self._links.values() for link in group]
         self._links.clear()
         self._best.clear()
@@ -298,7 +300,7 @@ class Wire:
             link.cut(why)
 
     def _watch_switches(self) -> None:
-        """A master that was replaced may go on answering for a while: the sentinels are asked, whatever it says."""
+        """Ask the sentinels regularly, since a master that was replaced may go on answering for a while."""
         if self.target.kind == "sentinel" and self._switch_watch is None:
             self._switch_watch = asyncio.ensure_future(self._follow_master())
 
@@ -316,7 +318,7 @@ class Wire:
                 self.drop(f"the master is {current} now")
 
     def abandon(self) -> None:
-        """Its loop was closed."""
+        """Called when the event loop was closed without closing these connections."""
         for link in [link for group in self._links.values() for link in group]:
             link.abandon()
 
@@ -332,7 +334,7 @@ class Wire:
 
 
 def reason(text: str) -> str:
-    """What the server said. Before 7.0 a command's error inside a script is wrapped in one of the script."""
+    """The error of the command. Before 7.0 an error inside a script is wrapped in one of the script."""
     if text.startswith("ERR Error running script") and (inner := _INNER.search(text)):
         return inner[1]
     return text

@@ -1,1 +1,1 @@
-"""What operators of a Redis store need: rights, health, audits, planned failovers."""
+"""Tools for operators of a Redis store: rights, health, audits, planned failovers."""

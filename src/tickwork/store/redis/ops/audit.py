@@ -1,7 +1,7 @@
-"""The proof that each task is in exactly one home, and that each home holds only its own; and how to put it right.
+"""The audit: is each task in the home of its status, and in no other? It can also correct what it finds.
 
-All keys of the namespace are read, which takes a while and is no snapshot. So what looks wrong is looked at again, task
-by task, by a script that sees it at one moment, before it is called wrong, or mended.
+All keys of the namespace are read, which takes a while and gives no snapshot. A task that looks wrong is therefore
+checked again by a script, which sees it at one moment, before it is reported or corrected.
 """
 
 from __future__ import annotations
@@ -49,19 +49,20 @@ class Audit(Part):
             if record.waiting:
                 blocked.append(record)
         problems += await self._unreadable_schedules(part)
-        for task_id, found in homes.items():  # no record, or one that is younger than the look at the records
+        # These have no record, or one that was created after the records were read.
+        for task_id, found in homes.items():
             problems += await self._look_again(part, task_id, found, mend)
         for record in blocked:
             problems += await self._waits_in_vain(part, record, mend)
         return problems
 
     async def _behind(self, part: str, homes: dict[str, Found], mend: bool) -> list[str]:
-        """The counter of places must be ahead of all that were taken, or Streams refuse new entries."""
+        """The counter of positions must be ahead of all positions in use, or streams refuse new entries."""
         streams = (entry for found in homes.values() for home, entry in found if home.startswith(("stream:", "ended:")))
         taken = max((int(entry.partition("-")[0]) for entry in streams), default=0)
         given = int(
             await self._core.ask(part, "GET", f"{part}position") or 0
-        )  # read later, so that it can only be ahead
+        )  # read after the homes, so that it can only be ahead
         if given >= taken:
             return []
         if mend:
@@ -91,7 +92,7 @@ class Audit(Part):
         return [f"task {task_id}: {problem}" for problem in unsound(record)]
 
     async def _waits_in_vain(self, part: str, record: Record, mend: bool) -> list[str]:
-        """It waits for a task that has ended or is gone, and that nobody will be told of."""
+        """Whether a task waits for one that has ended or was removed, and that is not in the outbox."""
         problems = []
         for upstream in record.waiting:
             place = self._core.part(upstream)
@@ -103,7 +104,7 @@ class Audit(Part):
                 continue
             now = await self._core.ask(part, "GET", f"{part}task:{record.id}")
             if now is not None and upstream in unpack(record.id, now).waiting:
-                problems.append(f"task {record.id} waits for {upstream}, which will never tell")
+                problems.append(f"task {record.id} waits for {upstream}, which has ended or was removed")
                 if mend:
                     await self._core.run("resolve", part, record.id, upstream, int(status is Status.SUCCESS), "")
         return problems
@@ -165,7 +166,7 @@ class Audit(Part):
 
 
 def right_homes(record: Record) -> list[str]:
-    """Where a task of its status must be."""
+    """The homes in which a task of this status must be."""
     status, lane = record.status, f"{record.spec.band.name.lower()}:{record.spec.queue}"
     if status is Status.READY and record.place is Place.FRONT:
         return [f"front:{lane}"]

@@ -1,4 +1,4 @@
-"""What a doctor asks a Redis: is it one to trust with tasks?"""
+"""The checks of `tickwork doctor` on a Redis server."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Doctor(Part):
         ):
             return []
         text = f"the password and all tasks go unencrypted to {', '.join(others)}"
-        return [Finding("warning", text, "use rediss:// (docs/redis.md), or a network where nobody else listens")]
+        return [Finding("warning", text, "use rediss:// (docs/redis.md), or a private network")]
 
     def _eviction(self) -> Finding:
         policy = self._core.server.info.get("maxmemory_policy", "noeviction")

@@ -1,4 +1,4 @@
-"""What has to be known of a Redis server before it is used."""
+"""The version and settings of a Redis server, checked before it is used."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def check_durability(wire: Wire, key: str, server: Server, durability: str
             )
         if fsync is None:
             wire.contact.log.warning(
-                "whether %s has appendfsync always cannot be read; trusting that it has", wire.target.url
+                "whether %s has appendfsync always cannot be read; assuming that it has", wire.target.url
             )
     if durability == "disk" and server.info.get("aof_enabled") != "1":
         raise StoreError(f'durability="disk" needs appendonly yes on {server.name} at {wire.target.url}')

@@ -1,7 +1,7 @@
 """A planned change of the master under Sentinel, without losing what was acknowledged.
 
-`SENTINEL FAILOVER` alone lets the old master answer OK for seconds to writes that nobody will keep. So writes are held
-first; what was acknowledged reaches the replicas; then the sentinels elect; and only then may anybody write again.
+With `SENTINEL FAILOVER` alone, the old master acknowledges writes for some seconds that are then lost. So writes are
+paused first, until the replicas have all that was acknowledged and the sentinels have elected a new master.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tickwork.store.redis.net.target import Target
 from tickwork.store.redis.net.topology import Sentinels, ask
 from tickwork.store.redis.ops.server import read_info
 
-HOLD = 15_000  # milliseconds for which the old master holds writes; it lets go by itself if we die
+HOLD = 15_000  # milliseconds for which the old master pauses writes; the pause ends by itself if this process dies
 CATCH_UP = 5.0
 ELECTION = 12.0
 DEMOTION = 10.0
@@ -46,14 +46,14 @@ async def _switch(target: Target, sentinels: Sentinels, say: Callable[[str], Non
     link = await connect(old, target.access, HOLD / 1000)
     try:
         await _hold(link)
-        say("it holds writes; callers wait")
+        say("it pauses writes; callers wait")
         try:
             await _catch_up(link)
             say("the replicas have all that it acknowledged")
             await _failover(target)
             new = await _elected(sentinels, old, link)
         except BaseException:
-            with contextlib.suppress(LinkLost):  # it lets go by itself
+            with contextlib.suppress(LinkLost):  # the pause ends by itself
                 await link.call("CLIENT", "UNPAUSE")
             raise
     finally:
@@ -64,7 +64,7 @@ async def _switch(target: Target, sentinels: Sentinels, say: Callable[[str], Non
 
 
 async def _hold(link: Link) -> None:
-    """Hold writes for `HOLD` from now on."""
+    """Pause writes for `HOLD` from now on."""
     await _answer(link, "CLIENT", "PAUSE", HOLD, "WRITE")
 
 
@@ -101,12 +101,12 @@ async def _failover(target: Target) -> None:
         try:
             await ask(sentinel, target.sentinel_access, "SENTINEL", "FAILOVER", target.service)
         except LinkLost as error:
-            if "INPROG" in str(error):  # they are at it already
+            if "INPROG" in str(error):  # a failover is under way already
                 return
             problems.append(str(error))
             continue
         return
-    raise StoreError(f"no sentinel would do it: {'; '.join(problems)}; nothing was changed")
+    raise StoreError(f"no sentinel has started a failover: {'; '.join(problems)}; nothing was changed")
 
 
 async def _elected(sentinels: Sentinels, old: Address, link: Link) -> Address:
@@ -124,8 +124,9 @@ async def _elected(sentinels: Sentinels, old: Address, link: Link) -> Address:
 
 
 async def _demote(access: Access, old: Address, new: Address) -> None:
-    """Make it follow the new master, then let it go: the other way round it would take writes that it is about to throw
-    away. The sentinels would do the first, but they are held too, since their greetings count as writes."""
+    """Make the old master a replica of the new one, then end the pause of writes. In the other order it would accept
+    writes that are lost when it becomes a replica. The sentinels cannot do the first during the pause, since their
+    hello messages count as writes."""
     problem, deadline = "", time.monotonic() + DEMOTION
     while time.monotonic() < deadline:
         try:
@@ -135,7 +136,8 @@ async def _demote(access: Access, old: Address, new: Address) -> None:
             problem = str(error)
             await asyncio.sleep(STEP)
             continue
-        with contextlib.suppress(LinkLost):  # for its next start, as the sentinels do; it may have no file
+        # So that it starts as a replica next time; the server may have no configuration file.
+        with contextlib.suppress(LinkLost):
             await ask(old, access, "CONFIG", "REWRITE")
         return
     raise StoreError(f"the master is {new} now, but {old} does not follow it: {problem}")
