@@ -56,7 +56,7 @@ async def test_the_options_of_a_function_hold_where_it_is_submitted_as_a_type(ap
     info = await (await app.submit(urgent, 1, priority=2, delay=None)).info()
     assert (info.priority, info.status) == (2, Status.READY), "what is said with the submission goes before"
     assert isinstance(await app.submit(job.options(cron="@daily"), 1), ScheduleHandle)
-    with pytest.raises(ConfigError, match="id cannot be one for all"):
+    with pytest.raises(ConfigError, match="submit_many cannot take id"):
         await app.submit_many(job.options(id="one"), [1, 2])
 
 

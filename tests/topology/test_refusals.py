@@ -131,7 +131,9 @@ async def test_a_layout_of_another_release(server: RedisServer) -> None:
     async with running(server.url):
         pass
     server.command("HSET", f"{{{NAMESPACE}}}:meta", "version", "99")
-    assert f"has layout 99, this Tickwork knows {VERSION}: use another namespace" in str(await refusal(server.url))
+    assert f"another version of Tickwork (layout 99, expected {VERSION}): use another namespace" in str(
+        await refusal(server.url)
+    )
 
 
 async def test_nobody_there() -> None:

@@ -95,7 +95,7 @@ class Client:
         kind, options = (type, options) if isinstance(type, str) else _read(type, options)
         for single in ("id", "dedup_key", "cron"):
             if options.get(single) is not None:
-                raise ConfigError(f"submit_many gives each payload a task of its own; {single} cannot be one for all")
+                raise ConfigError(f"submit_many cannot take {single}: it creates one task for each payload")
         access, durability = self._access, wanted_durability(options)
         access.check_that_tasks_can_run()
         store = await access.open_store()

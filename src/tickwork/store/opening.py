@@ -101,7 +101,7 @@ def _redis_store(
     from tickwork.store.redis.net.target import of_client, parse
 
     if clock is not None:
-        raise ConfigError("a clock of one's own is for memory:// and sqlite://; on Redis the server's time decides")
+        raise ConfigError("clock= works with memory:// and sqlite:// only; Redis uses the server's time")
     return RedisStore(
         parse(url) if client is None else of_client(client),
         config.namespace,

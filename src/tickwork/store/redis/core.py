@@ -138,7 +138,10 @@ class Core:
     def _check_layout(self, version: str, partitions: int) -> None:
         where = f"namespace {self.layout.namespace!r} at {self.url}"
         if version != VERSION:
-            raise StoreError(f"{where} has layout {version}, this Tickwork knows {VERSION}: use another namespace")
+            raise StoreError(
+                f"{where} was written by another version of Tickwork (layout {version}, expected {VERSION}): "
+                "use another namespace"
+            )
         if partitions != len(self.layout.parts):
             raise StoreError(f"{where} has partitions={partitions}, not {len(self.layout.parts)}: give that number")
 
