@@ -197,7 +197,7 @@ async def test_a_replica_that_has_just_left_is_still_asked_for(monkeypatch: pyte
                 await follows(master, 1)
                 with pytest.raises(StoreUnavailable, match="unknown"):
                     await store.tasks.submit([spec("one")])
-                monkeypatch.setattr(durable, "SETTLE", 0.0)
+                monkeypatch.setattr(durable, "REPLICA_GRACE", 0.0)
                 assert (await store.tasks.submit([spec("one")]))[0].verdict == "created", "it does not come back"
 
 
