@@ -52,7 +52,7 @@ class Counted(Bench):
             count += 1
 
         store = self.store
-        sides = ((store._core.write, store._core.writer), (store._core.read, store._core.reader))
+        sides = ((store.core.write, store.core.writer), (store.core.read, store.core.reader))
         for thread, side in sides:
             await thread.call(lambda side=side: side.db.set_progress_handler(one, STEP))
         before = count
@@ -158,13 +158,13 @@ async def bench(tmp_path: Path) -> AsyncIterator[Counted]:
 
 async def test_a_process_that_only_submits_keeps_nothing(bench: Counted) -> None:
     await bench.submit_many(20, payload=bytes(10_000))
-    assert bench.store._core.writer.specs.bytes == 0
+    assert bench.store.core.writer.specs.bytes == 0
 
 
 async def test_specs_are_kept_by_their_size(bench: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spec_cache, "CACHE_BYTES", 100_000)
     assert await bench.claim() == []
-    caches = (bench.store._core.writer.specs, bench.store.queries._rows._specs)
+    caches = (bench.store.core.writer.specs, bench.store.queries._rows._specs)
     for number in range(30):
         await bench.submit(f"t{number}", payload=bytes(10_000))
         await bench.record(f"t{number}")

@@ -276,14 +276,14 @@ async def test_a_log_that_is_gone_is_not_taken_for_synced(
     bench: Bench, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store: Any = bench.store
-    honest = store._core.write.call
+    honest = store.core.write.call
 
     async def then_lose(work: Callable[[], Any]) -> Any:
         answer = await honest(work)
         delete_log(path)
         return answer
 
-    monkeypatch.setattr(store._core.write, "call", then_lose)
+    monkeypatch.setattr(store.core.write, "call", then_lose)
     with pytest.raises(StoreError, match=r"its log .* was deleted"):
         await store.tasks.submit([bench.spec("it")], "disk")
 
@@ -329,7 +329,7 @@ async def test_a_store_that_opens_another_file_remembers_nothing_of_the_first(be
 
 async def test_a_strangers_file_is_not_trusted(bench: Bench) -> None:
     store: Any = bench.store
-    for call, connection in ((store._core.write.call, store._core.writer), (store._core.read.call, store._core.reader)):
+    for call, connection in ((store.core.write.call, store.core.writer), (store.core.read.call, store.core.reader)):
         for name, value in (("trusted_schema", 0), ("cell_size_check", 1)):
             assert (await call(lambda c=connection, n=name: c.one(f"PRAGMA {n}")))[0] == value
 

@@ -91,7 +91,7 @@ def assert_no_thread_is_left() -> None:
 async def pragma(bench: Bench, text: str) -> Any:
     """Ask the writer's own connection."""
     store = sqlite_of(bench)
-    return await store._core.write.call(lambda: store._core.writer.one(f"PRAGMA {text}")[0])
+    return await store.core.write.call(lambda: store.core.writer.one(f"PRAGMA {text}")[0])
 
 
 # --- several stores on one file
@@ -562,13 +562,13 @@ async def test_one_failing_call_in_a_group_does_not_harm_the_others(opened: Open
     gate = threading.Event()
     store = sqlite_of(bench)
     first = asyncio.ensure_future(
-        store._core.write.call(gate.wait)
+        store.core.write.call(gate.wait)
     )  # holds the writer, so that the rest forms one group
     await asyncio.sleep(0)
     good = [asyncio.ensure_future(bench.submit(f"good{n}")) for n in range(3)]
     bad = asyncio.ensure_future(bench.store.tasks.submit([bench.spec("half"), bench.spec("bad", delay=2**70)]))
     worse = asyncio.ensure_future(
-        store._core.write.call(lambda: store._core.writer.run("INSERT INTO nowhere VALUES (1)"))
+        store.core.write.call(lambda: store.core.writer.run("INSERT INTO nowhere VALUES (1)"))
     )
     good += [asyncio.ensure_future(bench.submit(f"good{n}")) for n in range(3, 6)]
     await asyncio.sleep(0)
@@ -591,7 +591,7 @@ async def test_a_failing_call_in_a_group_takes_its_counters_back(opened: Opener)
     await bench.submit_many(2)
     a, b = (grant.lease for grant in await bench.claim(2))
     gate = threading.Event()
-    first = asyncio.ensure_future(store._core.write.call(gate.wait))
+    first = asyncio.ensure_future(store.core.write.call(gate.wait))
     await asyncio.sleep(0)
     before = asyncio.ensure_future(bench.store.members.beat(Worker(id="w1")))
     bad = asyncio.ensure_future(bench.store.tasks.finish([Aborted(a, "boom"), Failed(b, "boom", 2**70)]))
@@ -611,21 +611,21 @@ async def test_a_group_is_one_commit(opened: Opener) -> None:
     bench, witness = await opened(), await opened()
     store, other = sqlite_of(bench), sqlite_of(witness)
     gate = threading.Event()
-    first = asyncio.ensure_future(store._core.write.call(gate.wait))
+    first = asyncio.ensure_future(store.core.write.call(gate.wait))
     await asyncio.sleep(0)
     calls = [asyncio.ensure_future(bench.submit(f"t{n}")) for n in range(20)]
     await asyncio.sleep(0)
-    before = await other._core.read.call(lambda: other._core.reader.one("PRAGMA data_version")[0])
+    before = await other.core.read.call(lambda: other.core.reader.one("PRAGMA data_version")[0])
     gate.set()
     await asyncio.gather(first, *calls)
-    after = await other._core.read.call(lambda: other._core.reader.one("PRAGMA data_version")[0])
+    after = await other.core.read.call(lambda: other.core.reader.one("PRAGMA data_version")[0])
     assert after - before <= 2
 
 
 async def test_a_caller_that_gives_up_does_not_disturb_the_others(opened: Opener) -> None:
     bench = await opened()
     gate = threading.Event()
-    first = asyncio.ensure_future(sqlite_of(bench)._core.write.call(gate.wait))
+    first = asyncio.ensure_future(sqlite_of(bench).core.write.call(gate.wait))
     await asyncio.sleep(0)
     impatient = asyncio.ensure_future(bench.submit("impatient"))
     patient = asyncio.ensure_future(bench.submit("patient"))
@@ -734,7 +734,7 @@ async def test_no_call_is_left_hanging_by_a_close_in_another_thread(opened: Open
 async def test_a_call_that_was_let_in_before_a_close_is_answered(opened: Opener) -> None:
     """Even when another thread closes the store between the look whether it is open and the hand-over."""
     bench = await opened()
-    writer = sqlite_of(bench)._core.write
+    writer = sqlite_of(bench).core.write
     handing_over, go_on = threading.Event(), threading.Event()
 
     class SlowQueue:
@@ -778,4 +778,4 @@ async def test_durability_is_the_writers_synchronous_setting(opened: Opener, dur
 async def test_the_reader_cannot_write(opened: Opener) -> None:
     store = sqlite_of(await opened())
     with pytest.raises(StoreError):
-        await store._core.read.call(lambda: store._core.reader.run("DELETE FROM @tasks"))
+        await store.core.read.call(lambda: store.core.reader.run("DELETE FROM @tasks"))

@@ -54,8 +54,8 @@ def forget_specs(bench: Bench) -> None:
     """As if another process had submitted them."""
     store: Any = bench.store
     if not bench.store.capabilities.remote:
-        store._core.writer.abandon()
-        store._core.reader.specs.clear()
+        store.core.writer.abandon()
+        store.core.reader.specs.clear()
 
 
 async def submit_with_one_bad(bench: Bench, damage: Damage, kind: str, **fields: Any) -> None:

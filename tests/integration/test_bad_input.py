@@ -499,7 +499,7 @@ async def test_a_folder_that_may_not_be_written(public_folder: Path) -> None:
 async def limit_pages(app: Scheduler, pages: int) -> None:
     """SQLite's own limit on the size of a file: the next page that is needed is as if the disk were full."""
     store: Any = await store_of(app)
-    await store._core.write.call(lambda: store._core.writer.db.execute(f"PRAGMA max_page_count = {pages}").fetchall())
+    await store.core.write.call(lambda: store.core.writer.db.execute(f"PRAGMA max_page_count = {pages}").fetchall())
 
 
 async def test_a_full_disk_loses_nothing(make: Make, sqlite_url: str) -> None:

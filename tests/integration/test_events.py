@@ -282,11 +282,10 @@ async def test_a_slow_consumer_is_told_what_it_missed(make: Make, url: str) -> N
     async def work(n: int) -> None: ...
 
     store: Any = await store_of(app)
-    policy = replace((getattr(store, "_core", None) or store.core).policy, events_max=100)
-    for part in (store, (getattr(store, "_core", None) or store.core)):
-        part.policy = policy
+    policy = replace(store.core.policy, events_max=100)
+    store.core.policy = policy
     if url.startswith("sqlite"):
-        store._core.writer.policy = policy
+        store.core.writer.policy = policy
     stream = app.events.subscribe(kinds=["task.submitted", "log.missed"])
     first = asyncio.ensure_future(anext(stream))
     await eventually(lambda: "*events" in store.hints._waiting)

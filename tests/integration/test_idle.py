@@ -10,7 +10,7 @@ from tickwork.store.sqlite import SqliteStore
 
 def commits(store: SqliteStore) -> list[int]:
     """Counts the transactions of a store from now on."""
-    count, session = [0], store._core.write._session
+    count, session = [0], store.core.write._session
     commit = session.commit
 
     def counted() -> None:

@@ -35,7 +35,7 @@ class MemoryStore:
         self.schedules = Schedules(core, self.log, homes, self.tasks.submit_one)
         self.queries = Queries(core, homes, self.members)
         self.operators = Operators(core, self.log, homes, self.members, self.locks, self.queries.audit)
-        self._core = core
+        self.core = core
 
     async def open(self) -> None:
         """Nothing to open."""
@@ -47,7 +47,7 @@ class MemoryStore:
         return self
 
     def now(self) -> int:
-        return self._core.now()
+        return self.core.now()
 
     def hint(self, topic: str) -> Hint:
         return self.hints.add(topic)

@@ -40,7 +40,7 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self.url = f"sqlite:///{path}"
-        self._core = core = Core(path, namespace, policy or Policy(), clock, durability)
+        self.core = core = Core(path, namespace, policy or Policy(), clock, durability)
         self.hints = core.hints
         self.contact = core.contact
         homes = Homes(core.writer)
@@ -63,29 +63,29 @@ class SqliteStore:
     def _open_both(self) -> None:
         with self._opening:
             if not self._open:
-                self._core.write.start()
-                self._core.read.start()
+                self.core.write.start()
+                self.core.read.start()
                 self._open = True
 
     async def close(self) -> None:
         self._open = False
-        self._core.files.closing = True
-        await self._core.read.stop()
-        await self._core.write.stop()
+        self.core.files.closing = True
+        await self.core.read.stop()
+        await self.core.write.stop()
 
     def after_fork(self) -> None:
         self._opening = threading.Lock()
         self._open = False
         self.hints.forget()
         self.contact.reset()
-        self._core.read.after_fork()
-        self._core.write.after_fork()
+        self.core.read.after_fork()
+        self.core.write.after_fork()
 
     def sibling(self) -> SqliteStore:
         return self
 
     def now(self) -> int:
-        return self._core.now()
+        return self.core.now()
 
     def hint(self, topic: str) -> Hint:
         return self.hints.add(topic)
