@@ -150,9 +150,8 @@ async def test_a_dedup_key_counts_for_each_run_of_a_schedule(make: Make, url: st
 # --- batches
 
 
-async def test_a_batch_that_is_refused_half_way_says_what_was_created(
-    app: Scheduler, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def cut_second_submit(app: Scheduler, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The second call to the store fails. Answers the sizes of all calls, as they come."""
     store = await store_of(app)
     submit, calls = store.tasks.submit, list[int]()
 
@@ -163,6 +162,13 @@ async def test_a_batch_that_is_refused_half_way_says_what_was_created(
         return await submit(specs, durability)
 
     monkeypatch.setattr(store.tasks, "submit", once)
+    return calls
+
+
+async def test_a_batch_that_is_refused_half_way_says_what_was_created(
+    app: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await cut_second_submit(app, monkeypatch)
     count = SUBMIT_MAX + 5
     with pytest.raises(StoreUnavailable, match=f"the wire is cut; {SUBMIT_MAX:,} of {count:,} tasks were") as caught:
         await app.submit_many("work", range(count))
@@ -262,16 +268,7 @@ async def test_tasks_of_a_list_take_few_round_trips(app: Scheduler, monkeypatch:
 async def test_a_store_that_goes_away_half_way_is_the_answer_of_the_rest(
     app: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = await store_of(app)
-    submit, calls = store.tasks.submit, list[int]()
-
-    async def once(specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
-        calls.append(len(specs))
-        if len(calls) == 2:
-            raise StoreUnavailable("the wire is cut")
-        return await submit(specs, durability)
-
-    monkeypatch.setattr(store.tasks, "submit", once)
+    calls = await cut_second_submit(app, monkeypatch)
     answers = await app.submit_tasks(Task(type="work", payload=number) for number in range(2 * SUBMIT_MAX + 5))
     assert [isinstance(answer, Handle) for answer in answers] == [True] * SUBMIT_MAX + [False] * (SUBMIT_MAX + 5)
     assert {str(answer) for answer in answers[SUBMIT_MAX:]} == {"the wire is cut"}
