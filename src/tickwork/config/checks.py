@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import fields
 
-from tickwork.config import CHOICES, DISPATCH_MODES, OPERATORS, OPTIONS, Config, shown_option
-from tickwork.config import values as values
+from tickwork.config import CHOICES, DISPATCH_MODES, OPERATORS, OPTIONS, Config, shown_option, values
 from tickwork.config.readers import READERS
 from tickwork.errors import LONGEST_WAIT, ConfigError
 from tickwork.ids import is_name

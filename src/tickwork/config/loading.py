@@ -18,7 +18,6 @@ from msgspec import Struct
 from tickwork.backoff import RetryPolicy
 from tickwork.config import OPTIONS, Config, shown_option
 from tickwork.config import names as config_names
-from tickwork.config import values as values
 from tickwork.config.checks import MAY_BE_NONE, validate
 from tickwork.config.readers import READERS
 from tickwork.config.urls import mask_url

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from tickwork.backoff import Seconds
-from tickwork.config import CHOICES, Config
-from tickwork.config import values as values
+from tickwork.config import CHOICES, Config, values
 from tickwork.observe.loggers import METHODS, as_logger, is_logger
 
 
