@@ -23,7 +23,7 @@ class Dispatch:
         self._members = members
 
     def promote(self, now: int, limit: int) -> int:
-        due = self._homes.delayed.until(now, limit)
+        due = self._homes.delayed.take_until(now, limit)
         for task_id in due:
             record = self._homes.tasks[task_id]
             self._homes.leave(record)

@@ -43,7 +43,7 @@ class TimeIndex:
             self._sorted = False
         return None
 
-    def until(self, now: int, limit: int) -> list[str]:
+    def take_until(self, now: int, limit: int) -> list[str]:
         """Take out at most `limit` items whose time is not after `now`, in order."""
         taken: list[str] = []
         while len(taken) < limit and (first := self.first()) is not None and first[0] <= now:

@@ -91,7 +91,7 @@ class Operators(Part):
     @atomic
     def prune(self, limit: int) -> int:
         now = self._core.now()
-        for key in self._homes.dedup_ends.until(now - ENDED_KEPT, limit):
+        for key in self._homes.dedup_ends.take_until(now - ENDED_KEPT, limit):
             del self._homes.dedup[key]
         self._locks.prune(now, limit)
         pruned = self._prune_ends(now - self._core.policy.retention, limit)

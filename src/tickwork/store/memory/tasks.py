@@ -149,7 +149,7 @@ class Tasks(Part):
         lost_workers = self._members.lose(now, gone if len(orphans) < limit else ())
         taken = [self._expire(record, now, gone, why or "its process is gone") for record in orphans[:limit]]
         if now >= self._core.hold_until:
-            expired = [self._homes.tasks[task_id] for task_id in self._homes.leases.until(now, limit - len(taken))]
+            expired = [self._homes.tasks[task_id] for task_id in self._homes.leases.take_until(now, limit - len(taken))]
             taken += [self._expire(record, now, gone, "its lease ran out") for record in expired]
         if taken:
             self._core.hints.notify(WORK)

@@ -61,7 +61,7 @@ class Core:
         self.hints.on_idle = self._listen_for
         self.own_workers: set[str] = set()  # workers whose heartbeats were sent by this object
         self.server = Server()
-        self.on_wake_up: Callable[[bytes], None] | None = None  # called with the content of a wake-up token
+        self.on_wake_up: Callable[[bytes], None] = lambda token: None  # called with the content of a wake-up token
         self.durability = durability
         self._pool_size = pool_size
         self._patience = patience
@@ -190,10 +190,6 @@ class Core:
         self.connections().listener.add(topic)
         return hint
 
-    def _on_token(self, token: bytes) -> None:
-        if self.on_wake_up is not None:
-            self.on_wake_up(token)
-
     def _listen_for(self, topic: str) -> None:
         self.connections().listener.idle(topic)
 
@@ -224,7 +220,7 @@ class Core:
         wire.on_reconnect = self._reconnected
         wire.greeting = self._greeting
         listener = Listener(
-            wire, self.hints, self.layout.root, self.channel, self.queues, self._on_token, self.own_workers
+            wire, self.hints, self.layout.root, self.channel, self.queues, self.on_wake_up, self.own_workers
         )
         return LoopConnections(wire, listener)
 

@@ -86,7 +86,6 @@ NAMESPACE_KEYS = (
     Key("fences", "String", "the last fence of a lock", "1"),
 )
 KEYS = TASK_KEYS + NAMESPACE_KEYS
-CHANNELS = ("control", "outbox", "schedules", "events", "ended:<process>")
 
 
 class Layout:

@@ -50,7 +50,7 @@ class Operators(Part):
             found = await self._retry_dependent(self._tasks, record, only)
         else:
             found = await self._retry(record, only, dict.fromkeys(record.spec.depends_on))
-        await self._wake_for(task_id)
+        self._core.wake({record.spec.queue}, self._core.part(task_id))
         return found
 
     async def _retry_dependent(self, tasks: PartitionedTasks, record: Record, only: Status | None) -> Status | None:
