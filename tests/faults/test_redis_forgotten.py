@@ -92,8 +92,9 @@ async def tell(app: Scheduler, *names: str) -> list[Event]:
     return [event for event in await app.events.read(limit=1000) if event.id in names]
 
 
-async def follow(app: Scheduler, after: int, count: int) -> list[Event]:
-    found: list[Event] = []
+async def follow(app: Scheduler, after: int, count: int, found: list[Event] | None = None) -> list[Event]:
+    """The first facts after a number; they are put into `found` as they come."""
+    found = [] if found is None else found
     async with aclosing(app.events.subscribe(after=after)) as stream:
         async with asyncio.timeout(20):
             async for event in stream:
@@ -152,8 +153,10 @@ async def test_a_server_that_starts_from_an_older_snapshot_repeats_no_number(whe
         app = Scheduler(server.url)
         kept = await tell(app, "a", "b")
         server.command("SAVE")
-        following = asyncio.ensure_future(follow(app, kept[-1].seq, 8))
+        heard: list[Event] = []
+        following = asyncio.ensure_future(follow(app, kept[-1].seq, 8, heard))
         lost = await tell(app, *(f"lost{number}" for number in range(5)))
+        await wait_until(lambda: heard == lost, what="the subscription has told of what will be lost")
         await asyncio.to_thread(server.kill)
         await asyncio.to_thread(server.start)
         fresh = await tell(app, "c", "d", "e")
