@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ConfigError,
         CronError,
         DuplicateTask,
+        ExecutorError,
         HandlerNotFound,
         LeaseLost,
         NotCancellable,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         TickworkError,
         WorkerNotFound,
     )
+    from tickwork.executors.base import Executor
     from tickwork.handlers.context import TaskContext
     from tickwork.handlers.periodic import Job, PeriodicTask
     from tickwork.handlers.registry import Handler
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     from tickwork.model.tasks import Priority, Status
     from tickwork.payload.codec import JSONSerializer, MsgPackSerializer, ProtobufSerializer, Serializer
     from tickwork.scheduler import Scheduler
-    from tickwork.store.contract import Capabilities, Store
+    from tickwork.store.contract import Capabilities, Grant, Store
     from tickwork.store.opening import make_store
 
 __version__ = "0.1.0"
@@ -74,9 +76,12 @@ __all__ = [
     "CustomRetry",
     "DuplicateTask",
     "Event",
+    "Executor",
+    "ExecutorError",
     "ExponentialBackoff",
     "Fact",
     "FixedDelay",
+    "Grant",
     "Handle",
     "Handler",
     "HandlerNotFound",
@@ -135,7 +140,7 @@ _HOMES = (
     "errors", "backoff", "config", "model.tasks", "model.info", "model.schedules", "model.facts",
     "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry", "handlers.periodic",
     "client.queues", "client.schedules", "client.functions", "client.lock", "client.sync", "scheduler",
-    "store.contract", "store.opening",
+    "store.contract", "store.opening", "executors.base",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

@@ -14,6 +14,7 @@
     ├── NotRetryable            the task cannot run again, or now: it has (not) ended, or depends on another
     ├── RateLimited             try again after `retry_after` seconds
     ├── LeaseLost               the caller no longer holds the task, or the lock
+    ├── ExecutorError           a task failed where its executor ran it; for executors to raise
     ├── StoreError              the store refused; trying again will not help
     │   └── StoreUnavailable    the store cannot be reached now; trying again may help
     │       └── StoreFull       it has no room for new tasks; those that run can still end
@@ -79,6 +80,15 @@ class PayloadError(TickworkError, ValueError):
 
 class HandlerNotFound(TickworkError, LookupError):
     """No handler of that type is registered in this process."""
+
+
+class ExecutorError(TickworkError):
+    """Raised by an executor: the task failed where it ran it. `report` is kept with the task as it is, without a
+    traceback of this process, which would say nothing about the failure."""
+
+    def __init__(self, text: str, report: str = "") -> None:
+        super().__init__(text)
+        self.report = report or text
 
 
 class DuplicateTask(TickworkError):

@@ -25,6 +25,7 @@ from tickwork.config.loading import Loaded, load
 from tickwork.config.remarks import unused_store, without_effect
 from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError, TickworkError
+from tickwork.executors.registry import Executors
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handlers.options import ScheduleOptions, wait_limit
 from tickwork.handlers.periodic import PeriodicTask, Runnable
@@ -81,6 +82,7 @@ class Scheduler(Client):
         self._stopped: asyncio.Event | None = None
         self.exhausted = False  # it stopped by itself: too many handlers are stuck, or its worker failed
         self._node_loop: asyncio.AbstractEventLoop | None = None
+        self.executors = Executors(self.registry)
         self._periodic = Periodic(self.schedules)
         self._jobs = Jobs(self)
         self.task: TaskMaker = task_maker(self)
@@ -250,7 +252,7 @@ class Scheduler(Client):
         self._access.runs_here = True
         await self._periodic.write()
         self._node = Node(
-            self.id, self._identity, store, self.registry, self.config, self._bus,
+            self.id, self._identity, store, self.registry, self.executors, self.config, self._bus,
             work=work, lead=lead, on_exhausted=self._give_up, on_reset=self._periodic.write,
         )  # fmt: skip
         await self._node.start()

@@ -14,6 +14,7 @@ import tickwork
 from tickwork import (
     Abort,
     DuplicateTask,
+    ExecutorError,
     LeaseLost,
     NotCancellable,
     PayloadError,
@@ -40,6 +41,7 @@ ERRORS: list[BaseException] = [
     RateLimited(1.5),
     TaskFailed("it failed", TaskResult(1, "no")),
     ResultTimeout("late", TaskResult(1, "no")),
+    ExecutorError("it failed", report="there"),
     PayloadError("bad"),
     NotCancellable("no"),
     LeaseLost("gone"),

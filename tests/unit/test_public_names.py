@@ -93,6 +93,7 @@ METHODS = {
     "list_registered schedule schedule_after get_task list_tasks queue_stats status cancel retry run_now "
     "update_task_status register_worker unregister_worker get_worker list_workers set_serializer explain lock",
     "registry": "register unregister has list clear set_serializer",
+    "executors": "register list",
     "dlq": "list get retry retry_all remove clear",
     "schedules": "put list get pause resume trigger next_runs delete",
     "queues": "list pause resume",
@@ -120,7 +121,7 @@ def test_a_scheduler_is_a_client_and_nothing_is_said_twice() -> None:
 
 
 ATTRIBUTES = (
-    "capabilities config dlq events exhausted id loaded queues registry schedules sync url "  # what it has
+    "capabilities config dlq events executors exhausted id loaded queues registry schedules sync url "  # what it has
     "audit dependants delete handle configure stop_soon wait_stopped after_fork"  # beside those above
 )
 

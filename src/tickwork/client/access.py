@@ -9,6 +9,7 @@ from tickwork import host
 from tickwork.client.specs import SpecMaker
 from tickwork.config import Config
 from tickwork.errors import ConfigError, TaskNotFound
+from tickwork.handlers.executor_names import LOCAL
 from tickwork.handlers.options import Options, TaskOptions, known_id
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.model.tasks import Record, Spec
@@ -58,7 +59,7 @@ class Access:
 
     def _known(self, type: str) -> Entry | None:
         entry = self.registry.find(type)
-        if entry is None and self.types_are_known_here:
+        if entry is None and self.types_are_known_here and self.registry.executor_of(type) == LOCAL:
             return self.registry.get(type)  # raises HandlerNotFound, naming those that are known
         return entry
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tickwork.backoff import Backoff, RetryPolicy
 from tickwork.config import Config
 from tickwork.errors import ConfigError, PayloadError
+from tickwork.handlers.executor_names import LOCAL
 from tickwork.handlers.options import (
     READERS,
     Options,
@@ -59,12 +60,16 @@ class SpecMaker:
             check_together(options)
             at, delay = moment(options)
             fields = {name: READERS[name](value) for name, value in options.items() if name in READERS}
+            if "executor" in fields:
+                self._registry.executors.check(fields["executor"])
         serializer = self._serializer(options.get("serializer"), entry, payload)
         if "id" not in fields:
             fields["id"] = self._new_id(fields.get("dedup_key"))
         if entry is not None:  # else the worker, who knows the handler, fills them in
             fields.setdefault("timeout", self._config.timeout)
             fields.setdefault("max_retry", self._config.max_retry)
+        elif (executor := self._registry.executor_of(type)) != LOCAL:
+            fields.setdefault("executor", executor)
         data = self._encode(type, payload, serializer, entry, self._config.payload_limit)
         spec = Spec(
             type=name("type", type) if entry is None else type,
@@ -174,11 +179,11 @@ def max_retry_of(retry: Backoff | None, config: Config) -> int:
     return retry.max_retries if isinstance(retry, RetryPolicy) else config.max_retry
 
 
-def completed(spec: Spec, entry: Entry, config: Config) -> Spec:
+def completed(spec: Spec, entry: Entry | None, config: Config) -> Spec:
     """A task of someone who did not know the handler, with what the handler says of it."""
     if spec.max_retry is not None and spec.timeout is not None:
         return spec
-    said = entry.options
+    said = {} if entry is None else entry.options
     retry = spec.retry or said.get("retry")
     max_retry = said.get("max_retry") if spec.max_retry is None else spec.max_retry
     timeout = said.get("timeout") if spec.timeout is None else spec.timeout

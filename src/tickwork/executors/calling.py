@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Raw
 
 from tickwork.errors import Abort, PayloadError
 from tickwork.handlers.registry import Entry, Registry
@@ -42,33 +44,35 @@ def arguments_of(entry: Entry, registry: Registry, serializer: str, data: bytes)
         raise UnfitPayload(str(error), is_damaged=isinstance(error, DamagedPayload)) from None
 
 
-class Returned(NamedTuple):
-    """The encoded `TaskResult` that a handler returned."""
-
-    data: bytes | None
-    code: int
-    message: str
-
-
-def encode_result(entry: Entry, value: Any) -> bytes | Returned | None:
+def encode_result(entry: Entry, value: Any) -> bytes | TaskResult | None:
+    """The return value as JSON. A `TaskResult` stays one, with its data as `Raw` JSON."""
     if value is None:
         return None
     if type(value) is TaskResult:
-        return _encode_task_result(entry, value)
+        return encode_task_result(value, entry.encode_result)
     try:
         return entry.encode_result(value)
     except Exception as error:
-        why = reason(JSON, error)
-        raise Abort(f"the handler ended, but its return value cannot be stored: {why}") from None
+        raise _not_storable(error) from None
 
 
-def _encode_task_result(entry: Entry, value: TaskResult) -> Returned:
+def encode_task_result(value: TaskResult, encode: Callable[[Any], bytes] = JSON.encode) -> TaskResult:
+    """The same with its data as `Raw` JSON, or None. Raises `Abort` if it cannot be stored."""
     if type(value.code) is not int or not -(2**31) <= value.code < 2**31:
         raise Abort("the handler ended, but the code of a TaskResult must be a whole number of 32 bits")
-    data = encode_result(entry, value.data)
-    if isinstance(data, Returned):
+    if isinstance(value.data, TaskResult):
         raise Abort("the handler ended, but a TaskResult cannot have another one as its data")
-    return Returned(data, value.code, cut(str(value.message)))
+    data = value.data
+    if data is not None and type(data) is not Raw:
+        try:
+            data = Raw(encode(data))
+        except Exception as error:
+            raise _not_storable(error) from None
+    return TaskResult(value.code, cut(str(value.message)), data)
+
+
+def _not_storable(error: Exception) -> Abort:
+    return Abort(f"the handler ended, but its return value cannot be stored: {reason(JSON, error)}")
 
 
 class OwnLoop:

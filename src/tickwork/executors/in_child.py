@@ -14,9 +14,10 @@ from typing import Any
 from msgspec import Struct, msgpack
 
 from tickwork.errors import Abort, Retry, Snooze
-from tickwork.executors.calling import OwnLoop, Returned, UnfitPayload, arguments_of, encode_result
+from tickwork.executors.calling import OwnLoop, UnfitPayload, arguments_of, encode_result
 from tickwork.handlers.context import LOGGER, TaskContext
 from tickwork.handlers.registry import Entry, Registry
+from tickwork.model.info import TaskResult
 from tickwork.observe.tracebacks import explained, story
 from tickwork.texts import storable
 
@@ -119,8 +120,9 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
         if inspect.isawaitable(value):
             value = OwnLoop(lambda: value).run()
         result = encode_result(entry, value)
-        if isinstance(result, Returned):
-            reply = ChildReply(result.data, "returned", result.message, code=result.code)
+        if isinstance(result, TaskResult):
+            data = None if result.data is None else bytes(result.data)
+            reply = ChildReply(data, "returned", result.message, code=result.code)
         else:
             reply = ChildReply(result)
     except (UnfitPayload, Retry, Abort, Snooze) as verdict:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import inspect
 from functools import partial
 
-from msgspec import msgpack
+from msgspec import Raw, msgpack
 
 from tickwork.errors import Abort, Retry, Snooze
-from tickwork.executors.calling import OwnLoop, Returned, UnfitPayload, arguments_of, encode_result
+from tickwork.executors.calling import OwnLoop, UnfitPayload, arguments_of, encode_result
 from tickwork.executors.child import Call
 from tickwork.executors.in_child import ChildCall, ChildNote, ChildReply
 from tickwork.executors.process import ProcessPool
 from tickwork.executors.threads import ThreadPool
 from tickwork.handlers.context import LOGGER, TaskContext
 from tickwork.handlers.registry import Entry, Registry
+from tickwork.model.info import TaskResult
 from tickwork.store.contract import Grant
 
 
@@ -36,11 +37,13 @@ class LocalExecutor:
         if any(entry.run_in == "process" for entry in entries):
             await self._processes.warm(1)
 
-    async def run(self, entry: Entry, grant: Grant, context: TaskContext | None) -> bytes | Returned | None:
-        """The encoded return value. Raises what the handler raised; `UnfitPayload` when it cannot be called."""
-        spec = grant.spec
+    async def run(self, task: Grant, entry: Entry | None, context: TaskContext | None) -> TaskResult | bytes | None:
+        """The encoded return value. Raises what the handler raised; `UnfitPayload` when it cannot be called. Only a
+        handler that takes a context needs one."""
+        assert entry is not None, "a worker gives the local executor only tasks that have a handler here"
+        spec = task.spec
         if entry.run_in == "process":
-            return await self._run_in_process(entry, grant, context)
+            return await self._run_in_process(entry, task, context)
         arguments = arguments_of(entry, self._registry, spec.serializer, spec.payload)
         if entry.run_in == "loop":
             value = await entry.call(arguments, context)
@@ -53,7 +56,9 @@ class LocalExecutor:
                 value = await value
         return encode_result(entry, value)
 
-    async def _run_in_process(self, entry: Entry, grant: Grant, context: TaskContext | None) -> bytes | Returned | None:
+    async def _run_in_process(
+        self, entry: Entry, grant: Grant, context: TaskContext | None
+    ) -> TaskResult | bytes | None:
         spec = grant.spec
         body = msgpack.encode(
             ChildCall(
@@ -79,10 +84,10 @@ class LocalExecutor:
             case "snooze":
                 raise Snooze(reply.seconds or 0 if reply.until is None else reply.until)
             case "returned":
-                return Returned(reply.result, reply.code, reply.text)
+                return TaskResult(reply.code, reply.text, None if reply.result is None else Raw(reply.result))
         return reply.result
 
-    async def close(self) -> None:
+    async def stop(self, grace: float) -> None:
         self._threads.close()
         await self._processes.close()
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from msgspec import msgpack
 
+from tickwork.errors import ExecutorError
 from tickwork.executors.child import PARENT_SIGNALS, Done, Failed, Note, main
 from tickwork.executors.child import Call as Call
 from tickwork.executors.threads import ThreadPool
@@ -33,17 +34,17 @@ TRIES = 3  # to send a call, if the child has died before it read it
 BACKLOG = 1000  # messages of a child that the loop has not handled yet, before the child has to wait
 
 
-class ChildError(Exception):
+class ChildError(ExecutorError):
     """The call raised an exception in the child, which goes on. `verdict` is the attribute of that exception, if it is
     bytes."""
 
     def __init__(self, type_name: str, text: str, traceback: str, verdict: bytes | None) -> None:
-        super().__init__(f"{type_name}: {text}")
+        super().__init__(f"{type_name}: {text}", report=traceback)
         self.add_note(traceback)  # shown with this exception, for instance in a log
         self.type_name, self.text, self.traceback, self.verdict = type_name, text, traceback, verdict
 
 
-class ChildDied(Exception):
+class ChildDied(ExecutorError):
     """The child ended in the middle of the call."""
 
     def __init__(self, exitcode: int | None, signal_name: str | None) -> None:

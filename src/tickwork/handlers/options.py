@@ -20,7 +20,6 @@ from tickwork.model.schedules import Misfire, Overlap
 from tickwork.payload.codec import JSON, Serializer, encode
 from tickwork.texts import cut, shown, storable
 
-EXECUTORS = ("local",)
 DEPENDENCIES_MAX = 1000
 TAGS_MAX = 64
 STRATEGIES = get_args(Backoff)  # exactly these: a worker knows no class of somebody else's
@@ -244,12 +243,6 @@ def context(value: Any) -> dict[str, Any]:
     return plain
 
 
-def executor(value: Any) -> str:
-    if value not in EXECUTORS:
-        raise ConfigError(f"unknown executor {shown(value)}; known are {', '.join(EXECUTORS)}")
-    return str(value)
-
-
 def target(value: Any) -> str:
     raise ConfigError("target has no effect in this version; a worker is chosen by queues and by the types it knows")
 
@@ -289,7 +282,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "dedup_key": partial(text, "dedup_key", longest=512),
     "tags": tags,
     "context": context,
-    "executor": executor,
+    "executor": partial(name, "executor"),
     "target": target,
     "depends_on": dependencies,
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from tickwork.errors import ConfigError, HandlerNotFound, PayloadError
 from tickwork.handlers import references
 from tickwork.handlers.context import TaskContext
+from tickwork.handlers.executor_names import LOCAL, ExecutorNames
 from tickwork.handlers.options import of_handler
 from tickwork.handlers.signature import Signature
 from tickwork.handlers.signature import read as read_signature
@@ -60,6 +61,7 @@ class Entry:
             raise ConfigError(f"handler {type!r}: when_cut_off must be one of {known}, not {when_cut_off!r}")
         self.serializer = serializer
         self.options = dict(options or {})
+        self.executor: str = self.options.get("executor", LOCAL)  # for tasks that name none
         self.function: Callable[..., Any] = target if callable(target) else target.handle
         self.is_async = inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(
             getattr(self.function, "__call__", None)  # noqa: B004 - an object with an async __call__
@@ -168,6 +170,7 @@ class Registry:
         self._serializers: dict[str, Serializer] = dict(BUILTIN)
         self._default: Serializer = JSON
         self._listeners: list[Callable[[], None]] = []
+        self.executors = ExecutorNames()
 
     def register(
         self,
@@ -193,6 +196,7 @@ class Registry:
             raise ConfigError(f"the handler for {type!r} must be callable or have a method handle(ctx, payload)")
         serializer = None if serializer is None else self.chosen(serializer)
         given = of_handler(options)
+        self.executors.check_handler(type, given)
         entry = Entry(type, handler, run_in=run_in, when_cut_off=when_cut_off, serializer=serializer, options=given)
         if serializer is not None:
             self.add_serializer(serializer)
@@ -223,6 +227,21 @@ class Registry:
             self._entries = before
             self._changed()
             raise
+
+    def add_executor(self, name: str, types: Iterable[str]) -> None:
+        """Make the name of an executor known, and the types that it runs without a handler."""
+        self.executors.add(name, types, self._entries)
+        self._changed()
+
+    def executor_of(self, type: str) -> str:
+        """The executor of tasks of this type that name none."""
+        entry = self._entries.get(type)
+        return self.executors.run_by.get(type, LOCAL) if entry is None else entry.executor
+
+    def types_for(self, executors: Container[str]) -> frozenset[str]:
+        """The types whose tasks can be run where these executors are."""
+        names = {**self.executors.run_by, **{kind: entry.executor for kind, entry in self._entries.items()}}
+        return frozenset(kind for kind, name in names.items() if name in executors)
 
     def unregister(self, type: str) -> bool:
         found = self._entries.pop(type, None) is not None

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from tickwork.config import Config
 from tickwork.errors import StoreError, StoreUnavailable
+from tickwork.executors.registry import Executors
 from tickwork.handlers.registry import Registry
 from tickwork.host import host_id, process_started
 from tickwork.ids import new_tail
@@ -50,6 +51,7 @@ class Node:
         identity: str,
         store: Store,
         registry: Registry,
+        executors: Executors,
         config: Config,
         bus: Bus,
         *,
@@ -71,7 +73,8 @@ class Node:
         self._rewrite_wanted = False
         count = config.worker_count if work else 0
         names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
-        self.workers = [Worker(name, identity, store, registry, config, bus, on_exhausted) for name in names]
+        self._executors = executors
+        self.workers = [Worker(name, identity, store, registry, executors, config, bus, on_exhausted) for name in names]
         self.heart: Heart | None = None
         self.candidate = Candidate(store, identity, config.leader_lease_ttl, config.leader_renew_interval, self._lead,
                                    Log.of(config.logger, "leader"))  # fmt: skip
@@ -86,7 +89,8 @@ class Node:
         config = self._config
         self._loop = asyncio.get_running_loop()
         if self.workers:
-            # First, since a dead process may still be a member under the name of this node.
+            await self._executors.start()
+            # Before the rest, since a dead process may still be a member under the name of this node.
             await duties.take_back(self._store, config.batch_size, log=self._duty_log)
             self.heart = Heart(self._store, self.workers, self._member, config.lease_ttl, config.renew_interval,
                                Log.of(config.logger, "heart"), self._give_way)  # fmt: skip
@@ -146,6 +150,7 @@ class Node:
     async def stop(self, grace: float) -> None:
         if self._loop is not None and self._loop.is_closed():
             self._log.warning("the event loop of this node was closed without a shutdown()")
+            self._executors.forget_started()
             await self._leave(LEAVE_TIME)
         else:
             await self._wind_up(grace)
@@ -172,6 +177,7 @@ class Node:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for worker in self.workers:
             await worker.close()
+        await self._executors.stop(max(end - LEAVE_TIME - time.monotonic(), LEAVE_TIME), self._log)
         await self._leave(min(max(end - time.monotonic(), LEAVE_TIME), LAST_CALLS))
 
     async def _leave(self, patience: float) -> None:
@@ -194,6 +200,7 @@ class Node:
 
     def after_fork(self) -> None:
         """In the child of a fork: the node goes on running in the parent only."""
+        self._executors.forget_started()
         for worker in self.workers:
             worker.leave_registry()
 

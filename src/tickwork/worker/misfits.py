@@ -48,6 +48,16 @@ class Misfits:
         pause = self._longest if not self._remember(spec.id, met, now) else SHORTEST << min(met.times, 6)
         return Snoozed(grant.lease, delay=min(pause, self._longest, until - now), error=text)
 
+    def wait(self, grant: Grant, why: str) -> Outcome:
+        """The outcome of a task that this worker has no means to run: it waits for one that has, however long. No
+        attempt is charged."""
+        spec, now = grant.spec, self._now()
+        met = self._met.get(spec.id, Met(now, 0))
+        if met.times == 0:
+            self._log.warning("task %s (%s): %s", spec.id, spec.type, why)
+        known = self._remember(spec.id, met, now)
+        return Snoozed(grant.lease, delay=min(SHORTEST << min(met.times, 6), LONGEST) if known else LONGEST, error=why)
+
     def _remember(self, task_id: str, met: Met, now: int) -> bool:
         """Keep when the task was first found not to fit. False if too many are kept already; it is then counted
         later."""

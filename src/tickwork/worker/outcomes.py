@@ -7,8 +7,7 @@ from datetime import datetime
 
 from tickwork.backoff import Backoff, delay
 from tickwork.clock import to_millis
-from tickwork.errors import Abort, Retry, Snooze
-from tickwork.executors.process import ChildDied, ChildError
+from tickwork.errors import Abort, ExecutorError, Retry, Snooze
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Snoozed
 from tickwork.observe.tracebacks import ERROR_MAX, describe, explained
 from tickwork.store.contract import Grant
@@ -34,10 +33,8 @@ def _of_error(error: BaseException, grant: Grant, default: Backoff, duration: fl
             return Aborted(lease, storable(explained(error, str(reason)))[:ERROR_MAX], duration)
         case Retry(after=after):
             return failed(grant, explained(error, str(error)), default, duration, after)
-        case ChildError():
-            return failed(grant, error.traceback, default, duration)
-        case ChildDied():
-            return failed(grant, str(error), default, duration)
+        case ExecutorError(report=report):
+            return failed(grant, report, default, duration)
         case _:
             return failed(grant, describe(error), default, duration)
 

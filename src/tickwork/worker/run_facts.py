@@ -3,8 +3,8 @@ it."""
 
 from __future__ import annotations
 
+from tickwork.errors import ExecutorError
 from tickwork.executors.calling import UnfitPayload
-from tickwork.executors.process import ChildError
 from tickwork.model.facts import Event, Fact
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.tasks import Lease, Status
@@ -42,8 +42,8 @@ class RunFacts:
     def ending(self, grant: Grant, outcome: Outcome, error: BaseException | None = None) -> None:
         """A run is over, but the store has not accepted its outcome yet. `error` is what the handler raised."""
         if self._wants_success or not isinstance(outcome, Succeeded):
-            if isinstance(error, ChildError):
-                error.__traceback__ = None  # it carries the traceback of the child; that of the parent is of no use
+            if isinstance(error, ExecutorError):
+                error.__traceback__ = None  # the failure was elsewhere, and how it was reported is of no use
             # The handler was not called, and the text may hold parts of the payload, which listeners are not shown.
             self._ending[grant.lease] = grant, None if isinstance(error, UnfitPayload) else error
 

@@ -12,10 +12,14 @@ from msgspec.structs import replace
 
 from tickwork.client.specs import completed
 from tickwork.config import Config
-from tickwork.executors.calling import Returned, UnfitPayload
-from tickwork.executors.local import LocalExecutor
+from tickwork.errors import Abort
+from tickwork.executors.base import Executor
+from tickwork.executors.calling import UnfitPayload, encode_task_result
+from tickwork.executors.registry import Executors
 from tickwork.handlers.context import TaskContext
+from tickwork.handlers.executor_names import LOCAL
 from tickwork.handlers.registry import Entry, Registry
+from tickwork.model.info import TaskResult
 from tickwork.model.outcomes import Aborted, Outcome, Released, Stopped, Succeeded
 from tickwork.model.tasks import Lease
 from tickwork.observe.bus import Bus
@@ -40,6 +44,7 @@ class Worker:
         node: str,
         store: Store,
         registry: Registry,
+        executors: Executors,
         config: Config,
         bus: Bus,
         on_exhausted: Callable[[], None] = lambda: None,
@@ -54,7 +59,7 @@ class Worker:
         self._log = Log.of(config.logger, "worker")
         self._facts = RunFacts(bus, store, worker_id, self._log)
         self._on_exhausted = on_exhausted
-        self._executor = LocalExecutor(registry, config.concurrency, worker_id)
+        self._local, self._executors = executors.of_worker(worker_id, config.concurrency)
         self._types: frozenset[str] | None = None
         self._deadlines = Deadlines(lambda run: self._stop_run(run, "timeout"))
         self._notes = Notes(store, lambda run: self._stop_run(run, "lost"), self._log)
@@ -95,19 +100,19 @@ class Worker:
             if run.timer is not None:
                 run.timer.cancel()
         self.leave_registry()
-        await self._executor.close()
+        await self._local.stop(0.0)
 
     def leave_registry(self) -> None:
         self._registry.off_change(self._forget_types)
 
     async def warm(self) -> None:
         entries = [entry for kind in self.types if (entry := self._registry.find(kind)) is not None]
-        await self._executor.warm(entries)
+        await self._local.warm(entries)
 
     @property
     def types(self) -> frozenset[str]:
         if self._types is None:
-            known = frozenset(self._registry.list())
+            known = self._registry.types_for(self._executors)
             wanted = self._config.task_types
             self._types = known if wanted is None else known & frozenset(wanted)
         return self._types
@@ -118,7 +123,7 @@ class Worker:
 
     @property
     def leaked(self) -> int:
-        return len(self.abandoned) + self._executor.leaked
+        return len(self.abandoned) + self._local.leaked
 
     @property
     def stuck(self) -> bool:
@@ -157,34 +162,49 @@ class Worker:
 
     def _start(self, grant: Grant) -> None:
         entry = self._registry.find(grant.spec.type)
-        if entry is None:  # unregistered since the claim
-            self._exchange.add(Released(grant.lease))
-            return
         spec = completed(grant.spec, entry, self._config)
-        run = Run(grant if spec is grant.spec else replace(grant, spec=spec), entry.run_in != "thread")
+        name = spec.executor or (self._registry.executor_of(spec.type) if entry is None else entry.executor)
+        executor = self._executors.get(name)
+        is_local = executor is self._local
+        if executor is None or (is_local and entry is None):
+            self._exchange.add(self._give_back(grant, name))
+            return
+        stoppable = entry is None or not is_local or entry.run_in != "thread"
+        run = Run(grant if spec is grant.spec else replace(grant, spec=spec), stoppable)
         timeout = spec.timeout or 0.0
-        if entry.context_name is not None:
-            run.context = TaskContext(
-                task_id=spec.id,
-                type=spec.type,
-                attempt=grant.attempt,
-                fence=grant.lease.fence,
-                nonce=grant.lease.nonce,
-                timeout=timeout,
-                tags=spec.tags,
-                context=spec.context,
-                queue=spec.queue,
-                max_retry=spec.max_retry or 0,
-                due_at=grant.due_at,
-                depends_on=spec.depends_on,
-                wake=lambda: self._notes.later(run),
-            )
+        if entry is None or not is_local or entry.context_name is not None:
+            run.context = self._context(run, timeout)
         if (first := self.running.get(spec.id)) is not None:  # it was taken back from here, unnoticed until now
             self._stop_run(first, "lost")
         self.running[spec.id] = run
-        run.task = self._loop.create_task(self._execute(run, entry))
+        run.task = self._loop.create_task(self._execute(run, executor, entry))
         if timeout:
             self._deadlines.add(run, run.started + timeout, len(self.running))
+
+    def _context(self, run: Run, timeout: float) -> TaskContext:
+        grant, spec = run.grant, run.grant.spec
+        return TaskContext(
+            task_id=spec.id,
+            type=spec.type,
+            attempt=grant.attempt,
+            fence=grant.lease.fence,
+            nonce=grant.lease.nonce,
+            timeout=timeout,
+            tags=spec.tags,
+            context=spec.context,
+            queue=spec.queue,
+            max_retry=spec.max_retry or 0,
+            due_at=grant.due_at,
+            depends_on=spec.depends_on,
+            wake=lambda: self._notes.later(run),
+        )
+
+    def _give_back(self, grant: Grant, executor: str) -> Outcome:
+        """The outcome of a task that cannot be run here."""
+        if grant.spec.type not in self.types:  # unregistered since the claim
+            return Released(grant.lease)
+        missing = "handler for its type" if executor == LOCAL else f"executor {executor!r}"
+        return self._misfits.wait(grant, f"worker {self.id} has no {missing}; it waits for a worker that has")
 
     def _cannot_start(self, grant: Grant, error: Exception) -> None:
         self._log.error("task %s (%s) could not be started", grant.spec.id, grant.spec.type, exc_info=error)
@@ -192,9 +212,11 @@ class Worker:
         self._facts.ending(grant, outcome, error)
         self._exchange.add(outcome)
 
-    async def _execute(self, run: Run, entry: Entry) -> None:
+    async def _execute(self, run: Run, executor: Executor, entry: Entry | None) -> None:
         try:
-            result = await self._executor.run(entry, run.grant, run.context)
+            # Only the local executor is given no context, for a handler that takes none.
+            result = await executor.run(run.grant, entry, run.context)  # type: ignore[arg-type]
+            outcome = self._success(run, result)
         except asyncio.CancelledError:
             self._end(run, self._outcome_of_stop(run))
         except BaseException as error:  # also SystemExit and KeyboardInterrupt: they end the attempt, not the node
@@ -202,7 +224,7 @@ class Worker:
                 raise
             self._end(run, self._outcome_of_error(run, error), error)
         else:
-            self._end(run, self._success(run, result))
+            self._end(run, outcome)
 
     def _outcome_of_error(self, run: Run, error: BaseException) -> Outcome:
         seconds = time.monotonic() - run.started
@@ -210,11 +232,16 @@ class Worker:
             return self._misfits.outcome(run.grant, error, seconds)
         return outcomes.of_error(error, run.grant, self._config.retry, seconds)
 
-    def _success(self, run: Run, result: bytes | Returned | None) -> Outcome:
+    def _success(self, run: Run, result: TaskResult | bytes | None) -> Outcome:
         seconds, limit = time.monotonic() - run.started, self._config.payload_limit
         code, message = 0, ""
-        if isinstance(result, Returned):
-            result, code, message = result
+        if result is not None and type(result) is not bytes:
+            if not isinstance(result, TaskResult):
+                kind = type(result).__name__
+                raise Abort(f"an executor must return a TaskResult, JSON as bytes, or None; it returned {kind}")
+            encoded = encode_task_result(result)
+            result = None if encoded.data is None else bytes(encoded.data)
+            code, message = encoded.code, encoded.message
         if result is not None and len(result) > limit:
             text = f"the result has {len(result):,} bytes, payload_limit is {limit:,}: return a reference to it instead"
             return Aborted(run.grant.lease, text, seconds)
@@ -227,7 +254,7 @@ class Worker:
         run.ended = True
         if run.timer is not None:
             run.timer.cancel()
-        if run.reason is not None and self._executor.leaked:  # a thread that stops when asked has ended by then
+        if run.reason is not None and self._local.leaked:  # a thread that stops when asked has ended by then
             self._loop.call_later(CANCEL_GRACE, self.check_leaks)
         task_id = run.grant.spec.id
         if self.running.get(task_id) is run:
