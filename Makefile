@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 WORKERS ?= 4
 
-.PHONY: help demo test coverage floors on-floors later-pythons lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos lock clean
+.PHONY: help demo test coverage floors on-floors later-pythons lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos histories lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -94,6 +94,9 @@ crash-full: $(READY) ## 200 SIGKILLs on one SQLite file
 
 chaos: $(READY) ## every fault case on Redis in its long form; ARGS="--seed 7 --only zombie" repeats one
 	@$(BIN)/python -m tests.faults.chaos $(ARGS)
+
+histories: $(READY) ## random histories, an hour on each store; ARGS="--kind redis --seed 7 --seconds 600"
+	@$(BIN)/python -m tests.faults.random_history $(ARGS)
 
 lock: $(READY) ## recompile the hashed requirements
 	@$(BIN)/python -m requirements.lock

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from tests.faults import leader_cases, mutate, test_redis_failover, test_redis_scale, test_redis_server, worker_cases
+from tests.faults.random_history import case as random_case
+from tests.faults.random_stores import KINDS
 from tests.faults.redis_faults import Case, Scale
 from tests.faults.server_faults import Figures
 
@@ -52,5 +54,6 @@ CASES: dict[str, Case] = {
     "deep_queue": _told(test_redis_scale.deep_queue),
     "due_at_once": _told(test_redis_scale.due_at_once),
     "schedules_at_once": _told(test_redis_scale.schedules_at_once),
+    **{f"random_{kind}": partial(random_case, kind) for kind in KINDS},
     "mutants": mutate.slow_mutants,
 }

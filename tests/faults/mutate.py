@@ -38,6 +38,7 @@ SUBMIT = "tests/contract/test_submit.py"
 FULL = "tests/contract/test_redis_store.py"
 WORKERS = "tests/faults/test_redis_workers.py"
 LEADER = "tests/faults/test_redis_leader.py"
+HISTORY = "tests/faults/test_random_history.py -k breaks_no_promise"
 MUTANTS = {
     "no fence": Mutant(
         "finish", PROOF, "task.nonce ~= nonce", f"{LEASES} -k must_match_fence_and_nonce", "assert 'done' == 'lost'"
@@ -68,6 +69,10 @@ MUTANTS = {
     "leases for ever": Mutant("reclaim", GRACE, "false and ", f"{WORKERS} -k strangers", "all tasks to end", slow=True),
     "leaders for ever": Mutant(
         "campaign", "held.till <= now", "false", f"{LEADER} -k killed", "a new leader", slow=True
+    ),
+    "one dependency is enough": Mutant("resolve", "if #left == 0 then", "if true then", HISTORY, "no_dependant_early"),
+    "locks for everybody": Mutant(
+        "lock", "if holder or act == 'extend' then", "if act == 'extend' then", HISTORY, "one_holder", slow=True
     ),
 }
 
