@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from tickwork.executors.base import Executor
     from tickwork.handlers.context import TaskContext
+    from tickwork.handlers.middleware import Middleware, NewTask, RunCall, RunNext, SubmitCall, SubmitNext
     from tickwork.handlers.periodic import Job, PeriodicTask
     from tickwork.handlers.registry import Handler
     from tickwork.model.facts import Fact
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from tickwork.model.tasks import Priority, Status
     from tickwork.payload.codec import JSONSerializer, MsgPackSerializer, ProtobufSerializer, Serializer
     from tickwork.scheduler import Scheduler
-    from tickwork.store.contract import Capabilities, Grant, Store
+    from tickwork.store.contract import Capabilities, Grant, Receipt, Store
     from tickwork.store.opening import make_store
 
 __version__ = "0.1.0"
@@ -90,8 +91,10 @@ __all__ = [
     "LeaseLost",
     "LinearBackoff",
     "Lock",
+    "Middleware",
     "Misfire",
     "MsgPackSerializer",
+    "NewTask",
     "NotCancellable",
     "NotRetryable",
     "Overlap",
@@ -103,11 +106,14 @@ __all__ = [
     "QueueInfo",
     "QueueStats",
     "RateLimited",
+    "Receipt",
     "RemoteWorker",
     "ResultError",
     "ResultTimeout",
     "Retry",
     "RetryPolicy",
+    "RunCall",
+    "RunNext",
     "ScheduleHandle",
     "ScheduleInfo",
     "ScheduleNotFound",
@@ -120,6 +126,8 @@ __all__ = [
     "StoreError",
     "StoreFull",
     "StoreUnavailable",
+    "SubmitCall",
+    "SubmitNext",
     "SyncHandle",
     "Task",
     "TaskCancelled",
@@ -138,9 +146,9 @@ __all__ = [
 
 _HOMES = (
     "errors", "backoff", "config", "model.tasks", "model.info", "model.schedules", "model.facts",
-    "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry", "handlers.periodic",
-    "client.queues", "client.schedules", "client.functions", "client.lock", "client.sync", "scheduler",
-    "store.contract", "store.opening", "executors.base",
+    "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry", "handlers.middleware",
+    "handlers.periodic", "client.queues", "client.schedules", "client.functions", "client.lock", "client.sync",
+    "scheduler", "store.contract", "store.opening", "executors.base",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

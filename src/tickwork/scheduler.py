@@ -27,6 +27,7 @@ from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError, TickworkError
 from tickwork.executors.registry import Executors
 from tickwork.forks import keep, tell_of_forks
+from tickwork.handlers.middleware import Middleware
 from tickwork.handlers.options import ScheduleOptions, wait_limit
 from tickwork.handlers.periodic import PeriodicTask, Runnable
 from tickwork.handlers.registry import Registry, RunIn
@@ -154,6 +155,16 @@ class Scheduler(Client):
             access.types_are_known_here, access.nobody_runs = flags
 
     # --- registering
+
+    def use(self, middleware: Middleware) -> None:
+        """Put a middleware around each submit and each run; the first that is used is the outermost.
+
+        Only before the scheduler is started.
+        """
+        if self._node is not None or self._changing is not None:
+            raise TickworkError("app.use() comes before a scheduler is started")
+        self.registry.middleware.add(middleware)
+        self._access.choose_way()
 
     def set_serializer(self, serializer: Any) -> None:
         """The default for payloads: a serializer, or the name of one that is known."""

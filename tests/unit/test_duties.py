@@ -51,7 +51,7 @@ async def test_after_an_error_no_schedule_is_fired_unwatched(monkeypatch: pytest
         await store.schedules.put(Schedule(id=name, cron="* * * * * *", task=SPEC, next_at=store.now() - 1000))
     ended: list[str] = []
 
-    async def fire(_store: Store, schedule: Schedule, _bus: Bus) -> None:
+    async def fire(_store: Store, schedule: Schedule, *_: object) -> None:
         if schedule.id == "quick":
             raise StoreUnavailable("the store is away")
         await asyncio.sleep(0.01)

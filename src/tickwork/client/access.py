@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from tickwork import host
+from tickwork.client.middleware import Send, SubmitChain, send_plainly
 from tickwork.client.specs import SpecMaker
 from tickwork.config import Config
 from tickwork.errors import ConfigError, TaskNotFound
@@ -43,6 +44,12 @@ class Access:
     def configure(self, config: Config) -> None:
         self.config = config
         self._maker = SpecMaker(self.registry, config)
+        self.choose_way()
+
+    def choose_way(self) -> None:
+        """Decide how specs get to the store: through middleware, or straight while there is none."""
+        chain = SubmitChain.of(self.registry, self.config)
+        self.send: Send = send_plainly if chain is None else chain.send
 
     def check_that_tasks_can_run(self) -> None:
         if self.types_are_known_here and not self.runs_here and host.is_pool_child:

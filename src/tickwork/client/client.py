@@ -81,7 +81,7 @@ class Client:
         spec = access.spec(kind, payload, options)
         access.check_that_tasks_can_run()
         store = await access.open_store()
-        (receipt,) = await store.tasks.submit([spec], durability)
+        (receipt,) = await access.send(store, [spec], durability)
         if receipt.verdict == "created":
             return Handle(self, spec.id)
         if returns_existing(options) and (other := submitting.existing(receipt, spec)):
@@ -104,7 +104,7 @@ class Client:
         try:
             for start in range(0, len(specs), SUBMIT_MAX):
                 batch = specs[start : start + SUBMIT_MAX]
-                receipts = await store.tasks.submit(batch, durability)
+                receipts = await access.send(store, batch, durability)
                 handles += [Handle(self, receipt.id) for receipt in receipts if receipt.verdict == "created"]
                 for receipt, spec in zip(receipts, batch, strict=True):
                     if receipt.verdict != "created":

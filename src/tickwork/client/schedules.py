@@ -154,7 +154,8 @@ class Schedules:
         store, schedule = await self._access.open_store(), await self._find(schedule_id)
         if schedule.unreadable:
             raise StoreError(f"schedule {schedule_id}: {schedule.stopped}; delete it, or put it anew")
-        (receipt,) = await store.tasks.submit([ticks.run_of(schedule, store.now(), by_hand=f".{new_tail()}")])
+        run = ticks.run_of(schedule, store.now(), by_hand=f".{new_tail()}")
+        (receipt,) = await self._access.send(store, [run], None)
         if receipt.verdict == "duplicate":
             raise DuplicateTask(schedule.task.dedup_key or "", receipt.other)
         return receipt.id

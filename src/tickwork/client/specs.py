@@ -82,19 +82,10 @@ class SpecMaker:
             key=self._key(options.get("key"), data, serializer, entry),
             **fields,
         )
-        room = self._room_beside(spec)
-        if len(data) > room:
-            raise self._too_large(type, len(data), room)
+        room = check_size(spec, self._config.payload_limit)
         if entry is not None and not given and not entry.options.keys() & UNLIKE:
             self._patterns[entry] = spec, room
         return spec
-
-    def _room_beside(self, spec: Spec) -> int:
-        """How many bytes are left for the payload: what else a task carries counts as well."""
-        limit = self._config.payload_limit
-        if not (spec.context or spec.tags or spec.key or spec.depends_on):
-            return limit
-        return limit - len(msgspec.json.encode((spec.context, spec.tags, spec.key, spec.depends_on)))
 
     def _like(self, pattern: Spec, room: int, payload: Any, serializer: Serializer, entry: Entry | None) -> Spec:
         data = self._encode(pattern.type, payload, serializer, entry, room)
@@ -112,7 +103,7 @@ class SpecMaker:
                 specs.append(self._like(specs[0], room, payload, serializer, entry))
             else:
                 specs.append(self.make(type, payload, given, entry))
-                room = self._room_beside(specs[0])
+                room = room_beside(specs[0], self._config.payload_limit)
         return specs
 
     def _new_id(self, dedup_key: str | None) -> str:
@@ -140,16 +131,8 @@ class SpecMaker:
         except PayloadError as error:
             raise PayloadError(f"payload for task type {shown(type)}: {error}") from None
         if len(data) > room:
-            raise self._too_large(type, len(data), room)
+            raise too_large(type, len(data), room, self._config.payload_limit)
         return data
-
-    def _too_large(self, type: str, size: int, room: int) -> PayloadError:
-        limit = self._config.payload_limit
-        beside = f", and its context, tags, key and dependencies {limit - room:,}" if room < limit else ""
-        return PayloadError(
-            f"payload for task type {shown(type)} is {size:,} bytes{beside}, the limit is {limit:,}; "
-            "store it elsewhere and submit a reference, or raise payload_limit"
-        )
 
     def _dedup_ttl(self, options: Mapping[str, Any]) -> int:
         ttl = seconds("dedup_ttl", options.get("dedup_ttl", self._config.dedup_ttl))
@@ -172,6 +155,29 @@ class SpecMaker:
                 "to 512 characters"
             )
         return key
+
+
+def room_beside(spec: Spec, limit: int) -> int:
+    """How many bytes are left for the payload: what else a task carries counts as well."""
+    if not (spec.context or spec.tags or spec.key or spec.depends_on):
+        return limit
+    return limit - len(msgspec.json.encode((spec.context, spec.tags, spec.key, spec.depends_on)))
+
+
+def check_size(spec: Spec, limit: int) -> int:
+    """The bytes that are left for the payload, if it is no larger."""
+    room = room_beside(spec, limit)
+    if len(spec.payload) > room:
+        raise too_large(spec.type, len(spec.payload), room, limit)
+    return room
+
+
+def too_large(type: str, size: int, room: int, limit: int) -> PayloadError:
+    beside = f", and its context, tags, key and dependencies {limit - room:,}" if room < limit else ""
+    return PayloadError(
+        f"payload for task type {shown(type)} is {size:,} bytes{beside}, the limit is {limit:,}; "
+        "store it elsewhere and submit a reference, or raise payload_limit"
+    )
 
 
 def max_retry_of(retry: Backoff | None, config: Config) -> int:

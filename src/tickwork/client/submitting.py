@@ -128,8 +128,8 @@ async def _send(client: Client, store: Store, wanted: list[_Wanted]) -> list[tup
             found += [(each.place, away) for each in batch]
             continue
         try:
-            receipts = await store.tasks.submit([each.spec for each in batch], durability)
-        except StoreError as error:  # those of earlier batches were taken all the same
+            receipts = await client._access.send(store, [each.spec for each in batch], durability)
+        except TickworkError as error:  # those of earlier batches were taken all the same
             away = error if isinstance(error, StoreUnavailable) else None
             found += [(each.place, error) for each in batch]
             continue

@@ -44,14 +44,15 @@ def arguments_of(entry: Entry, registry: Registry, serializer: str, data: bytes)
         raise UnfitPayload(str(error), is_damaged=isinstance(error, DamagedPayload)) from None
 
 
-def encode_result(entry: Entry, value: Any) -> bytes | TaskResult | None:
+def encode_result(entry: Entry | None, value: Any) -> bytes | TaskResult | None:
     """The return value as JSON. A `TaskResult` stays one, with its data as `Raw` JSON."""
     if value is None:
         return None
+    encode = JSON.encode if entry is None else entry.encode_result
     if type(value) is TaskResult:
-        return encode_task_result(value, entry.encode_result)
+        return encode_task_result(value, encode)
     try:
-        return entry.encode_result(value)
+        return encode(value)
     except Exception as error:
         raise _not_storable(error) from None
 

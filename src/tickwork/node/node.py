@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 
+from tickwork.client.middleware import SubmitChain
 from tickwork.config import Config
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.executors.registry import Executors
@@ -66,6 +67,7 @@ class Node:
         self._log = Log.of(config.logger, "node")
         self._duty_log = Log.of(config.logger, "duties")
         self._bus = bus
+        self._chain = SubmitChain.of(registry, config)
         self._lead_wanted = lead
         self._on_exhausted = on_exhausted
         self._on_reset = on_reset
@@ -237,10 +239,11 @@ class Node:
     async def _lead(self) -> None:
         config = self._config
         scan = config.scan_interval
+        fire = self._duty(firing.fire_schedules, self._bus, self._duty_log, self._chain)
         async with asyncio.TaskGroup() as group:
             for name, duty, interval, topic in (
                 ("promote", self._duty(duties.promote), scan, None),
-                ("fire schedules", self._duty(firing.fire_schedules, self._bus, self._duty_log), scan, SCHEDULES),
+                ("fire schedules", fire, scan, SCHEDULES),
                 ("propagate", self._duty(duties.propagate, self._bus), scan, OUTBOX),
                 ("prune", self._duty(duties.prune), min(config.cleanup_interval, duties.PRUNE_LOOK), None),
             ):

@@ -28,6 +28,7 @@ from tickwork.store.contract import Grant, Store
 from tickwork.worker import outcomes
 from tickwork.worker.deadlines import Deadlines
 from tickwork.worker.exchange import STOP_STEP, Exchange
+from tickwork.worker.middleware import RunChain
 from tickwork.worker.misfits import Misfits
 from tickwork.worker.notes import Notes
 from tickwork.worker.run import Reason, Run
@@ -64,6 +65,7 @@ class Worker:
         self._deadlines = Deadlines(lambda run: self._stop_run(run, "timeout"))
         self._notes = Notes(store, lambda run: self._stop_run(run, "lost"), self._log)
         self._exchange = Exchange(self, store, config, self._notes, self._facts.ended)
+        self._chain = RunChain.of(registry, worker_id)
         self._misfits = Misfits(config.version_grace, store.now, self._log)
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop
@@ -172,7 +174,7 @@ class Worker:
         stoppable = entry is None or not is_local or entry.run_in != "thread"
         run = Run(grant if spec is grant.spec else replace(grant, spec=spec), stoppable)
         timeout = spec.timeout or 0.0
-        if entry is None or not is_local or entry.context_name is not None:
+        if entry is None or not is_local or entry.context_name is not None or self._chain is not None:
             run.context = self._context(run, timeout)
         if (first := self.running.get(spec.id)) is not None:  # it was taken back from here, unnoticed until now
             self._stop_run(first, "lost")
@@ -214,8 +216,11 @@ class Worker:
 
     async def _execute(self, run: Run, executor: Executor, entry: Entry | None) -> None:
         try:
-            # Only the local executor is given no context, for a handler that takes none.
-            result = await executor.run(run.grant, entry, run.context)  # type: ignore[arg-type]
+            if self._chain is None:
+                # Only the local executor is given no context, for a handler that takes none.
+                result = await executor.run(run.grant, entry, run.context)  # type: ignore[arg-type]
+            else:
+                result = await self._chain.run(executor, entry, run)
             outcome = self._success(run, result)
         except asyncio.CancelledError:
             self._end(run, self._outcome_of_stop(run))
