@@ -11,8 +11,9 @@ from typing import Any, TextIO
 import msgspec
 
 from tickwork.model.facts import Fact
-from tickwork.observe.bus import Bus, News
+from tickwork.observe.bus import Bus, Subscription
 from tickwork.observe.loggers import Log, quoted
+from tickwork.observe.observations import ScheduleTicked, TaskEnded, TaskStarted
 from tickwork.observe.tracebacks import headline, story
 
 # What people know these moments by: level, text, and the keys that go with it.
@@ -32,39 +33,36 @@ LINES: dict[Fact, tuple[int, str, tuple[str, ...]]] = {
 }
 
 
-def subscribe(bus: Bus, log: Log) -> None:
+def subscribe(bus: Bus, log: Log) -> list[Subscription]:
     """Turn facts into log records. Facts whose level is not wanted at that moment cost next to nothing."""
-
-    def wanted(fact: Fact) -> bool:
-        return log.logger.isEnabledFor(LINES[fact][0])
-
-    def write(news: News) -> None:
-        level, text, keys = LINES[Fact(news.event.kind)]
-        error = news.error if level >= logging.WARNING else None
-        log.line(level, text, error, **{key: _value(news, key) for key in keys})
-
-    bus.subscribe(write, tuple(LINES), wanted)
+    return [_subscribe(bus, log, fact) for fact in LINES]
 
 
-def _value(news: News, key: str) -> Any:
-    event = news.event
+def _subscribe(bus: Bus, log: Log, fact: Fact) -> Subscription:
+    level, text, keys = LINES[fact]
+
+    def wanted() -> bool:
+        return log.logger.isEnabledFor(level)
+
+    def write(what: TaskStarted | TaskEnded | ScheduleTicked) -> None:
+        error = what.error if isinstance(what, TaskEnded) and level >= logging.WARNING else None
+        log.line(level, text, error, **{key: _value(what, key) for key in keys})
+
+    return bus.subscribe(write, (fact,), wanted)
+
+
+_FIELDS = {"task": "type", "schedule": "id", "worker": "worker_id", "error": "detail"}  # where a key is named otherwise
+
+
+def _value(what: TaskStarted | TaskEnded | ScheduleTicked, key: str) -> Any:
+    value = getattr(what, _FIELDS.get(key, key))
     match key:
-        case "task":
-            return event.type
-        case "id" | "schedule":
-            return event.id
-        case "worker":
-            return event.worker_id
-        case "attempt":
-            return event.attempt
         case "duration":
-            return round(event.duration, 6)
-        case "retry_in":
-            return news.retry_in
+            return round(value, 6)
         case "error":
-            return event.detail.partition("\n")[0]
+            return value.partition("\n")[0]
         case _:
-            return event.detail
+            return value
 
 
 def _printable(text: str) -> str:

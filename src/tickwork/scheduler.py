@@ -35,11 +35,14 @@ from tickwork.ids import identity_of, name_of
 from tickwork.model.info import SchedulerStatus
 from tickwork.node import running
 from tickwork.node.node import Node, new_node_id
-from tickwork.observe.bus import Bus
+from tickwork.observe.bus import Bus, Subscription
 from tickwork.observe.loggers import Log
+from tickwork.observe.observations import Observation
+from tickwork.observe.observer import Observer, Observers
 from tickwork.payload.parameters import MISSING
 from tickwork.store.bounded import bounded, within
 from tickwork.store.contract import Capabilities, Store
+from tickwork.store.observed import observed
 from tickwork.store.opening import check_own_store, make_store, own_store, redis_client
 from tickwork.texts import shown
 
@@ -74,10 +77,12 @@ class Scheduler(Client):
         given = {key: value for key, value in (("store", url), ("namespace", namespace)) if value is not None}
         self._config_file = config if isinstance(config, str | os.PathLike) else None
         self._clock = clock
+        self._bus = Bus()
+        self._observers = Observers(self._bus)
+        self._logging: list[Subscription] = []
         super().__init__(self._open, Registry(), Config())
         self._apply(_load({**given, **options}, config))
         self._opened = False
-        self._bus = Bus()
         self._node: Node | None = None
         self._changing: asyncio.Event | None = None  # while a node is started or stopped
         self._stopped: asyncio.Event | None = None
@@ -125,7 +130,11 @@ class Scheduler(Client):
 
     def _use(self, store: Store) -> None:
         self._store, self.url = store, store.url
-        self._bounded = bounded(store, self.config.store_timeout or 0.0)
+        self._observe_store()
+
+    def _observe_store(self) -> None:
+        self._observed = observed(self._store, self._bus)
+        self._bounded = bounded(self._observed, self.config.store_timeout or 0.0)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -221,6 +230,19 @@ class Scheduler(Client):
         if self._node is not None:
             self._node.rewrite_soon()
 
+    def observe(self, listener: Callable[[Any], None], *kinds: type[Observation]) -> Observer:
+        """Call a function with what happens in this process: observations of these kinds, or of all kinds.
+
+        The kinds are the classes of `tickwork.observe`. The listener is called in a thread of its own, with one
+        observation at a time. What it raises is logged once and counted; while 10,000 observations wait for it,
+        further ones are dropped and counted. Only before the scheduler is started.
+        """
+        if self._node is not None or self._changing is not None:
+            raise TickworkError("observe() comes before a scheduler is started")
+        observer = self._observers.add(listener, kinds)
+        self._observe_store()
+        return observer
+
     def list_registered(self) -> list[str]:
         """The names of all periodic tasks of this program."""
         return self._periodic.names
@@ -254,8 +276,10 @@ class Scheduler(Client):
         store = await self._open()
         if self.config.log_level or self.config.debug:
             self._log.setLevel("DEBUG" if self.config.debug else str(self.config.log_level).upper())
-        self._bus = Bus(Log.of(self.config.logger, "events"))  # or a second start would log everything twice
-        logs.subscribe(self._bus, self._log)
+        self._bus.log = Log.of(self.config.logger, "events")
+        for before in self._logging:  # or a second start would log everything twice
+            before.cancel()
+        self._logging = logs.subscribe(self._bus, self._log)
         self.exhausted = False
         self._stopped = asyncio.Event()
         self._node_loop = asyncio.get_running_loop()
@@ -300,6 +324,7 @@ class Scheduler(Client):
             self._node_loop = None
             await self.sync.end_elsewhere()
             await self._close_store()
+            await self._observers.end()
             self.sync.end_thread()
             if self._stopped is not None:
                 self._stopped.set()
@@ -342,7 +367,7 @@ class Scheduler(Client):
             # Now, and not when it was made: a command line may have changed its options since, and set up logging.
             while self._warnings:
                 self._log.warning("%s", self._warnings.pop(0))
-        return self._store
+        return self._observed
 
     async def _open_bounded(self) -> Store:
         """For callers who would rather hear of an outage than wait for its end. The node itself is patient."""
@@ -363,6 +388,7 @@ class Scheduler(Client):
         if node is not None:
             keep(node)
             node.after_fork()
+        self._observers.after_fork()
         self._opened = False
         self._stopped = self._changing = self._node_loop = None
         self._name_node()

@@ -331,10 +331,10 @@ async def test_a_task_for_an_executor_that_is_not_here_waits_for_a_node_that_has
     assert (info.status, info.attempt, info.losses) == ("pending", 0, 0)
     assert info.last_error == f"worker {without.id} has no executor 'gpu'; it waits for a worker that has"
     assert sum("has no executor 'gpu'" in message for message in caplog.messages) == 1
-    async with having:
-        assert await handle.result(20) == "done"
-    assert [task.attempt for task, _, _ in remote.calls] == [1]
     await without.shutdown()
+    async with having:
+        assert await having.handle(handle.id).result(20) == "done"
+    assert [task.attempt for task, _, _ in remote.calls] == [1]
 
 
 async def test_a_worker_claims_no_type_whose_executor_it_has_not(make: Make) -> None:

@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable
 
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.host import is_gone
-from tickwork.model.facts import Event, Fact
+from tickwork.model.facts import Fact
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Status
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
+from tickwork.observe.observations import ScheduleTicked
 from tickwork.store.contract import OutboxEntry, Store
 
 BACKOFF_MAX = 30.0
@@ -117,7 +118,9 @@ async def _notify(store: Store, entry: OutboxEntry, bus: Bus) -> None:
     if schedule is not None and _exhausted(schedule, entry.status):
         reason = f"task {entry.id} used up its retries"
         await store.schedules.change(schedule.id, stopped=reason)
-        bus.publish(Event(0, store.now(), Fact.SCHEDULE_STOPPED, schedule.id, detail=reason))
+        task = schedule.task
+        stopped = ScheduleTicked(Fact.SCHEDULE_STOPPED, schedule.id, task.type, task.queue, reason)
+        bus.publish(Fact.SCHEDULE_STOPPED, stopped)
 
 
 def _exhausted(schedule: Schedule, status: Status) -> bool:

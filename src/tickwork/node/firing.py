@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from tickwork.client.middleware import SubmitChain
 from tickwork.errors import ConfigError, StoreError, TickworkError
-from tickwork.model.facts import Event, Fact
+from tickwork.model.facts import Fact
 from tickwork.model.schedules import Overlap, Schedule
 from tickwork.model.tasks import Spec
 from tickwork.model.ticks import cron_of, run_of, ticks_to_run
 from tickwork.node.duties import LOG
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
+from tickwork.observe.observations import ScheduleTicked
 from tickwork.store.contract import Advance, Receipt, Store
 
 
@@ -69,11 +70,11 @@ async def fire(store: Store, schedule: Schedule, bus: Bus, log: Log = LOG, chain
     if done is None:
         return
     if done.fired is not None:
-        _publish(bus, now, Fact.SCHEDULE_FIRED, schedule, done.fired)
+        _publish(bus, Fact.SCHEDULE_FIRED, schedule, done.fired)
     elif done.skipped:
-        _publish(bus, now, Fact.SCHEDULE_SKIPPED, schedule, done.skipped)
+        _publish(bus, Fact.SCHEDULE_SKIPPED, schedule, done.skipped)
     else:
-        _publish(bus, now, Fact.SCHEDULE_MISSED, schedule, f"{done.missed} ticks")
+        _publish(bus, Fact.SCHEDULE_MISSED, schedule, f"{done.missed} ticks")
 
 
 class _ThroughMiddleware:
@@ -142,6 +143,6 @@ async def _unfinished(store: Store, schedule: Schedule) -> str | None:
     return None if record is None or record.status.ended else schedule.last_task_id
 
 
-def _publish(bus: Bus, now: int, fact: Fact, schedule: Schedule, detail: str) -> None:
+def _publish(bus: Bus, fact: Fact, schedule: Schedule, detail: str) -> None:
     if bus.wants(fact):
-        bus.publish(Event(0, now, fact, schedule.id, schedule.task.type, schedule.task.queue, detail=detail))
+        bus.publish(fact, ScheduleTicked(fact, schedule.id, schedule.task.type, schedule.task.queue, detail))

@@ -19,6 +19,7 @@ from tickwork.model.members import Leader
 from tickwork.model.members import Worker as Member
 from tickwork.node.loop_watch import LoopWatch
 from tickwork.node.services import Service, Supervisor
+from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Store
 from tickwork.store.hints import CONTROL
@@ -40,6 +41,7 @@ class Heart:
         renew_interval: float,
         log: Log,
         on_rival: Callable[[Member], None],
+        bus: Bus | None = None,
     ) -> None:
         self._log = log
         self.leader: Leader | None = None
@@ -51,7 +53,7 @@ class Heart:
         self._renew_interval = renew_interval
         self._on_rival = on_rival
         self._watch = LoopWatch(workers, log)
-        self._supervisor = Supervisor(log)
+        self._supervisor = Supervisor(log, bus=bus)
         self._shown: dict[str, int] = {}  # worker -> the number of running tasks in its last heartbeat
         self._home = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._home.create_future()

@@ -13,7 +13,9 @@ from collections.abc import Awaitable, Callable
 
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.members import Leader
+from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
+from tickwork.observe.observations import LeadershipChanged
 from tickwork.store.contract import Store
 
 
@@ -28,8 +30,10 @@ class Candidate:
         renew_interval: float,
         lead: Callable[[], Awaitable[None]],
         log: Log | None = None,
+        bus: Bus | None = None,
     ) -> None:
         self._log = log or Log.of(None, "leader")
+        self._bus = bus or Bus()
         self._store = store
         self._node = node
         self._lease_ttl = lease_ttl
@@ -70,14 +74,17 @@ class Candidate:
             await self._step_down()
             self.term = answer.term
             self._log.info("this node leads, term %d", answer.term)
+            self._bus.publish(LeadershipChanged, LeadershipChanged(self._node, answer.term, True))
             self._work = asyncio.ensure_future(self._lead())
 
     async def _step_down(self) -> None:
-        work, self._work, self.term = self._work, None, None
+        work, term = self._work, self.term
+        self._work = self.term = None
         if work is not None and not work.get_loop().is_closed():
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
             self._log.info("this node no longer leads")
+            self._bus.publish(LeadershipChanged, LeadershipChanged(self._node, term or 0, False))
 
     async def resign(self) -> None:
         term = self.term

@@ -21,10 +21,11 @@ from tickwork.model.members import Worker as Member
 from tickwork.node import duties, firing
 from tickwork.node.heart import Heart
 from tickwork.node.leader import Candidate
-from tickwork.node.services import Service, Supervisor
+from tickwork.node.services import Service, Supervisor, tell_loop_lag
 from tickwork.node.unled import StandIn
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
+from tickwork.observe.observations import LoopLagged
 from tickwork.store.contract import Store
 from tickwork.store.hints import OUTBOX, RESET, SCHEDULES, Hint
 from tickwork.store.joining import taken
@@ -79,8 +80,8 @@ class Node:
         self.workers = [Worker(name, identity, store, registry, executors, config, bus, on_exhausted) for name in names]
         self.heart: Heart | None = None
         self.candidate = Candidate(store, identity, config.leader_lease_ttl, config.leader_renew_interval, self._lead,
-                                   Log.of(config.logger, "leader"))  # fmt: skip
-        self.supervisor = Supervisor(self._log, self._drain)
+                                   Log.of(config.logger, "leader"), bus)  # fmt: skip
+        self.supervisor = Supervisor(self._log, self._drain, bus)
         self._tasks: list[asyncio.Task[None]] = []
         self._working: list[asyncio.Task[None]] = []  # those of them that are workers
         self._hurry_until = math.inf
@@ -95,7 +96,7 @@ class Node:
             # Before the rest, since a dead process may still be a member under the name of this node.
             await duties.take_back(self._store, config.batch_size, log=self._duty_log)
             self.heart = Heart(self._store, self.workers, self._member, config.lease_ttl, config.renew_interval,
-                               Log.of(config.logger, "heart"), self._give_way)  # fmt: skip
+                               Log.of(config.logger, "heart"), self._give_way, self._bus)  # fmt: skip
             await self.heart.start()
             self._run(Service("the heart", self.heart.run, vital=True))
             for worker in self.workers:
@@ -109,6 +110,8 @@ class Node:
         # (see `rules.pulse`).
         sweep = min(config.scan_interval, 1.0, (config.lease_ttl - config.renew_interval)) / 2
         self._run(self._repeated("reclaim", self._duty(duties.reclaim, self._duty_log), sweep))
+        if self._bus.wants(LoopLagged):
+            self._run(Service("the measuring of the event loop", functools.partial(tell_loop_lag, self._bus)))
         if self._on_reset is not None:
             rewrite = functools.partial(self._rewrite_after_reset, self._on_reset)
             self._run(Service("the writing of schedules", rewrite))

@@ -12,9 +12,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
+from tickwork.observe.observations import LoopLagged, ServiceFailed
 
 PAUSE_MIN, PAUSE_MAX = 0.1, 30.0  # seconds before a service is started again
+LAG_INTERVAL = 1.0  # seconds between two measurements of the event loop
 STEADY = 60.0  # one that ran for so long begins again with the shortest pause
 
 
@@ -28,8 +31,9 @@ class Service(NamedTuple):
 
 
 class Supervisor:
-    def __init__(self, log: Log, on_vital_end: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, log: Log, on_vital_end: Callable[[], None] = lambda: None, bus: Bus | None = None) -> None:
         self._log = log
+        self._bus = bus or Bus()
         self._on_vital_end = on_vital_end
         self.restarts: Counter[str] = Counter()  # by the name of a service
 
@@ -42,6 +46,8 @@ class Supervisor:
                 await service.run()
                 return
             except Exception as error:
+                failed = ServiceFailed(service.name, error, service.vital, self.restarts[service.name])
+                self._bus.publish(ServiceFailed, failed)
                 if service.vital:
                     self._log.error("%s ended by an error, so this node is drained", service.name, exc_info=error)
                     self._on_vital_end()
@@ -57,3 +63,11 @@ class Supervisor:
             self.restarts[service.name] += 1
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_MAX)
+
+
+async def tell_loop_lag(bus: Bus) -> None:
+    """Tell how late the event loop is with a timer, again and again."""
+    while True:
+        due = time.monotonic() + LAG_INTERVAL
+        await asyncio.sleep(LAG_INTERVAL)
+        bus.publish(LoopLagged, LoopLagged(max(time.monotonic() - due, 0.0)))

@@ -1,1 +1,29 @@
-"""Loggers, tracebacks, and the facts of this process for whoever listens."""
+"""Logs, and what happens in this process. What observers hear is exported here."""
+
+from tickwork.observe.observations import (
+    LeadershipChanged,
+    LoopLagged,
+    Observation,
+    ScheduleTicked,
+    ServiceFailed,
+    StoreCalled,
+    TaskEnded,
+    TasksClaimed,
+    TaskStarted,
+    TaskSubmitted,
+)
+from tickwork.observe.observer import Observer
+
+__all__ = [
+    "LeadershipChanged",
+    "LoopLagged",
+    "Observation",
+    "Observer",
+    "ScheduleTicked",
+    "ServiceFailed",
+    "StoreCalled",
+    "TaskEnded",
+    "TaskStarted",
+    "TaskSubmitted",
+    "TasksClaimed",
+]

@@ -1,61 +1,67 @@
-"""The facts of this process as they happen, for logs and metrics."""
+"""What happens in this process, on its way to those who listen: logging and observers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Hashable
+from typing import Any
 
-from tickwork.model.facts import Event, Fact
 from tickwork.observe.loggers import Log
 
-
-class News(NamedTuple):
-    """A fact of this process as it happens, with what the log has no place for."""
-
-    event: Event
-    error: BaseException | None = None  # what the handler raised
-    retry_in: float | None = None  # seconds until the next attempt
+Listener = Callable[[Any], None]
 
 
-Listener = Callable[[News], None]
-
-
-def _always(fact: Fact) -> bool:
+def _always() -> bool:
     return True
 
 
+class Subscription:
+    """A listener and the topics it listens to."""
+
+    def __init__(self, bus: Bus, listener: Listener, wanted: Callable[[], bool]) -> None:
+        self.listener = listener
+        self.wanted = wanted
+        self.is_broken = False
+        self._bus = bus
+
+    def cancel(self) -> None:
+        self._bus.remove(self)
+
+
 class Bus:
-    """The facts of this process as they happen, for logs and metrics. Nobody listening costs one look-up. A listener
-    that raises harms neither who publishes nor the other listeners."""
+    """Calls listeners where something happens, at once. Nobody listening costs one look-up. A listener that raises
+    harms neither who publishes nor the other listeners."""
 
     def __init__(self, log: Log | None = None) -> None:
-        self._log = log or Log.of(None, "events")
-        self._listeners: dict[str, tuple[tuple[Listener, Callable[[Fact], bool]], ...]] = {}
-        self._broken: set[Listener] = set()
+        self.log = log or Log.of(None, "events")
+        self._listeners: dict[Hashable, tuple[Subscription, ...]] = {}
 
     def subscribe(
-        self, listener: Listener, facts: Collection[Fact] = tuple(Fact), wanted: Callable[[Fact], bool] = _always
-    ) -> None:
-        """`wanted` is asked each time whether a fact is of interest just now."""
-        for fact in facts:
-            self._listeners[fact] = (*self._listeners.get(fact, ()), (listener, wanted))
+        self, listener: Listener, topics: Collection[Hashable], wanted: Callable[[], bool] = _always
+    ) -> Subscription:
+        """`wanted` is asked each time whether the listener wants to hear just now."""
+        subscription = Subscription(self, listener, wanted)
+        for topic in topics:
+            self._listeners[topic] = (*self._listeners.get(topic, ()), subscription)
+        return subscription
 
-    def wants(self, fact: Fact) -> bool:
-        for _, wanted in self._listeners.get(fact, ()):  # noqa: SIM110 - `any` takes three times as long
-            if wanted(fact):
+    def remove(self, subscription: Subscription) -> None:
+        for topic, others in list(self._listeners.items()):
+            self._listeners[topic] = tuple(other for other in others if other is not subscription)
+
+    def wants(self, topic: Hashable) -> bool:
+        for subscription in self._listeners.get(topic, ()):  # noqa: SIM110 - `any` takes three times as long
+            if subscription.wanted():
                 return True
         return False
 
-    def publish(self, event: Event, error: BaseException | None = None, retry_in: float | None = None) -> None:
-        news = News(event, error, retry_in)
-        for listener, _ in self._listeners.get(event.kind, ()):
+    def publish(self, topic: Hashable, what: object) -> None:
+        for subscription in self._listeners.get(topic, ()):
             try:
-                listener(news)
-            except Exception as broken:  # a bug in a log filter or a metric must not end a worker
-                self._report(listener, broken)
+                subscription.listener(what)
+            except Exception as broken:  # a bug in a log filter must not end a worker
+                self._report(subscription, broken)
 
-    def _report(self, listener: Listener, broken: Exception) -> None:
-        if listener in self._broken:
-            return
-        self._broken.add(listener)
-        self._log.error("a listener to events failed; further errors of it are not told", exc_info=broken)
+    def _report(self, subscription: Subscription, broken: Exception) -> None:
+        if not subscription.is_broken:
+            subscription.is_broken = True
+            self.log.error("a listener to events failed; further errors of it are not told", exc_info=broken)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from tickwork.errors import ExecutorError
 from tickwork.executors.calling import UnfitPayload
-from tickwork.model.facts import Event, Fact
+from tickwork.model.facts import Fact
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.tasks import Lease, Status
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
+from tickwork.observe.observations import TaskEnded, TaskStarted
 from tickwork.store.contract import Grant, Store, Verdict
 
 _FACTS: dict[type, Fact] = {
@@ -36,8 +37,9 @@ class RunFacts:
     def started(self, grants: list[Grant]) -> None:
         self._wants_success = self._bus.wants(Fact.TASK_SUCCEEDED)
         if self._bus.wants(Fact.TASK_CLAIMED):
+            now = self._store.now()
             for grant in grants:
-                self._bus.publish(self._event(Fact.TASK_CLAIMED, grant))
+                self._bus.publish(Fact.TASK_CLAIMED, self._start_of(grant, now))
 
     def ending(self, grant: Grant, outcome: Outcome, error: BaseException | None = None) -> None:
         """A run is over, but the store has not accepted its outcome yet. `error` is what the handler raised."""
@@ -64,11 +66,15 @@ class RunFacts:
             fact = _OTHERWISE.get(verdict.status, fact)
         if self._bus.wants(fact):
             retry_in = outcome.retry_in / 1000 if isinstance(outcome, Failed) else None
-            self._bus.publish(self._event(fact, grant, outcome), error, retry_in)
+            spec = grant.spec
+            duration, detail = getattr(outcome, "duration", 0.0), getattr(outcome, "error", "")
+            ended = TaskEnded(
+                fact, spec.id, spec.type, spec.queue, self._worker_id, grant.attempt, duration, detail, error, retry_in
+            )
+            self._bus.publish(fact, ended)
 
-    def _event(self, fact: Fact, grant: Grant, outcome: Outcome | None = None) -> Event:
+    def _start_of(self, grant: Grant, now: int) -> TaskStarted:
         spec = grant.spec
-        duration, detail = getattr(outcome, "duration", 0.0), getattr(outcome, "error", "")
-        return Event(
-            0, self._store.now(), fact, spec.id, spec.type, spec.queue, self._worker_id, grant.attempt, duration, detail
-        )
+        is_first = grant.attempt == 1 and grant.losses == 0
+        waited = max(now - max(grant.due_at, grant.submitted_at), 0) / 1000 if is_first else None
+        return TaskStarted(spec.id, spec.type, spec.queue, self._worker_id, grant.attempt, waited)

@@ -1,0 +1,109 @@
+"""A store whose calls are told to observers. It stands between a scheduler and its store only while somebody wants to
+hear of them."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from tickwork.observe.bus import Bus
+from tickwork.observe.observations import StoreCalled, TasksClaimed, TaskSubmitted
+from tickwork.store.contract import PARTS, Advance, Claim, Claimed, Finished, Receipt, Spec, Store
+
+TOLD_BY_STORE = (StoreCalled, TaskSubmitted, TasksClaimed)
+
+
+def observed(store: Store, bus: Bus) -> Store:
+    """The same store, if nobody wants to hear of its calls."""
+    wanted = any(bus.wants(kind) for kind in TOLD_BY_STORE)
+    return cast("Store", _Observed(store, bus)) if wanted else store
+
+
+class _Observed:
+    """Has all that the store has."""
+
+    def __init__(self, store: Store, bus: Bus) -> None:
+        self._store = store
+        self._bus = bus
+        for name in PARTS:
+            setattr(self, name, _ObservedPart(name, getattr(store, name), bus))
+
+    def sibling(self) -> Store:
+        sibling = self._store.sibling()
+        return cast("Store", self) if sibling is self._store else cast("Store", _Observed(sibling, self._bus))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+class _ObservedPart:
+    def __init__(self, name: str, part: Any, bus: Bus) -> None:
+        self._name = name
+        self._part = part
+        self._bus = bus
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._part, name)
+        if not inspect.iscoroutinefunction(found):
+            return found
+        timed = self._timed(name, found, _TELL.get((self._name, name)))
+        setattr(self, name, timed)  # so that it is made once
+        return timed
+
+    def _timed(self, method: str, call: Callable[..., Awaitable[Any]], tell: Tell | None) -> Callable[..., Any]:
+        part, bus = self._name, self._bus
+
+        async def timed(*args: Any, **options: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                answer = await call(*args, **options)
+            except BaseException as error:
+                bus.publish(StoreCalled, StoreCalled(part, method, time.perf_counter() - started, error))
+                raise
+            if bus.wants(StoreCalled):
+                bus.publish(StoreCalled, StoreCalled(part, method, time.perf_counter() - started))
+            if tell is not None:
+                tell(bus, answer, *args, **options)
+            return answer
+
+        return timed
+
+
+# --- what the arguments and the answers of some calls tell beside that; the parameters are named as in the contract
+
+Tell = Callable[..., None]
+
+
+def _of_submit(bus: Bus, receipts: list[Receipt], specs: list[Spec], durability: object = None) -> None:
+    if bus.wants(TaskSubmitted):
+        for spec, receipt in zip(specs, receipts, strict=True):
+            bus.publish(TaskSubmitted, TaskSubmitted(spec.id, spec.type, spec.queue, receipt.verdict))
+
+
+def _of_advance(
+    bus: Bus, done: Advance | None, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...] = ()
+) -> None:
+    if done is not None and done.fired is not None and bus.wants(TaskSubmitted):
+        for spec in ticks:
+            bus.publish(TaskSubmitted, TaskSubmitted(spec.id, spec.type, spec.queue, "created"))
+
+
+def _of_claim(bus: Bus, claimed: Claimed, claim: Claim) -> None:
+    if bus.wants(TasksClaimed):
+        granted = len(claimed.grants) + len(claimed.unreadable)
+        bus.publish(TasksClaimed, TasksClaimed(claim.worker_id, claim.limit, granted))
+
+
+def _of_finish(bus: Bus, finished: Finished, outcomes: object, then_claim: Claim | None = None) -> None:
+    if then_claim is not None and finished.claimed is not None:
+        _of_claim(bus, finished.claimed, then_claim)
+
+
+_TELL: dict[tuple[str, str], Tell] = {
+    ("tasks", "submit"): _of_submit,
+    ("tasks", "claim"): _of_claim,
+    ("tasks", "finish"): _of_finish,
+    ("schedules", "advance"): _of_advance,
+}
