@@ -284,6 +284,11 @@ def no_node_ends_by_itself(seen: Observed) -> Finding:
         yield f"process {line['victim']}", f"it ended with status {line['code']}, and nobody had told it to"
 
 
+def every_node_ends_when_told(seen: Observed) -> Finding:
+    for line in seen.of("hung"):
+        yield f"process {line['victim']}", "it was told to end, and did not"
+
+
 RULES: tuple[Callable[[Observed], Finding], ...] = (
     none_lost,
     none_stuck,
@@ -303,4 +308,5 @@ RULES: tuple[Callable[[Observed], Finding], ...] = (
     followers_miss_nothing,
     audit_clean,
     no_node_ends_by_itself,
+    every_node_ends_when_told,
 )

@@ -1,9 +1,9 @@
 """What was seen of a random history: by its processes, in the log of the store, and in the store at its end.
 
 Lines (`what`) beside those of `history`: `submit`, a task is asked for; `ack`, `answered`, `refused`, `unknown`, how a
-request ended; `lock` and `unlock`, a process was sure from then till then that it held a lock; `gone`, process `victim`
-has ended, and before it `deserted` if nobody had told it to; `fault`, from `at` to `till` process `victim` (none: every
-process) was stopped or cut off from the store.
+request ended; `lock` and `unlock`, a process was sure from then till then that it held a lock; `fault`, from `at` to
+`till` process `victim` (none: every process) was stopped or cut off from the store; `gone`, process `victim` has ended,
+and before it `deserted` if nobody had told it to, or `hung` if it was told to and did not.
 """
 
 from __future__ import annotations

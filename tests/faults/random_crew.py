@@ -18,6 +18,7 @@ from tests.faults.random_stores import Place
 from tests.faults.redis_faults import ROOT, until
 from tests.support.redis.process import spawn
 
+END_WITHIN = 20.0  # seconds from SIGTERM to the end; it may be stopped, or cut off from the store
 STRANGER = 2  # the slot of a machine of its own: nobody else can see that its process is gone
 
 
@@ -71,6 +72,11 @@ class Slots:
         member = self._members[slot]
         self._meant_to_end.add(member.pid)
         member.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.to_thread(member.wait, END_WITHIN)
+        except subprocess.TimeoutExpired:
+            self._history.write("hung", victim=member.pid)
+            member.kill()
         await self._replace(slot, member)
 
     async def stop(self, slot: int, seconds: float) -> None:

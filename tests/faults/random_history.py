@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import logging
 import os
 import random
 import sys
@@ -36,6 +37,7 @@ from tickwork.store.contract import Query, Store
 
 ROUND = 60.0  # seconds of faults, so that the log still has all facts at the end
 SHORT = 6.0  # in the suite
+STEP_MAX = 90.0  # seconds from the last step until all steps have had an answer
 QUIET = 20.0  # seconds after the last fault in which every task must end
 LEASE = 2.0
 OPTIONS: dict[str, Any] = {
@@ -121,7 +123,8 @@ class Round:
         for step in self.plan:
             await asyncio.sleep(max(began + step.at - time.monotonic(), 0))
             under_way.append(asyncio.create_task(self.steps.take(step)))
-        await asyncio.gather(*under_way)
+        async with asyncio.timeout(STEP_MAX):
+            await asyncio.gather(*under_way)
         await self.place.heal()
 
     async def _quieten(self) -> None:
@@ -229,6 +232,7 @@ def main() -> int:
     options = parser.parse_args()
     mutate.apply()
     os.environ[KEEP] = "1"
+    logging.getLogger("tickwork").setLevel(logging.ERROR)  # that the store is away now and then is no news
     results = [repeat(kind, options.seed, options.seconds, options.round) for kind in options.kind or KINDS]
     return 0 if all(results) else 1
 

@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import random
-import signal
 import sys
 import threading
 import time
@@ -121,20 +120,28 @@ def watch_for_stalls(history: History) -> None:
             history.write("fault", kind="stalled", victim=os.getpid(), at=before, till=now)
 
 
-async def main(url: str, history_path: str, options: dict[str, Any]) -> None:
+class Worker(Scheduler):
+    """Writes down when it is up."""
+
+    history: History
+
+    async def start(self, *, work: bool = True, lead: bool = True) -> None:
+        await super().start(work=work, lead=lead)
+        self.history.write("up", node=self.id)
+
+
+def main(url: str, history_path: str, options: dict[str, Any]) -> None:
     history = History(Path(history_path))
     if options.pop("stranger", False):
         become_stranger()
     threading.Thread(target=watch_for_stalls, args=(history,), daemon=True).start()
-    app = Scheduler(url, **options)
+    app = Worker(url, **options)
+    app.history = history
     Handlers(app, history)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app.stop_soon)
-    async with app:
-        history.write("up", node=app.id)
-        await app.wait_stopped()
+    app.run()
 
 
 if __name__ == "__main__":
     mutate.apply()
     _, store_url, history_file, its_options = sys.argv
-    asyncio.run(main(store_url, history_file, json.loads(its_options)))
+    main(store_url, history_file, json.loads(its_options))

@@ -174,6 +174,7 @@ BROKEN: dict[str, list[Change]] = {
     ],
     "audit_clean": [lambda seen: seen.audit.append("task a is in two homes")],
     "no_node_ends_by_itself": [lambda seen: seen.lines.append(line("deserted", 9, victim=2, code=1))],
+    "every_node_ends_when_told": [lambda seen: seen.lines.append(line("hung", 9, victim=2))],
 }
 
 
