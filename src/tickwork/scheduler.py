@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -27,6 +28,7 @@ from tickwork.config.urls import mask_url
 from tickwork.errors import ConfigError, TickworkError
 from tickwork.executors.registry import Executors
 from tickwork.forks import keep, tell_of_forks
+from tickwork.handlers.lifespan import Hook, Lifespan
 from tickwork.handlers.middleware import Middleware
 from tickwork.handlers.options import ScheduleOptions, wait_limit
 from tickwork.handlers.periodic import PeriodicTask, Runnable
@@ -60,6 +62,9 @@ class Scheduler(Client):
     `store` is a URL (`memory://`, `sqlite:///file.db`, `redis://host:6379/0`), a redis-py client, whose settings are
     used, or a `Store` object of your own; none means `TICKWORK_STORE`, else `memory://`. Every option of `Config` may
     be given by name; `config` is a file of options, a mapping, or a `Config`.
+
+    `lifespan` is called with the scheduler and gives an async context manager, which is entered before the first task
+    and left after the last one; what it yields is at `ctx.state`.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class Scheduler(Client):
         namespace: str | None = None,
         config: str | os.PathLike[str] | Mapping[str, Any] | Config | None = None,
         clock: Clock | None = None,
+        lifespan: Callable[[Scheduler], AbstractAsyncContextManager[Any]] | None = None,
         **options: Unpack[SchedulerOptions],
     ) -> None:
         self._own_store = own_store(store, clock)
@@ -81,6 +87,7 @@ class Scheduler(Client):
         self._observers = Observers(self._bus)
         self._logging: list[Subscription] = []
         super().__init__(self._open, Registry(), Config())
+        self._lifespan = self.registry.lifespan = Lifespan(self, lifespan)
         self._apply(_load({**given, **options}, config))
         self._opened = False
         self._node: Node | None = None
@@ -174,6 +181,15 @@ class Scheduler(Client):
             raise TickworkError("app.use() comes before a scheduler is started")
         self.registry.middleware.add(middleware)
         self._access.choose_way()
+
+    def on_startup(self, function: Hook) -> Hook:
+        """Call a function, sync or async, before the first task is claimed: on the event loop of the workers, and in
+        each child process. A decorator."""
+        return self._lifespan.on_startup(function)
+
+    def on_shutdown(self, function: Hook) -> Hook:
+        """Call a function, sync or async, after the last task has ended, where `on_startup` is called. A decorator."""
+        return self._lifespan.on_shutdown(function)
 
     def set_serializer(self, serializer: Any) -> None:
         """The default for payloads: a serializer, or the name of one that is known."""
@@ -285,6 +301,9 @@ class Scheduler(Client):
         self._node_loop = asyncio.get_running_loop()
         self._access.nobody_runs = False
         self._access.runs_here = True
+        if work:
+            log, patience = Log.of(self.config.logger, "lifespan"), self.config.shutdown_timeout
+            await self._lifespan.start("this scheduler does not start", log, patience, self._give_up)
         await self._periodic.write()
         self._node = Node(
             self.id, self._identity, store, self.registry, self.executors, self.config, self._bus,
@@ -321,13 +340,19 @@ class Scheduler(Client):
                 await node.stop(grace)
                 self._log.line(logging.INFO, "Task scheduler stopped", id=self.id)
         finally:
-            self._node_loop = None
-            await self.sync.end_elsewhere()
-            await self._close_store()
-            await self._observers.end()
-            self.sync.end_thread()
-            if self._stopped is not None:
-                self._stopped.set()
+            try:
+                await self._lifespan.stop()
+            finally:
+                await self._end_rest()
+
+    async def _end_rest(self) -> None:
+        self._node_loop = None
+        await self.sync.end_elsewhere()
+        await self._close_store()
+        await self._observers.end()
+        self.sync.end_thread()
+        if self._stopped is not None:
+            self._stopped.set()
 
     # One thing under the names that people look for: a client is closed, a node is shut down or stopped.
     stop = shutdown
@@ -390,6 +415,7 @@ class Scheduler(Client):
             node.after_fork()
         self._observers.after_fork()
         self._opened = False
+        self._lifespan.forget()
         self._stopped = self._changing = self._node_loop = None
         self._name_node()
 

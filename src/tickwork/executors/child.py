@@ -32,6 +32,14 @@ PARENT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PR_SET_PDEATHSIG = 1  # of Linux, linux/prctl.h
 
 
+_at_end: list[Callable[[], None]] = []
+
+
+def at_end(call: Callable[[], None]) -> None:
+    """In a child: call this when the child ends because the parent has asked it to, the last added first."""
+    _at_end.append(call)
+
+
 class Call(Struct, frozen=True, array_like=True):
     reference: str  # "module:qualname"
     body: bytes  # argument for `invoke`, beside the object of that reference
@@ -79,6 +87,8 @@ def main(pipe: Connection[Any, Any], invoke: str) -> None:
     with pipe:
         while message := _receive(pipe):
             _answer(msgpack.decode(message, type=Call), function, pipe, sending)
+        while _at_end:
+            _at_end.pop()()
 
 
 def _be_an_ordinary_process(pipe: Connection[Any, Any]) -> None:

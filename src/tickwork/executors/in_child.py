@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import functools
 import inspect
 import logging
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,12 +17,15 @@ from msgspec import Struct, msgpack
 
 from tickwork.errors import Abort, Retry, Snooze
 from tickwork.executors.calling import OwnLoop, UnfitPayload, arguments_of, encode_result
+from tickwork.executors.child import at_end
 from tickwork.handlers.context import LOGGER, TaskContext
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.model.info import TaskResult
+from tickwork.observe.loggers import Log
 from tickwork.observe.tracebacks import explained, story
 from tickwork.texts import storable
 
+END_TIME = 1.5  # seconds for the end of a lifespan; the parent waits two for the end of the process
 # Attributes that every log record has; others were added by the handler.
 STANDARD = frozenset([*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"])
 
@@ -97,6 +102,7 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
     reference."""
     call = msgpack.decode(body, type=ChildCall)
     entry, registry = _entry_of(target, call.type)
+    runner = _started(registry) if registry.lifespan.is_declared else None
     context = TaskContext(
         task_id=call.task_id,
         type=call.type,
@@ -112,13 +118,13 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
         depends_on=call.depends_on,
         wake=lambda: note(msgpack.encode(ChildNote(*context._notes.take()))),
         logger=_logger_of_parent(call.log_level, note),
+        state=registry.lifespan.state,
     )
     try:
         arguments = arguments_of(entry, registry, call.serializer, call.payload)
-        bound = functools.partial(entry.call, arguments, context)
-        value = OwnLoop(bound).run() if entry.is_async else bound()
+        value = entry.call(arguments, context)
         if inspect.isawaitable(value):
-            value = OwnLoop(lambda: value).run()
+            value = OwnLoop(lambda: value).run() if runner is None else _run_on(runner, value)
         result = encode_result(entry, value)
         if isinstance(result, TaskResult):
             data = None if result.data is None else bytes(result.data)
@@ -128,6 +134,34 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
     except (UnfitPayload, Retry, Abort, Snooze) as verdict:
         reply = _reply_of(verdict)
     return msgpack.encode(reply)
+
+
+@functools.cache
+def _started(registry: Registry) -> asyncio.Runner:
+    """The event loop of this process, with the lifespan of the program started on it. Async handlers run on it too, as
+    what the lifespan has made belongs to its loop."""
+    runner = asyncio.Runner()
+    try:
+        start = registry.lifespan.start("this child process cannot run tasks", Log.of(None, "lifespan"), END_TIME)
+        _run_on(runner, start)
+    except BaseException:
+        runner.close()
+        raise
+    at_end(functools.partial(_end, registry, runner))
+    return runner
+
+
+def _end(registry: Registry, runner: asyncio.Runner) -> None:
+    with runner:
+        _run_on(runner, registry.lifespan.stop())
+
+
+def _run_on(runner: asyncio.Runner, work: Awaitable[Any]) -> Any:
+    async def main() -> Any:
+        return await work
+
+    # A copy, or context variables of one call would be seen by the next one.
+    return runner.run(main(), context=contextvars.copy_context())
 
 
 @functools.cache

@@ -110,6 +110,7 @@ class TaskContext:
         depends_on: tuple[str, ...] = (),
         wake: Callable[[], None] = lambda: None,
         logger: logging.Logger = LOGGER,
+        state: Any = None,
     ) -> None:
         self.task_id = task_id
         self.type = type
@@ -127,6 +128,7 @@ class TaskContext:
         self._stopped = False
         self._notes = Notes(wake)
         self._logger = logger
+        self.state = state  # what the lifespan of the program has yielded in this process
 
     @cached_property
     def tags(self) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ from tickwork.errors import ConfigError, HandlerNotFound, PayloadError
 from tickwork.handlers import references
 from tickwork.handlers.context import TaskContext
 from tickwork.handlers.executor_names import LOCAL, ExecutorNames
+from tickwork.handlers.lifespan import Lifespan
 from tickwork.handlers.middleware import Middlewares
 from tickwork.handlers.options import of_handler
 from tickwork.handlers.signature import Signature
@@ -164,10 +165,11 @@ def _is_defined_anew(handler: Any, known: Any) -> bool:
 
 
 class Registry:
-    """The handlers of one scheduler, by type, which may change while it runs; and the middleware around them."""
+    """The handlers of one scheduler, by type, which may change while it runs; and what is around them."""
 
     def __init__(self) -> None:
         self.middleware = Middlewares()
+        self.lifespan = Lifespan()
         self._entries: dict[str, Entry] = {}
         self._serializers: dict[str, Serializer] = dict(BUILTIN)
         self._default: Serializer = JSON

@@ -199,6 +199,7 @@ class Worker:
             due_at=grant.due_at,
             depends_on=spec.depends_on,
             wake=lambda: self._notes.later(run),
+            state=self._registry.lifespan.state,
         )
 
     def _give_back(self, grant: Grant, executor: str) -> Outcome:
