@@ -132,6 +132,8 @@ class Steps:
 
     async def _fault(self, step: Step) -> None:
         args = dict(step.args)
+        if self._place.spared(step.do):
+            return
         if step.do.endswith("_leader"):
             slot = await self._leader()
             if slot is None:

@@ -1,7 +1,7 @@
 """The stores of random histories, each with the faults that can be done to it.
 
-Every fault answers when it is over, and tells of the time in which the store could not be used by some process. A fault
-of a server begins only when the one before is over.
+Every fault answers when it is over, and tells of the time in which the store could not be used by some process. One
+that is to hit a server while another fault of the servers goes on is left out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tests.support.redis import Cluster, Proxy, RedisServer, SentinelGroup
 Tell = Callable[..., None]  # of a fault: its kind, and from when till when
 PROCESS_FAULTS = ("kill", "stop", "end", "kill_leader", "stop_leader")
 SERVER_FAULTS = ("server_kill", "server_stop", "cut_clients", "flush_scripts")
+FILE_FAULTS = ("hold_file",)
 LINK_FAULTS = ("drop_links", "lose_replies", "black_hole")
 AOF = {"appendonly": "yes", "appendfsync": "always"}
 SETTLED = 1.0  # seconds in which everybody is connected again after a server is back
@@ -37,7 +38,7 @@ class Place(ABC):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._stack = ExitStack()
-        self._one_at_a_time = asyncio.Lock()
+        self._hit = asyncio.Lock()  # held while a fault of a server goes on
 
     @property
     @abstractmethod
@@ -55,12 +56,16 @@ class Place(ABC):
 
     async def heal(self) -> None:
         """Wait for the last fault of a server."""
-        async with self._one_at_a_time:
+        async with self._hit:
             return
+
+    def spared(self, fault: str) -> bool:
+        """Whether this fault has to be left out."""
+        return fault in (*SERVER_FAULTS, *FILE_FAULTS) and self._hit.locked()
 
 
 class SqlitePlace(Place):
-    faults: ClassVar[tuple[str, ...]] = (*PROCESS_FAULTS, "hold_file")
+    faults: ClassVar[tuple[str, ...]] = (*PROCESS_FAULTS, *FILE_FAULTS)
 
     @property
     def url(self) -> str:
@@ -68,7 +73,7 @@ class SqlitePlace(Place):
 
     async def hold_file(self, tell: Tell, seconds: float) -> None:
         """Another program writes for a long time."""
-        async with self._one_at_a_time:
+        async with self._hit:
             at = time.time()
             await asyncio.to_thread(self._hold, seconds)
             tell("hold_file", at=at, till=time.time() + SETTLED)
@@ -96,7 +101,7 @@ class Servers(Place):
         """Wait until all servers work together again."""
 
     async def server_kill(self, tell: Tell, server: int, seconds: float) -> None:
-        async with self._one_at_a_time:
+        async with self._hit:
             victim, at = await asyncio.to_thread(self.server, server), time.time()
             await asyncio.to_thread(victim.kill)
             await self._while_down(victim, seconds)
@@ -108,7 +113,7 @@ class Servers(Place):
         await asyncio.sleep(seconds)
 
     async def server_stop(self, tell: Tell, server: int, seconds: float) -> None:
-        async with self._one_at_a_time:
+        async with self._hit:
             victim, at = await asyncio.to_thread(self.server, server), time.time()
             victim.pause()
             await asyncio.sleep(seconds)
@@ -117,14 +122,14 @@ class Servers(Place):
             tell("server_stop", at=at, till=time.time() + SETTLED)
 
     async def cut_clients(self, tell: Tell, server: int) -> None:
-        async with self._one_at_a_time:
+        async with self._hit:
             victim = await asyncio.to_thread(self.server, server)
             for kind in ("normal", "pubsub"):
                 await asyncio.to_thread(victim.command, "CLIENT", "KILL", "TYPE", kind)
             tell("cut_clients", at=time.time(), till=time.time())
 
     async def flush_scripts(self, tell: Tell, server: int) -> None:
-        async with self._one_at_a_time:
+        async with self._hit:
             victim = await asyncio.to_thread(self.server, server)
             await asyncio.to_thread(victim.command, "SCRIPT", "FLUSH")
             tell("flush_scripts", at=time.time(), till=time.time())
