@@ -159,7 +159,7 @@ BROKEN: dict[str, list[Change]] = {
             always=replace(seen.schedules["always"], last_fire_at=round(NOON * 1000) + 2000)
         ),
         lambda seen: seen.schedules.update(
-            always=replace(seen.schedules["always"], created_at=round(NOON * 1000) + 1000)
+            always=replace(seen.schedules["always"], created_at=round(NOON * 1000) + 2000)
         ),
     ],
     "fences_grow": [
@@ -225,6 +225,18 @@ def test_a_run_of_a_killed_process_ends_with_it() -> None:
     without_faults(seen)
     seen.lines.remove(line("end", 5.6, 1, id="c", fence=13))
     seen.lines.append(line("gone", 4.0, victim=1, code=-9))
+    assert check(seen) == []
+
+
+def test_a_node_may_give_up_when_it_starts_without_a_store() -> None:
+    seen = recorded()
+    seen.lines.append(line("deserted", 9, victim=3, code=1))
+    assert {violation.rule for violation in check(seen)} == {"no_node_ends_by_itself"}
+    seen = recorded()
+    seen.lines += [
+        line("deserted", 9, victim=3, code=1),
+        line("fault", 6, kind="hold_file", victim=None, till=NOON + 8),
+    ]
     assert check(seen) == []
 
 
