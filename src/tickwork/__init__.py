@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     )
     from tickwork.model.schedules import Misfire, Overlap
     from tickwork.model.tasks import Priority, Status
+    from tickwork.node.duties import Duty
+    from tickwork.node.services import Service
     from tickwork.payload.codec import JSONSerializer, MsgPackSerializer, ProtobufSerializer, Serializer
     from tickwork.scheduler import Scheduler
     from tickwork.store.contract import Capabilities, Grant, Receipt, Store
@@ -76,6 +78,7 @@ __all__ = [
     "CronError",
     "CustomRetry",
     "DuplicateTask",
+    "Duty",
     "Event",
     "Executor",
     "ExecutorError",
@@ -120,6 +123,7 @@ __all__ = [
     "Scheduler",
     "SchedulerStatus",
     "Serializer",
+    "Service",
     "Snooze",
     "Status",
     "Store",
@@ -148,7 +152,7 @@ _HOMES = (
     "errors", "backoff", "config", "model.tasks", "model.info", "model.schedules", "model.facts",
     "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry", "handlers.middleware",
     "handlers.periodic", "client.queues", "client.schedules", "client.functions", "client.lock", "client.sync",
-    "scheduler", "store.contract", "store.opening", "executors.base",
+    "scheduler", "store.contract", "store.opening", "executors.base", "node.duties", "node.services",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

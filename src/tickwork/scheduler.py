@@ -36,7 +36,10 @@ from tickwork.handlers.registry import Registry, RunIn
 from tickwork.ids import identity_of, name_of
 from tickwork.model.info import SchedulerStatus
 from tickwork.node import running
+from tickwork.node.duties import Duty
 from tickwork.node.node import Node, new_node_id
+from tickwork.node.parts import Parts
+from tickwork.node.services import Service
 from tickwork.observe.bus import Bus, Subscription
 from tickwork.observe.loggers import Log
 from tickwork.observe.observations import Observation
@@ -96,6 +99,7 @@ class Scheduler(Client):
         self.exhausted = False  # it stopped by itself: too many handlers are stuck, or its worker failed
         self._node_loop: asyncio.AbstractEventLoop | None = None
         self.executors = Executors(self.registry)
+        self._parts = Parts()
         self._periodic = Periodic(self.schedules)
         self._jobs = Jobs(self)
         self.task: TaskMaker = task_maker(self)
@@ -177,8 +181,7 @@ class Scheduler(Client):
 
         Only before the scheduler is started.
         """
-        if self._node is not None or self._changing is not None:
-            raise TickworkError("app.use() comes before a scheduler is started")
+        self._check_not_started("app.use()")
         self.registry.middleware.add(middleware)
         self._access.choose_way()
 
@@ -246,6 +249,26 @@ class Scheduler(Client):
         if self._node is not None:
             self._node.rewrite_soon()
 
+    def add_duty(self, duty: Duty) -> None:
+        """Repeat a piece of work while this scheduler runs: on the node that leads, or on every node.
+
+        Only before the scheduler is started.
+        """
+        self._check_not_started("add_duty()")
+        self._parts.add_duty(duty)
+
+    def add_service(self, service: Service) -> None:
+        """Run something beside the tasks of this node, such as a server; it is watched and started again after errors.
+
+        Only before the scheduler is started.
+        """
+        self._check_not_started("add_service()")
+        self._parts.add_service(service)
+
+    def _check_not_started(self, what: str) -> None:
+        if self._node is not None or self._changing is not None:
+            raise TickworkError(f"{what} comes before a scheduler is started")
+
     def observe(self, listener: Callable[[Any], None], *kinds: type[Observation]) -> Observer:
         """Call a function with what happens in this process: observations of these kinds, or of all kinds.
 
@@ -253,8 +276,7 @@ class Scheduler(Client):
         observation at a time. What it raises is logged once and counted; while 10,000 observations wait for it,
         further ones are dropped and counted. Only before the scheduler is started.
         """
-        if self._node is not None or self._changing is not None:
-            raise TickworkError("observe() comes before a scheduler is started")
+        self._check_not_started("observe()")
         observer = self._observers.add(listener, kinds)
         self._observe_store()
         return observer
@@ -307,7 +329,7 @@ class Scheduler(Client):
         await self._periodic.write()
         self._node = Node(
             self.id, self._identity, store, self.registry, self.executors, self.config, self._bus,
-            work=work, lead=lead, on_exhausted=self._give_up, on_reset=self._periodic.write,
+            self._parts, work=work, lead=lead, on_exhausted=self._give_up, on_reset=self._periodic.write,
         )  # fmt: skip
         await self._node.start()
         self._log.line(logging.INFO, "Task scheduler started", tasks=len(self._periodic.names), id=self.id,

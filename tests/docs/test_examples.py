@@ -54,6 +54,9 @@ photo-16x12.pgm 205 bytes
 sum of primes below 20000: 21171191
 in child processes only: True
 """,
+    "health_service.py --port 0 --seconds 1": """\
+{"status": "healthy", "waiting": 0}
+""",
     "dependencies.py": """\
 report is blocked
 extracted 3

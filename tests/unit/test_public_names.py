@@ -89,7 +89,8 @@ def test_the_tree_of_errors(child: str, parent: str) -> None:
 
 
 METHODS = {
-    "": "submit submit_many submit_task submit_tasks task periodic observe start shutdown stop close run register "
+    "": "submit submit_many submit_task submit_tasks task periodic observe add_duty add_service "
+    "start shutdown stop close run register "
     "list_registered schedule schedule_after get_task list_tasks queue_stats status cancel retry run_now "
     "update_task_status register_worker unregister_worker get_worker list_workers set_serializer explain lock use "
     "on_startup on_shutdown",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import inspect
+import time
 from collections.abc import Iterable, Mapping
 
 from tickwork.errors import ConfigError
@@ -15,6 +16,8 @@ from tickwork.handlers.options import name as checked_name
 from tickwork.handlers.registry import Registry
 from tickwork.observe.loggers import Log
 from tickwork.texts import shown
+
+STOP_MIN = 0.1  # seconds that each executor has to stop, also if others took all of the time
 
 
 class Executors:
@@ -63,12 +66,14 @@ class Executors:
     async def stop(self, grace: float, log: Log) -> None:
         """Stop those that were started, the last one first. One that fails or takes too long holds up no other."""
         started, self._started = self._started or [], None
+        end = time.monotonic() + grace
         for executor in reversed(started):
             if (stop := getattr(executor, "stop", None)) is None:
                 continue
             try:
-                async with asyncio.timeout(grace):
-                    await stop(grace)
+                left = max(end - time.monotonic(), STOP_MIN)
+                async with asyncio.timeout(left):
+                    await stop(left)
             except Exception as error:
                 log.error("executor %s could not be stopped", self._name_of(executor), exc_info=error)
 

@@ -1,14 +1,15 @@
 """Duties: work that a node repeats, such as taking back the tasks of lost workers.
 
-A duty does a bounded piece of work and returns in how many seconds it is to run again (None: after its interval).
-`repeat` calls it, waits for its hint, logs its errors and waits longer after each failure. A duty is made of store
-transitions that are safe to repeat, so two nodes may do the same duty at the same time.
+`repeat` calls a duty again and again, waits for its hint, and waits longer after each error of the store. Any other
+error ends it, and the node's supervisor starts it again. A duty is made of store transitions that are safe to repeat,
+so two nodes may do the same duty at the same time.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Literal, NamedTuple
 
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.host import is_gone
@@ -28,25 +29,35 @@ UNAVAILABLE_MAX = 1.0  # longest pause while the store cannot be reached: work m
 
 LOG = Log.of(None, "duties")
 
-Duty = Callable[[], Awaitable[float | None]]
+
+class Duty(NamedTuple):
+    """Work that is repeated while a node runs: by the node that leads, or by all nodes.
+
+    `run` does a bounded piece of it and returns in how many seconds it wants to run again, None for the usual `every`.
+    A hint on `topic` (of `tickwork.store.hints`) wakes it before.
+    """
+
+    name: str
+    run: Callable[[], Awaitable[float | None]]
+    every: float
+    topic: str | None = None
+    who: Literal["leader", "all"] = "leader"
 
 
-async def repeat(
-    name: str, duty: Duty, interval: float, store: Store, topic: str | None = None, log: Log = LOG
-) -> None:
-    """Run a duty until this coroutine is cancelled, which the node does when it stops or no longer leads."""
+async def repeat(duty: Duty, store: Store, log: Log = LOG) -> None:
+    """Do a duty until this coroutine is cancelled, which the node does when it stops or no longer leads."""
     try:
-        await _repeat(name, duty, interval, store, topic, log)
+        await _repeat(duty, store, log)
     finally:
-        store.contact.forget(name)
+        store.contact.forget(duty.name)
 
 
-async def _repeat(name: str, duty: Duty, interval: float, store: Store, topic: str | None, log: Log) -> None:
-    failures = 0
-    with store.hint(topic or f"*{name}") as hint:
+async def _repeat(duty: Duty, store: Store, log: Log) -> None:
+    name, every, failures = duty.name, duty.every, 0
+    with store.hint(duty.topic or f"*{name}") as hint:
         while True:
             try:
-                pause = await duty()
+                pause = await duty.run()
                 failures = 0
                 store.contact.made(name)
             except StoreUnavailable as error:
@@ -57,14 +68,10 @@ async def _repeat(name: str, duty: Duty, interval: float, store: Store, topic: s
                 failures += 1
                 pause = min(0.1 * 2.0 ** min(failures, 10), BACKOFF_MAX)
                 log.warning("%s failed, trying again in %.1f s: %s", name, pause, error)
-            except Exception:  # a programming error in one duty must end neither it nor the others
-                failures += 1
-                pause = min(1.0 * 2.0 ** min(failures, 5), BACKOFF_MAX)
-                log.exception("%s failed, trying again in %.1f s", name, pause)
             if pause == 0:
                 await asyncio.sleep(0)
             else:
-                await hint.wait(interval if pause is None else min(pause, interval) if not failures else pause)
+                await hint.wait(every if pause is None else min(pause, every) if not failures else pause)
 
 
 async def promote(store: Store, limit: int) -> float | None:

@@ -18,20 +18,22 @@ from tickwork.handlers.registry import Registry
 from tickwork.host import host_id, process_started
 from tickwork.ids import new_tail
 from tickwork.model.members import Worker as Member
-from tickwork.node import duties, firing
+from tickwork.node import duties
+from tickwork.node.duties import Duty
 from tickwork.node.heart import Heart
 from tickwork.node.leader import Candidate
+from tickwork.node.parts import Parts
 from tickwork.node.services import Service, Supervisor, tell_loop_lag
+from tickwork.node.standard import standard_duties
 from tickwork.node.unled import StandIn
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.observe.observations import LoopLagged
 from tickwork.store.contract import Store
-from tickwork.store.hints import OUTBOX, RESET, SCHEDULES, Hint
+from tickwork.store.hints import OUTBOX, RESET, Hint
 from tickwork.store.joining import taken
 from tickwork.worker.worker import Worker
 
-TAKE_BACK_MAX = 60.0  # longest pause between two looks for dead processes of this host
 STEP = 0.25  # seconds between two looks at what is still to be handed in
 LAST_CALLS = 2.0  # seconds that a shutdown waits for a store that may not answer
 LEAVE_TIME = 0.4  # seconds of them that are kept for leaving the store's members
@@ -56,6 +58,7 @@ class Node:
         executors: Executors,
         config: Config,
         bus: Bus,
+        parts: Parts | None = None,
         *,
         work: bool = True,
         lead: bool = True,
@@ -68,7 +71,9 @@ class Node:
         self._log = Log.of(config.logger, "node")
         self._duty_log = Log.of(config.logger, "duties")
         self._bus = bus
-        self._chain = SubmitChain.of(registry, config)
+        self._parts = parts or Parts()
+        chain = SubmitChain.of(registry, config)
+        self.duties = [*standard_duties(store, config, bus, self._duty_log, chain), *self._parts.duties]
         self._lead_wanted = lead
         self._on_exhausted = on_exhausted
         self._on_reset = on_reset
@@ -84,6 +89,7 @@ class Node:
         self.supervisor = Supervisor(self._log, self._drain, bus)
         self._tasks: list[asyncio.Task[None]] = []
         self._working: list[asyncio.Task[None]] = []  # those of them that are workers
+        self._added: list[tuple[Service, asyncio.Task[None]]] = []  # and those that the program has added
         self._hurry_until = math.inf
         self._pid_started = process_started(os.getpid())
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -91,6 +97,10 @@ class Node:
     async def start(self) -> None:
         config = self._config
         self._loop = asyncio.get_running_loop()
+        for service in self._parts.services:
+            if service.start is not None:
+                await service.start()
+            self._added.append((service, self._run(service)))
         if self.workers:
             await self._executors.start()
             # Before the rest, since a dead process may still be a member under the name of this node.
@@ -103,13 +113,9 @@ class Node:
                 # A node that is alive but does not work would be worse than one that is gone.
                 self._working.append(self._run(Service(f"worker {worker.id}", worker.run, vital=True)))
                 self._run(Service(f"the warming up of worker {worker.id}", worker.warm, again=False))
-        take_back = self._duty(duties.take_back, config.scan_interval, self._duty_log)
-        self._run(self._repeated("take back", take_back, TAKE_BACK_MAX))
-        # Every node does this, or the tasks of a lost leader would wait for an election. It comes so often that a task
-        # is taken back within a second of its lease's end, and that the calls themselves keep the store's pulse fresh
-        # (see `rules.pulse`).
-        sweep = min(config.scan_interval, 1.0, (config.lease_ttl - config.renew_interval)) / 2
-        self._run(self._repeated("reclaim", self._duty(duties.reclaim, self._duty_log), sweep))
+        for duty in self.duties:
+            if duty.who == "all":
+                self._run(self._repeated(duty))
         if self._bus.wants(LoopLagged):
             self._run(Service("the measuring of the event loop", functools.partial(tell_loop_lag, self._bus)))
         if self._on_reset is not None:
@@ -123,7 +129,7 @@ class Node:
     def _stand_in(self, heart: Heart) -> None:
         config, log = self._config, self._duty_log
         stand_in = StandIn(self._store, config.batch_size, self._bus, lambda: heart.leader, log)
-        self._run(self._repeated("stand in", stand_in.work, config.renew_interval, OUTBOX))
+        self._run(self._repeated(Duty("stand in", stand_in.work, config.renew_interval, OUTBOX, "all")))
 
     async def _rewrite_after_reset(self, rewrite: Callable[[], Awaitable[None]]) -> None:
         """Write the schedules of this program again when the store was found empty, or when one was added in code."""
@@ -165,8 +171,9 @@ class Node:
         grace and a second, whether the store answers or not."""
         end = time.monotonic() + grace + 1.0
         working = self._working
+        lasting = {*working, *(task for _, task in self._added)}
         for task in self._tasks:
-            if task not in working:
+            if task not in lasting:
                 task.cancel()
         # One second of the grace is kept for handing in the last outcomes.
         await asyncio.gather(*(worker.stop(max(grace - 1.0, grace / 2)) for worker in self.workers))
@@ -177,6 +184,7 @@ class Node:
             deadline, self._hurry_until
         ):
             await asyncio.wait(working, timeout=STEP)
+        await asyncio.gather(*(self._stop_service(service, task, deadline) for service, task in self._added))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -184,6 +192,17 @@ class Node:
             await worker.close()
         await self._executors.stop(max(end - LEAVE_TIME - time.monotonic(), LEAVE_TIME), self._log)
         await self._leave(min(max(end - time.monotonic(), LEAVE_TIME), LAST_CALLS))
+
+    async def _stop_service(self, service: Service, task: asyncio.Task[None], deadline: float) -> None:
+        if service.stop is None or task.done() or service.name in self.supervisor.resting:
+            return
+        left = max(deadline - time.monotonic(), LEAVE_TIME)
+        try:
+            async with asyncio.timeout(left):
+                await service.stop(left)
+                await asyncio.wait([task])
+        except Exception as error:
+            self._log.error("service %s could not be stopped in time", service.name, exc_info=error)
 
     async def _leave(self, patience: float) -> None:
         if self.heart is not None:
@@ -232,26 +251,14 @@ class Node:
         self.hurry()
         self._on_exhausted()
 
-    def _duty(self, duty: Callable[..., Awaitable[float | None]], *extra: object) -> duties.Duty:
-        return functools.partial(duty, self._store, self._config.batch_size, *extra)
-
-    def _repeated(self, name: str, duty: duties.Duty, interval: float, topic: str | None = None) -> Service:
-        repeat = functools.partial(duties.repeat, name, duty, interval, self._store, topic, self._duty_log)
-        return Service(f"the duty {name!r}", repeat)
+    def _repeated(self, duty: Duty) -> Service:
+        return Service(f"the duty {duty.name!r}", functools.partial(duties.repeat, duty, self._store, self._duty_log))
 
     async def _lead(self) -> None:
-        config = self._config
-        scan = config.scan_interval
-        fire = self._duty(firing.fire_schedules, self._bus, self._duty_log, self._chain)
         async with asyncio.TaskGroup() as group:
-            for name, duty, interval, topic in (
-                ("promote", self._duty(duties.promote), scan, None),
-                ("fire schedules", fire, scan, SCHEDULES),
-                ("propagate", self._duty(duties.propagate, self._bus), scan, OUTBOX),
-                ("prune", self._duty(duties.prune), min(config.cleanup_interval, duties.PRUNE_LOOK), None),
-            ):
-                service = self._repeated(name, duty, interval, topic)
-                group.create_task(self.supervisor.watch(service), name=name)
+            for duty in self.duties:
+                if duty.who == "leader":
+                    group.create_task(self.supervisor.watch(self._repeated(duty)), name=duty.name)
 
     def _member(self, worker: Worker) -> Member:
         config = self._config

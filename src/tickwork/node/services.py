@@ -22,12 +22,19 @@ STEADY = 60.0  # one that ran for so long begins again with the shortest pause
 
 
 class Service(NamedTuple):
-    """A part of a node. `run` returns when all of its work is done, and otherwise works until it is cancelled."""
+    """A part of a node, which works beside its tasks.
+
+    `run` works until it is cancelled, or returns when all of its work is done. `start` is awaited before `run`; if it
+    fails, the node does not start. `stop` is awaited when the node ends, after its last task, with the seconds that
+    are left; `run` should return then.
+    """
 
     name: str
     run: Callable[[], Awaitable[None]]
-    vital: bool = False
+    vital: bool = False  # if it ends by an error, the node is drained and ends
     again: bool = True  # whether it is worth starting again after an error
+    start: Callable[[], Awaitable[None]] | None = None
+    stop: Callable[[float], Awaitable[None]] | None = None
 
 
 class Supervisor:
@@ -36,13 +43,17 @@ class Supervisor:
         self._bus = bus or Bus()
         self._on_vital_end = on_vital_end
         self.restarts: Counter[str] = Counter()  # by the name of a service
+        self.resting: set[str] = set()  # the services that have failed and are not started again yet
 
     async def watch(self, service: Service) -> None:
-        """Run a service for as long as this is not cancelled, whatever becomes of it."""
-        pause = PAUSE_MIN
+        """Run a service that was started, for as long as this is not cancelled, whatever becomes of it."""
+        pause, is_first = PAUSE_MIN, True
         while True:
             started = time.monotonic()
             try:
+                if service.start is not None and not is_first:
+                    await service.start()
+                is_first = False
                 await service.run()
                 return
             except Exception as error:
@@ -61,7 +72,9 @@ class Supervisor:
                     "%s ended by an error; it is started again in %.1f s", service.name, pause, exc_info=error
                 )
             self.restarts[service.name] += 1
+            self.resting.add(service.name)
             await asyncio.sleep(pause)
+            self.resting.discard(service.name)
             pause = min(2 * pause, PAUSE_MAX)
 
 
