@@ -34,9 +34,9 @@ from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed,
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import DELAYED, ENDS, Lease, Place, Record, Spec, Status
-from tickwork.store.contract import Advance, Claim, Claimed, OutboxEntry, Query, Store
+from tickwork.store.contract import Advance, Claim, Claimed, Edge, OutboxEntry, Query, Store
 from tickwork.store.rules import SPAN
-from tickwork.testing.contract.bench import START
+from tickwork.testing.contract.bench import START, edges_of
 
 QUEUES = ("qa", "qb")
 TYPES = ("ta", "tb", "tc")
@@ -287,20 +287,18 @@ class Twins(RuleBasedStateMachine):
 
     def propagate(self, any_: Random) -> None:
         for entry in self.send("tasks.outbox", any_.choice(LIMITS)):
-            for dependant in entry.dependants:
-                if any_.random() < 0.8:
-                    self.send("tasks.resolve", dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
+            self.send("tasks.resolve", [edge for edge in edges_of(entry) if any_.random() < 0.8])
             if entry.schedule_id is not None:
                 self.send("schedules.report_run", entry.schedule_id, entry.id, entry.status, entry.fence)
             self.send("tasks.clear_outbox", [entry])
             self.told_ends.append(entry)
         if self.told_ends and any_.random() < 0.3:  # one who comes late
             late = any_.choice(self.told_ends[-5:])
-            for dependant in late.dependants:
-                self.send("tasks.resolve", dependant, late.id, late.status is Status.SUCCESS, late.fence)
+            self.send("tasks.resolve", edges_of(late))
             self.send("schedules.report_run", "s1", late.id, late.status, late.fence)
             self.send("tasks.clear_outbox", [late])
-        self.send("tasks.resolve", self.an_id(any_), self.an_id(any_), any_.random() < 0.5)
+        edges = [Edge(self.an_id(any_), self.an_id(any_), any_.random() < 0.5) for _ in range(any_.randint(1, 3))]
+        self.send("tasks.resolve", edges)
 
     # --- operators
 
@@ -308,21 +306,35 @@ class Twins(RuleBasedStateMachine):
         for _ in range(any_.randint(1, 4)):
             name = any_.choice(["cancel", "retry", "run_now", "delete", "stop"])
             if name == "stop":
-                self.send("operators.cancel", self.a_lease(any_).id, True, "enough")
+                self.send("operators.cancel", self.many(any_, self.a_lease(any_).id), True, "enough")
             elif name == "cancel":
-                self.send("operators.cancel", self.an_id(any_), any_.random() < 0.5, "enough")
+                self.send("operators.cancel", self.many(any_), any_.random() < 0.5, "enough")
             elif name == "retry":
-                self.retry(self.an_id(any_))
+                self.retry(self.many(any_), any_.choice([None, None, Status.DEAD]))
             elif name == "run_now":
                 delayed, _ = self.loop.run_until_complete(self.model.queries.page(Query(status=Status.PENDING)))
-                self.send("operators.run_now", any_.choice([*(record.id for record in delayed), self.an_id(any_)]))
+                one = any_.choice([*(record.id for record in delayed), self.an_id(any_)])
+                self.send("operators.run_now", self.many(any_, one))
             else:
-                self.send("operators.delete", self.an_id(any_))
+                self.send("operators.delete", self.many(any_))
 
-    def retry(self, task_id: str) -> None:
+    def many(self, any_: Random, first: str | None = None) -> list[str]:
+        """One id or several, of which one may be given twice, or not be there."""
+        ids = [first or self.an_id(any_)]
+        if any_.random() < 0.5:
+            ids += [any_.choice(["nobody", *self.ids[-12:]]) for _ in range(any_.randint(1, 5))]
+            any_.shuffle(ids)
+        return ids if any_.random() < 0.98 else []
+
+    def retry(self, ids: list[str], only: Status | None = None) -> None:
         """It takes the dedup key of what it brings back, unless another task holds that."""
+        if len(ids) != 1:
+            self.send("operators.retry", ids, only)
+            return
+        (task_id,) = ids
         before, holders = self.loop.run_until_complete(self.look(task_id))
-        self.send("operators.retry", task_id)
+        (retried,) = self.send("operators.retry", ids, only)
+        self.told["retry refused"] += bool(retried.upstream)
         after, new_holders = self.loop.run_until_complete(self.look(task_id))
         if before is None or after is None or after.fence == before.fence:
             assert new_holders == holders
@@ -343,10 +355,10 @@ class Twins(RuleBasedStateMachine):
             for task_id in (first, second)
         )
         self.send("tasks.submit", [one])
-        self.send("operators.cancel", first, False, "make room")
+        self.send("operators.cancel", [first], False, "make room")
         if any_.random() < 0.7:
             self.send("tasks.submit", [other])
-        self.retry(first)
+        self.retry([first])
 
     async def look(self, task_id: str) -> tuple[Record | None, dict[str, str]]:
         return await self.model.queries.get(task_id), await key_holders(self.model)

@@ -35,7 +35,7 @@ async def test_dependants_leave_nothing_behind(bench: Bench, store: Any, way: st
     assert len(store.tasks._homes.dependants) == 100
     if way == "cancelled":
         for number in range(50):
-            await bench.store.operators.cancel(f"down{number}", False)
+            await bench.cancel(f"down{number}", False)
     else:
         await bench.store.tasks.finish([Succeeded(grant.lease) for grant in await bench.claim(200)])
         await bench.propagate()

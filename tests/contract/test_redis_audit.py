@@ -126,7 +126,7 @@ async def test_a_lost_counter_is_noticed_by_whoever_needs_it_next(bench: Bench, 
     break_it(*lost)
     assert (await bench.submit("y", dedup_key="k")).verdict == "created"
     break_it(*lost)
-    await bench.store.operators.retry(leases[0].id)
+    await bench.retry(leases[0].id)
     assert await bench.store.queries.audit() == []
     claimed = await bench.claimed_ids(200)
     assert (claimed[0], claimed[-2:], len(claimed)) == ("t0", ["x", "y"], 103)

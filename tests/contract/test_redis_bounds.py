@@ -77,7 +77,7 @@ async def test_a_clash_of_one_does_not_run_another_twice(bench: Bench, monkeypat
         if name == "submit_with":
             (grant,) = await bench.claim()
             await bench.end(Succeeded(grant.lease))
-            await store.operators.delete(grant.spec.id)
+            await bench.delete(grant.spec.id)
         return await honest(durability, name, *args)
 
     monkeypatch.setattr(store.core, "run_durably", slow)

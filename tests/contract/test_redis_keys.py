@@ -63,9 +63,9 @@ async def test_queues_that_came_and_went_leave_no_keys() -> None:
     bench = Bench(store, store.clock)
     for number in range(10):
         await bench.submit(f"later-{number}", queue=f"delayed-{number}", delay=60_000)
-        await store.operators.cancel(f"later-{number}", False)
+        await bench.cancel(f"later-{number}")
         await bench.submit(f"now-{number}", queue=f"ready-{number}")
-        await store.operators.cancel(f"now-{number}", False)
+        await bench.cancel(f"now-{number}")
     await store.operators.prune(100)
     assert shared_server().command("KEYS", "*}:wake:*") == []
     assert shared_server().command("KEYS", "*}:stream:*") == []

@@ -17,7 +17,7 @@ from tickwork.model.outcomes import Aborted, Released, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
 from tickwork.node import duties
-from tickwork.store.contract import Receipt
+from tickwork.store.contract import Edge, Receipt
 from tickwork.testing.contract.bench import START, Bench
 
 COUNT = 4
@@ -99,7 +99,7 @@ async def test_a_dependency_that_is_not_there(bench: Bench) -> None:
 async def test_a_cancelled_dependant_is_not_told_for_ever(bench: Bench) -> None:
     (up,), (down,) = ids_in(0, 1), ids_in(1, 1)
     await bench.store.tasks.submit([bench.spec(up), bench.spec(down, depends_on=(up,))])
-    await bench.store.operators.cancel(down, False)
+    await bench.cancel(down, False)
     (grant,) = await bench.claim(10)
     await bench.end(Succeeded(grant.lease))
     await bench.propagate()
@@ -161,10 +161,10 @@ async def test_a_retry_takes_its_dedup_key_again_in_every_partition(bench: Bench
         plain, dependant, key, _ = ids_in(place, 4)
         for task_id, depends_on in ((plain, ()), (dependant, (upstreams[place - 1],))):
             await bench.submit(task_id, dedup_key=key, dedup_ttl=60_000, depends_on=depends_on)
-            await bench.store.operators.cancel(task_id, False)
-            await bench.store.operators.retry(task_id)
+            await bench.cancel(task_id, False)
+            await bench.retry(task_id)
             assert await bench.submit(key, dedup_key=key) == Receipt(key, "duplicate", task_id)
-            await bench.store.operators.cancel(task_id, False)
+            await bench.cancel(task_id, False)
 
 
 async def test_the_number_of_partitions_is_the_namespaces() -> None:
@@ -235,7 +235,7 @@ async def test_a_dependant_that_is_about_to_exist_is_told_later(bench: Bench) ->
     (grant,) = await bench.claim(10)
     await bench.end(Succeeded(grant.lease))
     for entry in await store.tasks.outbox(10):
-        await store.tasks.resolve(down, entry.id, True)
+        await store.tasks.resolve([Edge(down, entry.id, True)])
         await store.tasks.clear_outbox([entry])
     assert [entry.id for entry in await store.tasks.outbox(10)] == [up], "its note is kept for a while"
     bench.clock.advance(61)

@@ -122,8 +122,8 @@ EASING: dict[str, Callable[[RedisStore], Awaitable[object]]] = {
     "campaign": lambda store: store.members.campaign("me", 1000),
     "leave": lambda store: store.members.leave("w1"),
     "promote": lambda store: store.tasks.promote(10),
-    "cancel": lambda store: store.operators.cancel("fill-0", False),
-    "delete": lambda store: store.operators.delete("fill-0"),
+    "cancel": lambda store: store.operators.cancel(["fill-0"], False),
+    "delete": lambda store: store.operators.delete(["fill-0"]),
     "prune": lambda store: store.operators.prune(10),
 }
 
@@ -172,7 +172,7 @@ async def test_a_forced_cancel_wakes_only_the_store_of_its_worker(server: RedisS
         for hint in (heard, not_heard):
             assert await hint.wait(10), "it is raised once when it begins to listen"
         while True:  # the server may not have taken the subscription yet
-            await own.operators.cancel("it", True)
+            await own.operators.cancel(["it"], True)
             if await heard.wait(0.2):
                 break
         assert await not_heard.wait(0.1) is False

@@ -108,11 +108,11 @@ async def two_deaths(bench: Counted) -> None:
 
 async def operators(bench: Counted) -> None:
     await bench.submit("mine", queue="mine", delay=60_000)
-    await bench.store.operators.run_now("mine")
-    await bench.store.operators.cancel("mine", False)
-    await bench.store.operators.retry("mine")
-    await bench.store.operators.cancel("mine", False)
-    await bench.store.operators.delete("mine")
+    await bench.run_now("mine")
+    await bench.cancel("mine", False)
+    await bench.retry("mine")
+    await bench.cancel("mine", False)
+    await bench.delete("mine")
 
 
 async def duties(bench: Counted) -> None:

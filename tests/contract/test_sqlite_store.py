@@ -140,7 +140,7 @@ async def test_stores_on_one_file_wake_each_other(opened: Opener, topic: str) ->
     with there.store.hint(topic) as hint:
         while await hint.wait(0.1):  # what was committed before may still be noticed
             pass
-        await here.store.operators.cancel("it", True)
+        await here.cancel("it", True)
         await here.end(Succeeded(lease))
         await here.submit("new")
         assert await hint.wait(PATIENCE) is True
@@ -185,7 +185,7 @@ async def test_a_cancel_by_one_process_reaches_the_holder_in_another(opened: Ope
     here, there = await opened(), await opened()
     lease = await here.start("it")
     assert await here.store.tasks.extend([lease], 30_000) == ["held"]
-    await there.store.operators.cancel("it", True, "enough")
+    await there.cancel("it", True, "enough")
     assert await here.store.tasks.extend([lease], 30_000) == ["cancel"]
     await here.end(Failed(lease, "interrupted", 1000))
     assert await there.status("it") is Status.CANCELLED
@@ -235,11 +235,11 @@ async def test_several_processes_bound_the_dead_letters_together(opened: Opener)
                 dead.append(lease.id)
             case "retry" if dead:
                 task_id = dead.pop(chance.randrange(len(dead)))
-                await bench.store.operators.retry(task_id)
+                await bench.retry(task_id)
                 (grant,) = await bench.claim()
                 await bench.end(Succeeded(grant.lease))
             case "delete" if dead:
-                await bench.store.operators.delete(dead.pop(chance.randrange(len(dead))))
+                await bench.delete(dead.pop(chance.randrange(len(dead))))
             case "fail":  # a call that is rolled back
                 lease = await bench.start(f"t{number}")
                 other = await bench.start(f"u{number}")

@@ -88,7 +88,7 @@ async def assert_is_a_dead_letter(bench: Bench) -> None:
 
 
 async def delete_it(bench: Bench) -> None:
-    assert await bench.store.operators.delete("bad", Status.DEAD) is Status.DEAD
+    assert await bench.delete("bad", Status.DEAD) is Status.DEAD
     assert await bench.store.queries.get("bad") is None
 
 
@@ -152,9 +152,9 @@ async def test_one_that_waits_or_runs_when_it_is_damaged(
 @each_store
 async def test_operators_may_touch_it(bench: Bench, damage: Damage, kind: str) -> None:
     await submit_with_one_bad(bench, damage, kind)
-    assert await bench.store.operators.run_now("bad") in (Status.READY, Status.DEAD)
-    assert await bench.store.operators.cancel("bad", True, "enough") in (Status.READY, Status.DEAD)
-    assert await bench.store.operators.delete("bad") in (Status.CANCELLED, Status.DEAD)
+    assert await bench.run_now("bad") in (Status.READY, Status.DEAD)
+    assert await bench.cancel("bad", True, "enough") in (Status.READY, Status.DEAD)
+    assert await bench.delete("bad") in (Status.CANCELLED, Status.DEAD)
     assert await run_all(bench) == GOOD
 
 
@@ -181,7 +181,7 @@ async def test_a_dead_letter_that_cannot_be_read_may_be_tried_again(bench: Bench
     """Somebody with a newer version may be able to."""
     await submit_with_one_bad(bench, damage, kind)
     await run_all(bench)
-    assert await bench.store.operators.retry("bad", Status.DEAD) is Status.DEAD
+    assert await bench.retry("bad", Status.DEAD) is Status.DEAD
     record = await bench.record("bad")
     assert record.status is (Status.DEAD if record.spec.type == UNKNOWN else Status.READY), "nothing is left to run"
     assert await run_all(bench) == []
@@ -195,7 +195,7 @@ async def test_without_dead_letters_it_has_failed(bench: Bench, damage: Damage, 
     await submit_with_one_bad(bench, damage, kind)
     assert await run_all(bench) == GOOD
     assert await bench.status("bad") is Status.FAILED
-    assert await bench.store.operators.delete("bad") is Status.FAILED
+    assert await bench.delete("bad") is Status.FAILED
 
 
 @each_store
@@ -271,7 +271,7 @@ async def test_a_report_of_the_last_run_that_cannot_be_read(bench: Bench, damage
     assert (await bench.record("bad")).unreadable
     assert await run_all(bench) == ["bad"], "what was asked is whole"
     assert await bench.status("bad") is Status.SUCCESS
-    await bench.store.operators.delete("bad")
+    await bench.delete("bad")
 
 
 @pytest.mark.parametrize("bench", ["redis"], indirect=True)
@@ -280,7 +280,7 @@ async def test_a_key_of_another_type_in_its_place(bench: Bench, damage: RedisDam
     damage.server.command("DEL", f"{damage.root}task:bad")
     damage.server.command("LPUSH", f"{damage.root}task:bad", "x")
     assert await run_all(bench) == GOOD
-    assert await bench.store.operators.cancel("bad", False) is None
+    assert await bench.cancel("bad", False) is None
     assert "bad" not in await bench.walk()
     damage.server.command("DEL", f"{damage.root}task:bad")
 
@@ -308,8 +308,8 @@ async def test_times_that_are_no_numbers(bench: Bench, damage: SqliteDamage) -> 
     assert len(await bench.store.queries.audit()) == 3
     assert await bench.store.operators.prune(10) == 1
     for task_id in ("later", "gone"):
-        await bench.store.operators.cancel(task_id, False)
-        await bench.store.operators.delete(task_id)
+        await bench.cancel(task_id, False)
+        await bench.delete(task_id)
 
 
 # --- schedules, members and the log
@@ -478,8 +478,8 @@ async def use_everything(bench: Bench, chance: Random, ids: list[str]) -> None:
         await store.tasks.promote(10)
         for task_id in chance.sample(ids, 4):
             await store.queries.get(task_id)
-            await chance.choice([store.operators.run_now, store.operators.retry, store.operators.delete])(task_id)
-            await store.operators.cancel(task_id, chance.random() < 0.5, "enough")
+            await chance.choice([bench.run_now, bench.retry, bench.delete])(task_id)
+            await store.operators.cancel([task_id], chance.random() < 0.5, "enough")
         await bench.propagate()
         await store.operators.prune(5)
         await store.queries.stats()

@@ -70,7 +70,9 @@ MUTANTS = {
     "leaders for ever": Mutant(
         "campaign", "held.till <= now", "false", f"{LEADER} -k killed", "a new leader", slow=True
     ),
-    "one dependency is enough": Mutant("resolve", "if #left == 0 then", "if true then", HISTORY, "no_dependant_early"),
+    "one dependency is enough": Mutant(
+        "resolve", "if #extras[WAITING] == 0 then", "if true then", HISTORY, "no_dependant_early"
+    ),
     "locks for everybody": Mutant(
         "lock", "if holder or act == 'extend' then", "if act == 'extend' then", HISTORY, "one_holder", slow=True
     ),

@@ -15,7 +15,9 @@ from tickwork.ids import new_nonce
 from tickwork.model.outcomes import Succeeded
 from tickwork.model.schedules import Overlap, Schedule
 from tickwork.model.tasks import Spec
-from tickwork.store.contract import SUBMIT_MAX, Claim
+from tickwork.node.duties import propagate
+from tickwork.observe.bus import Bus
+from tickwork.store.contract import MANY_MAX, SUBMIT_MAX, Claim, Retried
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse
 
@@ -185,6 +187,67 @@ async def _drain(store: RedisStore) -> int:
 
 async def test_many_tasks_due_at_once_keep_no_script_long() -> None:
     show("due_at_once", SEED, await due_at_once(SEED, "short"))
+
+
+# --- many steered at once
+
+
+async def steered_at_once(partitions: int = 1) -> Figures:
+    """A thousand tasks with three dependants each are cancelled, told of, brought back and deleted by short scripts."""
+    with RedisServer(options=QUIET) as server:
+        store = RedisStore(parse(server.url), "many", partitions=partitions)
+        await store.open()
+        ids = [f"up-{number}" for number in range(MANY_MAX)]
+        await store.tasks.submit([Spec(id=each, type="work", nonce="n", delay=3_600_000) for each in ids])
+        dependants = [[f"{name}-{each}" for each in ids] for name in "abc"]
+        for names in dependants:
+            specs = zip(names, ids, strict=True)
+            await store.tasks.submit([Spec(id=one, type="work", nonce="n", depends_on=(up,)) for one, up in specs])
+        scripts = Scripts(server)
+        assert set(await store.operators.run_now(ids)) == {Status.PENDING}
+        assert set(await store.operators.cancel(ids, False)) == {Status.READY}
+        while await store.tasks.outbox(1):
+            await propagate(store, 100, Bus())
+        assert (await store.queries.stats()).statuses[Status.CANCELLED] == 4 * MANY_MAX
+        for names in (ids, *dependants):
+            assert set(await store.operators.retry(names)) == {Retried(Status.CANCELLED)}
+        assert (await store.queries.stats()).statuses[Status.BLOCKED] == 3 * MANY_MAX
+        assert set(await store.operators.cancel(dependants[0], False)) == {Status.BLOCKED}
+        assert set(await store.operators.delete(dependants[0])) == {Status.CANCELLED}
+        figures = scripts.judge()
+        assert await store.queries.audit() == []
+        await store.close()
+    return figures
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+async def test_many_tasks_steered_at_once_keep_no_script_long(partitions: int) -> None:
+    show("steered_at_once", SEED, await steered_at_once(partitions))
+
+
+async def test_a_wide_fan_out_is_told_in_few_scripts() -> None:
+    """Each of 5,000 dependants once took a round trip."""
+    count = 5000
+    with RedisServer(options=QUIET) as server:
+        store = RedisStore(parse(server.url), "wide")
+        await store.open()
+        await store.tasks.submit([Spec(id="up", type="work", nonce="n", queue="first")])
+        for start in range(0, count, SUBMIT_MAX):
+            names = range(start, start + SUBMIT_MAX)
+            specs = [Spec(id=f"d{number}", type="work", nonce="n", depends_on=("up",)) for number in names]
+            await store.tasks.submit(specs)
+        claim = Claim("w", ("first",), frozenset(["work"]), 1, 60_000, new_nonce())
+        (grant,) = (await store.tasks.claim(claim)).grants
+        await store.tasks.finish([Succeeded(grant.lease)])
+        scripts = Scripts(server)
+        pauses = [await propagate(store, 100, Bus()) for _ in range(count // MANY_MAX)]
+        assert pauses == [0] * len(pauses), "it rests while there is more to tell"
+        assert await propagate(store, 100, Bus()) is None
+        figures = scripts.judge()
+        assert figures["scripts"] < 130
+        assert (await store.queries.stats()).statuses[Status.READY] == count
+        await store.close()
+    show("fan_out", SEED, figures)
 
 
 # --- all schedules at once

@@ -14,7 +14,7 @@ from tickwork.model.outcomes import Aborted, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Spec, Status
-from tickwork.store.contract import Advance, Claim
+from tickwork.store.contract import Advance, Claim, Retried
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse
 from tickwork.store.redis.scripts import compose
@@ -80,7 +80,7 @@ async def test_a_retry_runs_a_task_once(line: Line, dead: bool) -> None:
     await line.end(dead)
     found = Status.DEAD if dead else Status.SUCCESS
     with line.losing("retry"):
-        assert await line.bad.operators.retry("it", found) is found
+        assert await line.bad.operators.retry(["it"], found) == [Retried(found)]
     assert await line.facts("task.retried") == 1
     await line.end()
 
@@ -91,8 +91,9 @@ async def test_a_retry_that_comes_again_after_the_next_end_leaves_it(line: Line)
     await line.end()
     record = await line.good.queries.get("it")
     assert record is not None
+    root = line.good.core.layout.root
     for _ in range(2):
-        assert await line.good.operators._retry(record, None, ()) is Status.SUCCESS
+        assert await line.good.operators._retry(root, [(record, ())], None) == [Retried(Status.SUCCESS)]
         if await line.facts("task.succeeded") == 1:
             await line.end()
     assert (await line.facts("task.retried"), await line.facts("task.succeeded")) == (1, 2)
@@ -102,27 +103,28 @@ async def test_a_delete_is_answered_by_what_was_there(line: Line) -> None:
     await line.submit()
     await line.end()
     with line.losing("delete"):
-        assert await line.bad.operators.delete("it") is Status.SUCCESS
+        assert await line.bad.operators.delete(["it"]) == [Status.SUCCESS]
     assert await line.good.queries.get("it") is None
-    assert await line.bad.operators.delete("it") is None
+    assert await line.bad.operators.delete(["it"]) == [None]
     assert await line.facts("task.deleted") == 1
 
 
 async def test_a_delete_that_comes_again_leaves_the_next_task_of_that_id(line: Line) -> None:
     await line.submit()
     await line.end()
-    _, mark = await line.good.operators._state("it")
-    await line.good.operators.delete("it")
+    root = line.good.core.layout.root
+    ((_, mark),) = await line.good.operators._states(root, ["it"])
+    await line.good.operators.delete(["it"])
     await line.submit()
     await line.end()
-    assert await line.good.core.run("delete", line.good.core.layout.root, "it", mark) == b"s"
+    assert await line.good.core.run("delete", root, "it", mark) == [b"s"]
     assert await line.good.queries.get("it") is not None
 
 
 async def test_a_delayed_task_is_run_now_once(line: Line) -> None:
     await line.submit(delay=3_600_000)
     with line.losing("run_now"):
-        assert await line.bad.operators.run_now("it") is Status.PENDING
+        assert await line.bad.operators.run_now(["it"]) == [Status.PENDING]
     assert await line.facts("task.hastened") == 1
     await line.end()
 

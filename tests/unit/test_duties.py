@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -10,13 +11,14 @@ from tests.support.waiting import wait_until
 from tickwork.cron import Cron
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.members import Worker
+from tickwork.model.outcomes import Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Misfire, Schedule
 from tickwork.model.tasks import Spec, Status
 from tickwork.model.ticks import ticks_to_run
 from tickwork.node import duties, firing
 from tickwork.observe.bus import Bus
-from tickwork.store.contract import Claim, Store
+from tickwork.store.contract import MANY_MAX, Claim, Edge, Store
 from tickwork.store.memory import MemoryStore
 
 NOW = 1_700_000_000_000
@@ -115,6 +117,41 @@ async def test_what_was_pruned_is_looked_at_again_soon() -> None:
     store = MemoryStore(Policy(retention_max=2))
     assert await duties.prune(store, 3) is None, "nothing is too many, so the usual interval will do"
     await store.tasks.submit([Spec(id=f"t{n}", type="job", nonce="n") for n in range(6)])
-    for n in range(6):
-        await store.operators.cancel(f"t{n}", False)
+    await store.operators.cancel([f"t{n}" for n in range(6)], False)
     assert [await duties.prune(store, 3) for _ in range(3)] == [0, duties.PRUNE_AGAIN, None]
+
+
+async def test_what_remains_to_be_told_is_told_at_once() -> None:
+    store = MemoryStore(Policy())
+    await fan_out(store, MANY_MAX + 1)
+    assert await duties.propagate(store, 10, Bus()) == 0
+    assert await duties.propagate(store, 10, Bus()) is None
+    assert (await store.queries.stats()).statuses[Status.READY] == MANY_MAX + 1
+    assert await store.tasks.outbox(10) == []
+
+
+async def test_an_end_stays_in_the_outbox_until_every_dependant_could_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore(Policy())
+    await fan_out(store, 2)
+    honest = store.tasks.resolve
+
+    async def cut_off(edges: Sequence[Edge]) -> list[bool | None]:
+        """One of the tasks is kept in a place that cannot be reached."""
+        reached = await honest([edge for edge in edges if edge.dependant != "d1"])
+        return [None if edge.dependant == "d1" else reached[0] for edge in edges]
+
+    monkeypatch.setattr(store.tasks, "resolve", cut_off)
+    assert await duties.propagate(store, 1, Bus()) is None, "there is nothing that could be done at once"
+    (entry,) = await store.tasks.outbox(10)
+    assert entry.dependants == ("d1",)
+    monkeypatch.undo()
+    await duties.propagate(store, 1, Bus())
+    assert await store.tasks.outbox(10) == []
+
+
+async def fan_out(store: MemoryStore, count: int) -> None:
+    """A task has ended for which so many wait."""
+    await store.tasks.submit([Spec(id="up", type="job", nonce="n")])
+    await store.tasks.submit([Spec(id=f"d{n}", type="job", nonce="n", depends_on=("up",)) for n in range(count)])
+    (grant,) = (await store.tasks.claim(Claim("w", ("default",), frozenset({"job"}), 1, 30_000, "n"))).grants
+    await store.tasks.finish([Succeeded(grant.lease)])

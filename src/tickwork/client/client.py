@@ -187,7 +187,7 @@ class Client:
         """Cancel a waiting task; with `force` also ask a running one to stop."""
         known_id(task_id)
         store = await self._access.open_store()
-        found = await store.operators.cancel(task_id, force, "cancelled by request")
+        (found,) = await store.operators.cancel([task_id], force, "cancelled by request")
         if found is None:
             raise TaskNotFound(task_id)
         if found is Status.RUNNING and not force:
@@ -213,7 +213,7 @@ class Client:
 
     async def delete(self, task_id: str) -> None:
         """Remove an ended task and all that is known of it."""
-        found = await (await self._access.open_store()).operators.delete(known_id(task_id))
+        (found,) = await (await self._access.open_store()).operators.delete([known_id(task_id)])
         if found is None:
             raise TaskNotFound(task_id)
         if not found.ended:

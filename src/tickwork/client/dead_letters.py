@@ -13,7 +13,7 @@ from tickwork.errors import NotRetryable, TaskNotFound
 from tickwork.handlers.options import known_id
 from tickwork.model.info import Page, TaskInfo
 from tickwork.model.tasks import Record, Status
-from tickwork.store.contract import Query
+from tickwork.store.contract import MANY_MAX, Query
 
 
 class DeadLetters:
@@ -38,7 +38,7 @@ class DeadLetters:
 
     async def remove(self, task_id: str) -> None:
         known_id(task_id)
-        if await (await self._access.open_store()).operators.delete(task_id, Status.DEAD) is not Status.DEAD:
+        if await (await self._access.open_store()).operators.delete([task_id], Status.DEAD) != [Status.DEAD]:
             raise TaskNotFound(task_id)
 
     async def retry_all(self, *, cascade: bool = False) -> int:
@@ -60,7 +60,12 @@ class DeadLetters:
 
     async def clear(self) -> int:
         store = await self._access.open_store()
-        found = [await store.operators.delete(record.id, Status.DEAD) async for record in self._dead()]
+        ids = [record.id async for record in self._dead()]
+        found = [
+            status
+            for start in range(0, len(ids), MANY_MAX)
+            for status in await store.operators.delete(ids[start : start + MANY_MAX], Status.DEAD)
+        ]
         return found.count(Status.DEAD)
 
     async def _dead(self) -> AsyncIterator[Record]:

@@ -10,7 +10,7 @@ from tickwork.ids import is_token_of
 from tickwork.model.outcomes import Aborted, Outcome, Stopped, Succeeded
 from tickwork.model.tasks import DELAYED, UNKNOWN, Lease, Record, Status
 from tickwork.model.transitions import waits_again
-from tickwork.store.contract import Store
+from tickwork.store.contract import MANY_MAX, Store
 
 
 async def retry(access: Access, task_id: str, *, cascade: bool = False) -> list[str]:
@@ -26,7 +26,7 @@ async def retry(access: Access, task_id: str, *, cascade: bool = False) -> list[
 
 
 async def run_now(access: Access, task_id: str) -> None:
-    found = await (await access.open_store()).operators.run_now(known_id(task_id))
+    (found,) = await (await access.open_store()).operators.run_now([known_id(task_id)])
     if found is None:
         raise TaskNotFound(task_id)
     if found is Status.BLOCKED:
@@ -46,12 +46,13 @@ async def retry_ended(
         raise NotRetryable(f"task {record.id} is damaged, and nothing is left of it that could run: delete it")
     await _check_upstreams(store, record)
     followers = await cancelled_with(store, record) if cascade else []
-    found = await store.operators.retry(record.id, only)
+    found = (await store.operators.retry([record.id], only))[0].found
     if found is None or only not in (None, found):
         raise TaskNotFound(record.id)
-    for follower in followers:
-        await store.operators.retry(follower.id, Status.CANCELLED)
-    return [follower.id for follower in followers]
+    ids = [follower.id for follower in followers]
+    for start in range(0, len(ids), MANY_MAX):
+        await store.operators.retry(ids[start : start + MANY_MAX], Status.CANCELLED)
+    return ids
 
 
 async def _check_upstreams(store: Store, record: Record) -> None:
@@ -75,7 +76,7 @@ async def set_status(access: Access, task_id: str, wanted: Status, message: str,
     if record.status is Status.RUNNING and wanted.ended:
         await _end_running(store, record, wanted, message, token)
     elif wanted is Status.CANCELLED and not record.status.ended:
-        if await store.operators.cancel(task_id, False, message) is Status.RUNNING:
+        if await store.operators.cancel([task_id], False, message) == [Status.RUNNING]:
             raise LeaseLost(f"task {task_id} began to run meanwhile; nothing was changed")
     elif wanted is Status.READY and record.status.ended:
         await retry_ended(access, record)

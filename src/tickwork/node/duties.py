@@ -19,7 +19,7 @@ from tickwork.model.tasks import Status
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.observe.observations import ScheduleTicked
-from tickwork.store.contract import OutboxEntry, Store
+from tickwork.store.contract import MANY_MAX, Edge, OutboxEntry, Store
 
 BACKOFF_MAX = 30.0
 PRUNE_AGAIN = 1.0  # seconds until the next call, after one that removed something
@@ -110,15 +110,22 @@ async def take_back(store: Store, limit: int, every: float = 0.0, log: Log = LOG
 async def propagate(store: Store, limit: int, bus: Bus) -> float | None:
     """Notify dependants and schedules of the ends of the tasks that they wait for."""
     entries = await store.tasks.outbox(limit)
+    edges = [
+        Edge(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
+        for entry in entries
+        for dependant in entry.dependants
+    ]
+    answers = await store.tasks.resolve(edges) if edges else []
+    untold = {edge.upstream for edge, answer in zip(edges, answers, strict=True) if answer is None}
     for entry in entries:
-        await _notify(store, entry, bus)
-        await store.tasks.clear_outbox([entry])
-    return 0 if len(entries) == limit else None
+        await _report(store, entry, bus)
+    if told := [entry for entry in entries if entry.id not in untold]:
+        await store.tasks.clear_outbox(told)
+    return 0 if told and (len(entries) == limit or len(edges) >= MANY_MAX) else None
 
 
-async def _notify(store: Store, entry: OutboxEntry, bus: Bus) -> None:
-    for dependant in entry.dependants:
-        await store.tasks.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
+async def _report(store: Store, entry: OutboxEntry, bus: Bus) -> None:
+    """Tell the schedule of a task how its run has ended."""
     if entry.schedule_id is None:
         return
     schedule = await store.schedules.report_run(entry.schedule_id, entry.id, entry.status, entry.fence)

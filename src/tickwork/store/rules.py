@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -23,6 +24,15 @@ LOST_WORKER_KEPT = 3_600_000  # milliseconds for which a lost worker is still li
 # Milliseconds for which locks and dedup keys are kept after their end. If the clock is set back, they hold again.
 ENDED_KEPT = 3_600_000
 UNLOCK_KEPT = 60_000  # milliseconds for which it is known who released a lock, as the call may be sent again
+
+
+A = TypeVar("A")
+
+
+def for_each(ids: Sequence[str], act: Callable[[str], A]) -> list[A]:
+    """The answer for each id; `act` is called once for one that is given twice."""
+    answers = {task_id: act(task_id) for task_id in dict.fromkeys(ids)}
+    return [answers[task_id] for task_id in ids]
 
 
 class Budget:

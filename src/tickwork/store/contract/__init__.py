@@ -29,13 +29,15 @@ from tickwork.store.contact import Contact
 from tickwork.store.contract.locks import Locks
 from tickwork.store.contract.log import FactLog
 from tickwork.store.contract.members import Heard, Members
-from tickwork.store.contract.operators import Operators
+from tickwork.store.contract.operators import Operators, Retried
 from tickwork.store.contract.queries import PAGE_MAX, Finding, Pause, Queries, Query, Stats
 from tickwork.store.contract.schedules import Advance, Schedules
 from tickwork.store.contract.tasks import (
+    MANY_MAX,
     SUBMIT_MAX,
     Claim,
     Claimed,
+    Edge,
     Finished,
     Grant,
     OutboxEntry,
@@ -48,6 +50,7 @@ from tickwork.store.contract.tasks import (
 from tickwork.store.hints import Hint
 
 __all__ = [
+    "MANY_MAX",
     "PAGE_MAX",
     "PARTS",
     "SUBMIT_MAX",
@@ -58,6 +61,7 @@ __all__ = [
     "Claimed",
     "Contact",
     "Durability",
+    "Edge",
     "Event",
     "Fact",
     "FactLog",
@@ -83,6 +87,7 @@ __all__ = [
     "Reclaimed",
     "Record",
     "Released",
+    "Retried",
     "Schedule",
     "Schedules",
     "Snoozed",

@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from tickwork.model.tasks import Status
 
 
+class Retried(Struct, frozen=True, gc=False):
+    """The answer to a retry: the status that it found, and why an ended task was left as it is. `upstream`, on which it
+    depends, has ended badly or is gone; or the task is `damaged`, and nothing is left of it that could run."""
+
+    found: Status | None
+    upstream: str = ""
+    damaged: bool = False
+
+
 class Operators(Protocol):
-    """Methods that answer `Status | None` answer the status that they found; None means that there is no such task."""
+    """`cancel`, `run_now`, `retry` and `delete` take at most `MANY_MAX` ids and do to one after the other what they say
+    of one. They answer for each id, in the order given, the status that they found; None means that there is no such
+    task, which hinders no other. An id that is given twice counts once. A call that is sent again answers as the first
+    one, as far as nobody else has changed the tasks since.
 
-    async def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
-        """Cancel a waiting task. With `force` the handler of a running one is asked to stop; without it a running task
-        is left alone."""
+    A store that keeps tasks in several places may do it in each of them at the same time; if one of these cannot be
+    reached, the call raises, and what it did elsewhere stays done.
+    """
 
-    async def run_now(self, task_id: str) -> Status | None:
-        """Make a delayed task ready."""
+    async def cancel(self, ids: Sequence[str], force: bool, reason: str = "") -> list[Status | None]:
+        """Cancel waiting tasks. With `force` the handlers of running ones are asked to stop; without it running tasks
+        are left alone."""
 
-    async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
-        """Make an ended task ready again with fresh counters; with `only`, a task of that status alone.
+    async def run_now(self, ids: Sequence[str]) -> list[Status | None]:
+        """Make delayed tasks ready."""
 
-        A task that depends on others is blocked again until those that have not ended yet have ended. It is left as it
-        is if it depends on a task that ended badly, or on one that was removed before this task ever ran. A dependant
-        that never ran keeps its time. The task holds its dedup key again for its whole `dedup_ttl`, as from a submit;
-        if another task holds the key, that one keeps it, and this one goes on without.
+    async def retry(self, ids: Sequence[str], only: Status | None = None) -> list[Retried]:
+        """Make ended tasks ready again with fresh counters; with `only`, tasks of that status alone.
+
+        A task that depends on others is blocked again until those that have not ended yet have ended, which are looked
+        up after the ids before it were retried. It is left as it is if it depends on a task that ended badly, or on one
+        that was removed before this task ever ran. A dependant that never ran keeps its time. The task holds its dedup
+        key again for its whole `dedup_ttl`, as from a submit; if another task holds the key, that one keeps it, and
+        this one goes on without.
         """
 
-    async def delete(self, task_id: str, only: Status | None = None) -> Status | None:
-        """Remove an ended task; with `only`, a task of that status alone."""
+    async def delete(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
+        """Remove ended tasks; with `only`, tasks of that status alone."""
 
     async def prune(self, limit: int) -> int:
         """Remove ended tasks that are past their retention or too many, expired dedup keys, old locks, and what is

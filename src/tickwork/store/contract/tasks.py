@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from tickwork.model.policy import Durability
 from tickwork.model.tasks import Lease, Spec, Status
 
 SUBMIT_MAX = 1000  # specs in one call of `submit`
+MANY_MAX = 1000  # ids in one call of an operator's method, edges in one call of `resolve`
 
 
 class Receipt(Struct, frozen=True, gc=False):
@@ -100,6 +102,16 @@ class OutboxEntry(Struct, frozen=True):
     fence: int | None = None
 
 
+class Edge(Struct, frozen=True, gc=False):
+    """A task depends on `upstream`, which has ended, with success if `ok`. `fence` is that of this end, or None for any
+    end."""
+
+    dependant: str
+    upstream: str
+    ok: bool
+    fence: int | None = None
+
+
 class Reclaimed(Struct, frozen=True):
     """The ids of the tasks that were taken back, and the workers that are lost as of now."""
 
@@ -161,12 +173,18 @@ class Tasks(Protocol):
         left alone for the length of one lease after the store could not be reached (see `rules.pulse`).
         """
 
-    async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
-        """Tell a task that `upstream`, on which it depends, has ended. False when the task does not wait for it (any
-        more), or when `upstream` has been retried since the end with that fence."""
+    async def resolve(self, edges: Sequence[Edge]) -> list[bool | None]:
+        """Tell tasks that those on which they depend have ended: at most `MANY_MAX` edges, one after the other, with an
+        answer for each. False when the task does not wait for it (any more), or when `upstream` has been retried since
+        the end with that fence.
+
+        A store that keeps tasks in several places answers None where one of these could not be reached: whether the
+        task was told is unknown then, and it has to be told again.
+        """
 
     async def outbox(self, limit: int) -> list[OutboxEntry]:
-        """Ended tasks whose dependants or schedule have not been told yet, oldest first."""
+        """Ended tasks whose dependants or schedule have not been told yet, oldest first. Together they name at most
+        `MANY_MAX` dependants; a caller that gets so many calls again once it has told these."""
 
     async def clear_outbox(self, told: list[OutboxEntry]) -> None:
         """Remove entries whose dependants and schedules have all been told. An entry for which a task still waits

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
@@ -11,14 +11,14 @@ from typing import Literal
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.tasks import DELAYED, Record, Status
-from tickwork.store.contract import Pause
+from tickwork.store.contract import Pause, Retried
 from tickwork.store.hints import CONTROL, WORK
 from tickwork.store.memory.core import Core, Part, atomic
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.locks import Locks
 from tickwork.store.memory.log import FactLog
 from tickwork.store.memory.members import Members
-from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT
+from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT, for_each
 
 Audit = Callable[[], Awaitable[list[str]]]
 
@@ -33,7 +33,10 @@ class Operators(Part):
         self._locks = locks
 
     @atomic
-    def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
+    def cancel(self, ids: Sequence[str], force: bool, reason: str = "") -> list[Status | None]:
+        return for_each(ids, lambda task_id: self._cancel(task_id, force, reason))
+
+    def _cancel(self, task_id: str, force: bool, reason: str) -> Status | None:
         record = self._homes.tasks.get(task_id)
         if record is None:
             return None
@@ -47,7 +50,10 @@ class Operators(Part):
         return found
 
     @atomic
-    def run_now(self, task_id: str) -> Status | None:
+    def run_now(self, ids: Sequence[str]) -> list[Status | None]:
+        return for_each(ids, self._run_now)
+
+    def _run_now(self, task_id: str) -> Status | None:
         record = self._homes.tasks.get(task_id)
         if record is None:
             return None
@@ -59,13 +65,16 @@ class Operators(Part):
         return found
 
     @atomic
-    def retry(self, task_id: str, only: Status | None = None) -> Status | None:
+    def retry(self, ids: Sequence[str], only: Status | None = None) -> list[Retried]:
+        return for_each(ids, lambda task_id: self._retry(task_id, only))
+
+    def _retry(self, task_id: str, only: Status | None) -> Retried:
         record = self._homes.tasks.get(task_id)
         if record is None:
-            return None
+            return Retried(None)
         found = record.status
         if not found.ended or only not in (None, found):
-            return found
+            return Retried(found)
         waiting, never = transitions.waits_again(record, self._homes.tasks.get)
         if not never:
             self._homes.leave(record)
@@ -75,10 +84,13 @@ class Operators(Part):
                 self._homes.hold_dedup(record.spec, now)
             self._homes.enter(record, now, transitions.retry(record, waiting, now))
             self._core.hints.notify(WORK)
-        return found
+        return Retried(found, never)
 
     @atomic
-    def delete(self, task_id: str, only: Status | None = None) -> Status | None:
+    def delete(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
+        return for_each(ids, lambda task_id: self._delete(task_id, only))
+
+    def _delete(self, task_id: str, only: Status | None) -> Status | None:
         record = self._homes.tasks.get(task_id)
         if record is None:
             return None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Literal
 
@@ -14,7 +15,7 @@ from tickwork.model.facts import Fact
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import ENDS, Lease, Record, Spec, Status
-from tickwork.store.contract import Claim, Claimed, Finished, OutboxEntry, Receipt, Reclaimed, Verdict
+from tickwork.store.contract import MANY_MAX, Claim, Claimed, Edge, Finished, OutboxEntry, Receipt, Reclaimed, Verdict
 from tickwork.store.hints import WORK
 from tickwork.store.memory.core import Core, Part, atomic
 from tickwork.store.memory.dispatch import Dispatch
@@ -165,27 +166,33 @@ class Tasks(Part):
     # --- dependants and the outbox
 
     @atomic
-    def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
-        record = self._homes.tasks.get(task_id)
-        if moved_on(self._homes.tasks.get(upstream), fence):
+    def resolve(self, edges: Sequence[Edge]) -> list[bool | None]:
+        now = self._core.now()
+        return [self._resolve(edge, now) for edge in edges]
+
+    def _resolve(self, edge: Edge, now: int) -> bool:
+        record, upstream = self._homes.tasks.get(edge.dependant), edge.upstream
+        if moved_on(self._homes.tasks.get(upstream), edge.fence):
             return False
         if record is None or record.status is not Status.BLOCKED or upstream not in record.waiting:
             return False
-        now = self._core.now()
         self._homes.leave(record)
-        self._homes.enter(record, now, transitions.resolve(record, upstream, ok, now), upstream)
+        self._homes.enter(record, now, transitions.resolve(record, upstream, edge.ok, now), upstream)
         self._core.hints.notify(WORK)
         return True
 
     @atomic
     def outbox(self, limit: int) -> list[OutboxEntry]:
-        homes = self._homes
-        return [
-            OutboxEntry(
-                task_id, status, homes.waiting_for(task_id), schedule_id, fence_of_end(homes.tasks.get(task_id))
-            )
-            for task_id, (status, schedule_id) in islice(homes.outbox.items(), limit)
-        ]
+        homes, left = self._homes, MANY_MAX
+        found: list[OutboxEntry] = []
+        for task_id, (status, schedule_id) in islice(homes.outbox.items(), limit):
+            if left == 0:
+                break
+            dependants = homes.waiting_for(task_id)[:left]
+            left -= len(dependants)
+            fence = fence_of_end(homes.tasks.get(task_id))
+            found.append(OutboxEntry(task_id, status, dependants, schedule_id, fence))
+        return found
 
     @atomic
     def clear_outbox(self, told: list[OutboxEntry]) -> None:

@@ -336,6 +336,17 @@ class Core:
                 answers[place] = reply
         return answers
 
+    async def by_slices(self, items: list[Any], ids: list[str], size: int, act: Any) -> list[Any]:
+        """The same for many items: `act` gets at most `size` at a time, and those of one partition in their order."""
+
+        async def act_in_slices(part: str, group: list[Any]) -> list[Any]:
+            answers: list[Any] = []
+            for start in range(0, len(group), size):
+                answers += await act(part, group[start : start + size])
+            return answers
+
+        return await self.by_part(items, ids, act_in_slices) if items else []
+
 
 class Part:
     def __init__(self, core: Core) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import chain, compress
+from typing import Any, Literal
 
-from tickwork.model.tasks import DELAYED, ENDS, Record, Status
+from tickwork.model.tasks import DELAYED, ENDS, UNKNOWN, Record, Status
 from tickwork.model.transitions import waits_again
+from tickwork.store.contract import Edge, Retried
 from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.ops.audit import Audit
 from tickwork.store.redis.partitions import PartitionedTasks
 from tickwork.store.redis.queries import Queries
-from tickwork.store.redis.records import CODES, unpack
-from tickwork.store.redis.tasks import Tasks, status_of
+from tickwork.store.redis.records import CODES, STATUSES
+from tickwork.store.redis.tasks import SLICE, Tasks
 from tickwork.store.rules import LOST_WORKER_KEPT
+
+Act = Callable[[str, list[str]], Awaitable[list[Status | None]]]
 
 
 class Operators(Part):
@@ -23,63 +27,112 @@ class Operators(Part):
         self._queries = queries
         self._audit = audit
 
-    async def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
-        return status_of(await self._core.run("cancel", self._core.part(task_id), task_id, int(force), reason))
+    async def cancel(self, ids: Sequence[str], force: bool, reason: str = "") -> list[Status | None]:
+        async def act(prefix: str, group: list[str]) -> list[Status | None]:
+            return await self._run("cancel", prefix, int(force), reason, *group)
 
-    # The following methods look up the status first and answer that, so that a call which is repeated because its reply
-    # was lost gets the same answer.
+        return await self._each(ids, act)
 
-    async def _state(self, task_id: str) -> tuple[Status | None, bytes]:
-        """The status of a task, and its mark."""
-        found = await self._core.run("state", self._core.part(task_id), task_id)
-        return (None, b"") if found is None else (status_of(found[0]), found[1])
+    # The following methods look up the statuses first and answer those, so that a call which is repeated because its
+    # reply was lost gets the same answer.
 
-    async def run_now(self, task_id: str) -> Status | None:
-        seen, _ = await self._state(task_id)
-        if seen not in DELAYED:
-            return seen
-        found = status_of(await self._core.run("run_now", self._core.part(task_id), task_id))
-        await self._wake_for(task_id)
-        return found if found in (None, Status.CANCELLED) else seen
+    async def run_now(self, ids: Sequence[str]) -> list[Status | None]:
+        async def act(prefix: str, group: list[str]) -> list[Status | None]:
+            seen = [status for status, _ in await self._states(prefix, group)]
+            delayed = [task_id for task_id, status in zip(group, seen, strict=True) if status in DELAYED]
+            found = iter(await self._run("run_now", prefix, *delayed) if delayed else ())
+            answers = [(status, next(found) if status in DELAYED else status) for status in seen]
+            return [now if now in (None, Status.CANCELLED) else status for status, now in answers]
 
-    async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
-        record = await self._queries.get(task_id)  # the script cannot read its dependencies, which are in the body
-        if record is None:
-            return None
-        if isinstance(self._tasks, PartitionedTasks) and record.spec.depends_on:
-            found = await self._retry_dependent(self._tasks, record, only)
-        else:
-            found = await self._retry(record, only, dict.fromkeys(record.spec.depends_on))
-        self._core.wake({record.spec.queue}, self._core.part(task_id))
-        return found
+        return await self._each(ids, act)
 
-    async def _retry_dependent(self, tasks: PartitionedTasks, record: Record, only: Status | None) -> Status | None:
+    async def delete(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
+        async def act(prefix: str, group: list[str]) -> list[Status | None]:
+            states = await self._states(prefix, group)
+            ended = [status in ENDS and only in (None, status) for status, _ in states]
+            proofs = [(task_id, mark) for task_id, (_, mark) in zip(group, states, strict=True)]
+            args = chain.from_iterable(compress(proofs, ended))
+            found = iter(await self._run("delete", prefix, *args) if any(ended) else ())
+            return [next(found) or status if end else status for end, (status, _) in zip(ended, states, strict=True)]
+
+        return await self._each(ids, act)
+
+    async def retry(self, ids: Sequence[str], only: Status | None = None) -> list[Retried]:
+        distinct = list(dict.fromkeys(ids))
+        answers = dict.fromkeys(distinct, Retried(None))
+        for start in range(0, len(distinct), SLICE):
+            records = await self._queries.records(distinct[start : start + SLICE])
+            answers |= await self._retry_slice([record for record in records if record is not None], only)
+        return [answers[task_id] for task_id in ids]
+
+    async def _retry_slice(self, records: list[Record], only: Status | None) -> dict[str, Retried]:
+        """Several partitions: those that depend on others are retried alone, after those before them."""
+        answers: dict[str, Retried] = {}
+        together: list[Record] = []
+        for record in records:
+            if isinstance(self._tasks, PartitionedTasks) and record.spec.depends_on:
+                answers |= await self._retry_plain(together, only)
+                together = []
+                answers[record.id] = await self._retry_dependent(self._tasks, record, only)
+            else:
+                together.append(record)
+        return answers | await self._retry_plain(together, only)
+
+    async def _retry_plain(self, records: list[Record], only: Status | None) -> dict[str, Retried]:
+        async def act(prefix: str, group: list[Record]) -> list[Retried]:
+            return await self._retry(prefix, [(record, record.spec.depends_on) for record in group], only)
+
+        ids = [record.id for record in records]
+        return dict(zip(ids, await self._core.by_part(records, ids, act), strict=True)) if ids else {}
+
+    async def _retry_dependent(self, tasks: PartitionedTasks, record: Record, only: Status | None) -> Retried:
         """List the task with each upstream, retry it, and list it again, as in a submit."""
-        upstreams = {each: await self._queries.get(each) for each in record.spec.depends_on}
+        if not record.status.ended or only not in (None, record.status):
+            return Retried(record.status)
+        upstreams = dict(
+            zip(record.spec.depends_on, await self._queries.records(list(record.spec.depends_on)), strict=True)
+        )
         waiting, never = waits_again(record, upstreams.get)
-        if never or not record.status.ended:
-            return record.status
+        if never:
+            return Retried(record.status, never)
         await tasks.wait_for(record.spec, waiting)
-        found = await self._retry(record, only, waiting, looked=True)
-        for upstream, answer in (await tasks.wait_for(record.spec, waiting)).items():
-            if answer != b"w":
-                await tasks.resolve(record.id, upstream, answer == b"s")
+        (found,) = await self._retry(self._core.part(record.id), [(record, tuple(waiting))], only, looked=True)
+        answers = await tasks.wait_for(record.spec, waiting)
+        await tasks.resolve([Edge(record.id, each, end == b"s") for each, end in answers.items() if end != b"w"])
         return found
 
     async def _retry(
-        self, record: Record, only: Status | None, upstreams: Iterable[str], looked: bool = False
-    ) -> Status | None:
-        mark = f"{record.seq}.{record.fence}"
-        dedup_ttl = 0 if record.spec.dedup_key is None else record.spec.dedup_ttl
-        args = (record.id, CODES[only] if only else "", mark, int(looked), dedup_ttl, *upstreams)
-        reply = await self._core.run("retry", self._core.part(record.id), *args)
-        return record.status if reply == b"=" else status_of(reply)
+        self,
+        prefix: str,
+        group: list[tuple[Record, tuple[str, ...]]],
+        only: Status | None,
+        looked: bool = False,
+    ) -> list[Retried]:
+        """The script reads no bodies, so it is told on which tasks each depends."""
+        args: list[Any] = [CODES[only] if only else "", int(looked)]
+        for record, depends_on in group:
+            upstreams = dict.fromkeys(depends_on)
+            dedup_ttl = 0 if record.spec.dedup_key is None else record.spec.dedup_ttl
+            args += (record.id, f"{record.seq}.{record.fence}", dedup_ttl, len(upstreams), *upstreams)
+        replies, *queues = await self._core.run("retry", prefix, *args)
+        self._core.wake({queue.decode() for queue in queues}, prefix)
+        return [_retried(record, reply.decode()) for (record, _), reply in zip(group, replies, strict=True)]
 
-    async def delete(self, task_id: str, only: Status | None = None) -> Status | None:
-        seen, mark = await self._state(task_id)
-        if seen not in ENDS or only not in (None, seen):
-            return seen
-        return status_of(await self._core.run("delete", self._core.part(task_id), task_id, mark)) or seen
+    async def _each(self, ids: Sequence[str], act: Act) -> list[Status | None]:
+        """Do it to each id once, `SLICE` of them in one script; partitions at the same time."""
+        distinct = list(dict.fromkeys(ids))
+        answers = dict(zip(distinct, await self._core.by_slices(distinct, distinct, SLICE, act), strict=True))
+        return [answers[task_id] for task_id in ids]
+
+    async def _run(self, script: str, prefix: str, *args: Any) -> list[Status | None]:
+        letters, *queues = await self._core.run(script, prefix, *args)
+        self._core.wake({queue.decode() for queue in queues}, prefix)
+        return [STATUSES.get(letter) for letter in letters.decode()]
+
+    async def _states(self, prefix: str, ids: list[str]) -> list[tuple[Status | None, bytes]]:
+        """The status of each task, and its mark."""
+        found, *_ = await self._core.run("state", prefix, *ids)
+        return [(STATUSES.get(each[:1].decode()), each[1:]) for each in found]
 
     async def prune(self, limit: int) -> int:
         replies = await self._core.everywhere(
@@ -111,9 +164,10 @@ class Operators(Part):
     async def mend(self) -> list[str]:
         return await self._audit.examine(mend=True)
 
-    async def _wake_for(self, task_id: str) -> None:
-        if not self._core.alone:
-            part = self._core.part(task_id)
-            value = await self._core.ask(part, "GET", f"{part}task:{task_id}")
-            if value is not None:
-                self._core.wake({unpack(task_id, value).spec.queue}, part)
+
+def _retried(record: Record, reply: str) -> Retried:
+    if reply[0] == "=":
+        return Retried(record.status)
+    found = STATUSES.get(reply[0])
+    damaged = record.spec.type == UNKNOWN and found is not None and found.ended
+    return Retried(found, reply[1:], damaged)

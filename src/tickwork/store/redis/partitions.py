@@ -8,6 +8,8 @@ ever.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -16,11 +18,11 @@ from tickwork.ids import partition_of
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
-from tickwork.store.contract import Claim, Claimed, Finished, Grant, Receipt, Reclaimed, Unreadable, Verdict
+from tickwork.store.contract import Claim, Claimed, Edge, Finished, Grant, Receipt, Reclaimed, Unreadable, Verdict
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.creating import receipt_of, submit_args
 from tickwork.store.redis.queries import Queries
-from tickwork.store.redis.tasks import Tasks, claim_args, claimed_of
+from tickwork.store.redis.tasks import SLICE, Tasks, claim_args, claimed_of
 
 STAY = 8  # claims in one partition before the next one is visited, while it has work
 
@@ -90,9 +92,8 @@ class PartitionedTasks(Tasks):
         (verdict,) = await self._core.run_durably(durability, "submit_with", self._core.part(spec.id), *args)
         receipt = receipt_of(spec, verdict)
         if receipt.verdict == "created":
-            for upstream, answer in (await self.wait_for(spec, waiting)).items():
-                if answer != b"w":
-                    await self.resolve(spec.id, upstream, answer == b"s")
+            answers = await self.wait_for(spec, waiting)
+            await self.resolve([Edge(spec.id, each, end == b"s") for each, end in answers.items() if end != b"w"])
             self._core.wake({spec.queue}, self._core.part(spec.id))
         return receipt
 
@@ -103,14 +104,30 @@ class PartitionedTasks(Tasks):
         )
         return dict(zip(upstreams, await asyncio.gather(*calls), strict=True))
 
-    async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
-        found = await super().resolve(task_id, upstream, ok, fence)
-        record = await self._queries.get(task_id)
-        there = found or record is not None
-        await self._core.run("unawait", self._core.part(upstream), upstream, task_id, int(there))
-        if record is not None:
-            self._core.wake({record.spec.queue}, self._core.part(task_id))
-        return found
+    async def resolve(self, edges: Sequence[Edge]) -> list[bool | None]:
+        """Partitions of dependants that cannot be reached hold up no other."""
+        errors: list[StoreUnavailable] = []
+
+        async def act(part: str, group: list[Edge]) -> list[str | None]:
+            answers: list[str | None] = []
+            try:
+                for start in range(0, len(group), SLICE):
+                    answers += await self._resolve_part(part, group[start : start + SLICE])
+            except StoreUnavailable as error:
+                errors.append(error)
+            return answers + [None] * (len(group) - len(answers))
+
+        found = await self._core.by_part(list(edges), [edge.dependant for edge in edges], act)
+        told = [(edge, letter) for edge, letter in zip(edges, found, strict=True) if letter is not None]
+        if errors and not told:
+            raise errors[0]
+        await self._core.by_slices(told, [edge.upstream for edge, _ in told], SLICE, self._unawait)
+        return [None if letter is None else letter == "1" for letter in found]
+
+    async def _unawait(self, part: str, told: list[tuple[Edge, str]]) -> list[None]:
+        args = ((edge.upstream, edge.dependant, int(letter != " ")) for edge, letter in told)
+        await self._core.run("unawait", part, *chain.from_iterable(args))
+        return [None] * len(told)
 
     async def reclaim(
         self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()

@@ -120,8 +120,11 @@ class Schedules(Part):
         self, schedule_id: str, task_id: str, status: Status, fence: int | None = None
     ) -> Schedule | None:
         async def too_late() -> bool:
-            found = None if fence is None else await self._core.run("state", self._core.part(task_id), task_id)
-            return found is not None and (found[0] not in ENDED or int(found[1].partition(b".")[2]) != fence)
+            if fence is None:
+                return False
+            ((found,), *_) = await self._core.run("state", self._core.part(task_id), task_id)
+            is_there, ended = found != b" ", found[:1] in ENDED
+            return is_there and (not ended or int(found.partition(b".")[2]) != fence)
 
         def report(old: Schedule | None) -> tuple[Schedule, Facts] | None:
             if old is None or old.last_task_id != task_id:

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from tickwork.forks import keep, tell_of_forks
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
-from tickwork.model.tasks import Lease, Spec, Status
+from tickwork.model.tasks import Lease, Spec
 from tickwork.store.contract import (
+    MANY_MAX,
     Claim,
     Claimed,
+    Edge,
     Finished,
     Grant,
     OutboxEntry,
@@ -29,6 +32,7 @@ from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.records import STATUSES, lease_in, pack_outcome, unpack_grant
 from tickwork.store.unreadable import UNREADABLE, reason
 
+SLICE = 50  # tasks in one script of those that steer many, so that it takes no more than a few milliseconds
 NOTE_BITS = 48  # of the random number by which a note that is sent again is recognised
 
 ENDINGS = {
@@ -37,10 +41,6 @@ ENDINGS = {
     **{f"a{code}": Verdict("already", status) for code, status in STATUSES.items()},
 }
 ANSWERS: dict[bytes, Literal["held", "cancel", "lost"]] = {b"h": "held", b"c": "cancel", b"l": "lost"}
-
-
-def status_of(reply: bytes | None) -> Status | None:
-    return None if reply is None else STATUSES[reply.decode()]
 
 
 class Tasks(Part):
@@ -58,10 +58,20 @@ class Tasks(Part):
     async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
         return await self._coalescer.submit(self._core.layout.root, specs, durability or self._core.durability)
 
-    async def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
-        seen = "" if fence is None or not self._core.alone else fence  # a script sees only tasks of its own partition
-        found = await self._core.run("resolve", self._core.part(task_id), task_id, upstream, int(ok), seen)
-        return bool(found)
+    async def resolve(self, edges: Sequence[Edge]) -> list[bool | None]:
+        found = await self._core.by_slices(list(edges), [edge.dependant for edge in edges], SLICE, self._resolve_part)
+        return [answer == "1" for answer in found]
+
+    async def _resolve_part(self, prefix: str, edges: list[Edge]) -> str:
+        """A letter for each edge, see `resolve.lua`. It cannot see whether an upstream of another partition was retried
+        since."""
+        args: list[Any] = []
+        for edge in edges:
+            args += (edge.dependant, edge.upstream, int(edge.ok), "" if edge.fence is None else edge.fence)
+        letters, *queues = await self._core.run("resolve", prefix, *args)
+        self._core.wake({queue.decode() for queue in queues}, prefix)
+        answers: str = letters.decode()
+        return answers
 
     # --- time
 
@@ -145,7 +155,8 @@ class Tasks(Part):
     async def outbox(self, limit: int) -> list[OutboxEntry]:
         found: list[OutboxEntry] = []
         for part in self._core.layout.parts:
-            reply = await self._core.run("outbox", part, limit - len(found)) if len(found) < limit else []
+            left = limit - len(found), MANY_MAX - sum(len(entry.dependants) for entry in found)
+            reply = await self._core.run("outbox", part, *left) if min(left) > 0 else []
             for task_id, status, fence, dependants in zip(*(reply[n::4] for n in range(4)), strict=True):
                 schedule = status[1:].decode("utf-8", "backslashreplace") or None
                 waiting = tuple(each.decode() for each in dependants)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.tasks import DELAYED, ENDS, Status
+from tickwork.store.contract import Retried
 from tickwork.store.hints import CONTROL, WORK
-from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT
+from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT, for_each
 from tickwork.store.sqlite.core import Core, Part, writes
 from tickwork.store.sqlite.homes import Homes
 from tickwork.store.sqlite.locks import prune_locks
@@ -27,7 +28,10 @@ class Operators(Part):
         self._audit = audit
 
     @writes
-    def cancel(self, task_id: str, force: bool, reason: str = "") -> Status | None:
+    def cancel(self, ids: Sequence[str], force: bool, reason: str = "") -> list[Status | None]:
+        return for_each(ids, lambda task_id: self._cancel(task_id, force, reason))
+
+    def _cancel(self, task_id: str, force: bool, reason: str) -> Status | None:
         record = self._rows.get(task_id)
         if record is None:
             return None
@@ -41,7 +45,10 @@ class Operators(Part):
         return found
 
     @writes
-    def run_now(self, task_id: str) -> Status | None:
+    def run_now(self, ids: Sequence[str]) -> list[Status | None]:
+        return for_each(ids, self._run_now)
+
+    def _run_now(self, task_id: str) -> Status | None:
         record = self._rows.get(task_id)
         if record is None:
             return None
@@ -52,13 +59,16 @@ class Operators(Part):
         return found
 
     @writes
-    def retry(self, task_id: str, only: Status | None = None) -> Status | None:
+    def retry(self, ids: Sequence[str], only: Status | None = None) -> list[Retried]:
+        return for_each(ids, lambda task_id: self._retry(task_id, only))
+
+    def _retry(self, task_id: str, only: Status | None) -> Retried:
         record = self._rows.get(task_id)
         if record is None:
-            return None
+            return Retried(None)
         found = record.status
         if not found.ended or only not in (None, found):
-            return found
+            return Retried(found)
         waiting, never = transitions.waits_again(record, self._rows.get)
         if not never:
             self._homes.uncount(record)
@@ -70,10 +80,13 @@ class Operators(Part):
                 self._homes.hold_dedup(record.spec, now)
             self._homes.enter(record, now, transitions.retry(record, waiting, now))
             self.tx.notify(WORK)
-        return found
+        return Retried(found, never)
 
     @writes
-    def delete(self, task_id: str, only: Status | None = None) -> Status | None:
+    def delete(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
+        return for_each(ids, lambda task_id: self._delete(task_id, only))
+
+    def _delete(self, task_id: str, only: Status | None) -> Status | None:
         record = self._rows.get(task_id)
         if record is None:
             return None

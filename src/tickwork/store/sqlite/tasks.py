@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Literal
 
 from tickwork.errors import StoreError
@@ -14,7 +15,7 @@ from tickwork.model.facts import Fact
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import ENDS, Lease, Record, Spec, Status
-from tickwork.store.contract import Claim, Claimed, Finished, OutboxEntry, Receipt, Reclaimed, Verdict
+from tickwork.store.contract import MANY_MAX, Claim, Claimed, Edge, Finished, OutboxEntry, Receipt, Reclaimed, Verdict
 from tickwork.store.hints import WORK
 from tickwork.store.rules import detail_of, fence_of_end, moved_on, still_gone
 from tickwork.store.sqlite.core import Core, Part, writes
@@ -198,27 +199,35 @@ class Tasks(Part):
     # --- dependants and the outbox
 
     @writes
-    def resolve(self, task_id: str, upstream: str, ok: bool, fence: int | None = None) -> bool:
-        record = self._rows.get(task_id)
-        if moved_on(self._rows.get(upstream), fence):
-            return False
-        if record is None or record.status is not Status.BLOCKED or upstream not in record.waiting:
-            # Whatever became of it, it does not wait: else the outbox would tell it for ever.
-            self.tx.run("DELETE FROM @waits WHERE dependant = ? AND upstream = ?", (task_id, upstream))
-            return False
+    def resolve(self, edges: Sequence[Edge]) -> list[bool | None]:
         now = self.now()
-        self.tx.run("DELETE FROM @waits WHERE dependant = ? AND upstream = ?", (task_id, upstream))
-        self._homes.enter(record, now, transitions.resolve(record, upstream, ok, now), upstream)
+        return [self._resolve(edge, now) for edge in edges]
+
+    def _resolve(self, edge: Edge, now: int) -> bool:
+        record, upstream = self._rows.get(edge.dependant), edge.upstream
+        if edge.fence is not None and moved_on(self._rows.get(upstream), edge.fence):
+            return False
+        # Whatever became of it, it does not wait: else the outbox would tell it for ever.
+        self.tx.run("DELETE FROM @waits WHERE dependant = ? AND upstream = ?", (edge.dependant, upstream))
+        if record is None or record.status is not Status.BLOCKED or upstream not in record.waiting:
+            return False
+        self._homes.enter(record, now, transitions.resolve(record, upstream, edge.ok, now), upstream)
         self.tx.notify(WORK)
         return True
 
     @writes
     def outbox(self, limit: int) -> list[OutboxEntry]:
         found: list[OutboxEntry] = []
+        left = MANY_MAX
         for task_id, status, schedule_id in self.tx.all(
             "SELECT id, status, schedule_id FROM @outbox ORDER BY n LIMIT ?", (limit,)
         ):
-            waiting = self.tx.all("SELECT dependant FROM @waits WHERE upstream = ? ORDER BY dependant", (task_id,))
+            if left == 0:
+                break
+            waiting = self.tx.all(
+                "SELECT dependant FROM @waits WHERE upstream = ? ORDER BY dependant LIMIT ?", (task_id, left)
+            )
+            left -= len(waiting)
             dependants, fence = tuple(row[0] for row in waiting), fence_of_end(self._rows.get(task_id))
             found.append(OutboxEntry(task_id, Status(status), dependants, schedule_id, fence))
         return found

@@ -29,6 +29,7 @@ from tickwork.testing.contract.late_leaders import *  # noqa: F403
 from tickwork.testing.contract.leases import *  # noqa: F403
 from tickwork.testing.contract.locks import *  # noqa: F403
 from tickwork.testing.contract.log import *  # noqa: F403
+from tickwork.testing.contract.many import *  # noqa: F403
 from tickwork.testing.contract.members import *  # noqa: F403
 from tickwork.testing.contract.queries import *  # noqa: F403
 from tickwork.testing.contract.schedules import *  # noqa: F403

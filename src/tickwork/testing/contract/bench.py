@@ -11,7 +11,7 @@ from tickwork.model.members import Worker
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Record, Spec, Status
-from tickwork.store.contract import SUBMIT_MAX, Claim, Grant, Query, Receipt, Store
+from tickwork.store.contract import SUBMIT_MAX, Claim, Edge, Grant, OutboxEntry, Query, Receipt, Store
 from tickwork.store.hints import Hint
 
 START = 1_700_000_000_000  # what the clock of a test shows when it begins
@@ -91,6 +91,26 @@ class Bench:
             for hint in hints:
                 assert await hint.wait(10), "it never began to listen"
 
+    async def cancel(self, task_id: str, force: bool = False, reason: str = "") -> Status | None:
+        (found,) = await self.store.operators.cancel([task_id], force, reason)
+        return found
+
+    async def run_now(self, task_id: str) -> Status | None:
+        (found,) = await self.store.operators.run_now([task_id])
+        return found
+
+    async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
+        (retried,) = await self.store.operators.retry([task_id], only)
+        return retried.found
+
+    async def delete(self, task_id: str, only: Status | None = None) -> Status | None:
+        (found,) = await self.store.operators.delete([task_id], only)
+        return found
+
+    async def resolve(self, dependant: str, upstream: str, ok: bool, fence: int | None = None) -> bool | None:
+        (answer,) = await self.store.tasks.resolve([Edge(dependant, upstream, ok, fence)])
+        return answer
+
     async def record(self, task_id: str) -> Record:
         record = await self.store.queries.get(task_id)
         assert record is not None, f"no task {task_id}"
@@ -133,9 +153,7 @@ class Bench:
             entries = await self.store.tasks.outbox(10)
             if not entries:
                 return
-            for entry in entries:
-                for dependant in entry.dependants:
-                    await self.store.tasks.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
+            await self.store.tasks.resolve([edge for entry in entries for edge in edges_of(entry)])
             await self.store.tasks.clear_outbox(entries)
         raise AssertionError("the outbox never empties")
 
@@ -167,7 +185,7 @@ class Bench:
             return lease
         if status is Status.CANCELLED:
             await self.submit(task_id, **fields)
-            await self.store.operators.cancel(task_id, False)
+            await self.cancel(task_id)
             return lease
         lease = await self.start(task_id, **fields)
         if status is Status.RUNNING:
@@ -181,6 +199,11 @@ class Bench:
             outcome = Aborted(lease, "boom")
         assert await self.end(outcome) == "done"
         return lease
+
+
+def edges_of(entry: OutboxEntry) -> list[Edge]:
+    """What there is to resolve when the end of a task is told."""
+    return [Edge(each, entry.id, entry.status is Status.SUCCESS, entry.fence) for each in entry.dependants]
 
 
 OUTCOMES: dict[str, Any] = {

@@ -25,8 +25,8 @@ async def cancelled_with_its_upstream(bench: Bench) -> None:
 
 async def test_a_retried_dependant_waits_for_the_second_life_of_its_upstream(bench: Bench) -> None:
     await cancelled_with_its_upstream(bench)
-    await bench.store.operators.retry("up")
-    assert await bench.store.operators.retry("it") is Status.CANCELLED
+    await bench.retry("up")
+    assert await bench.retry("it") is Status.CANCELLED
     record = await bench.record("it")
     assert (record.status, record.waiting, record.message) == (Status.BLOCKED, ["up"], "")
     assert await bench.store.queries.dependants("up", 10) == ["it"]
@@ -39,8 +39,8 @@ async def test_a_retried_dependant_waits_for_the_second_life_of_its_upstream(ben
 
 async def test_a_retried_dependant_is_cancelled_again_when_its_upstream_fails_again(bench: Bench) -> None:
     await cancelled_with_its_upstream(bench)
-    await bench.store.operators.retry("up")
-    await bench.store.operators.retry("it")
+    await bench.retry("up")
+    await bench.retry("it")
     (grant,) = await bench.claim(10)
     await end(bench, grant.lease, ok=False)
     assert await bench.status("it") is Status.CANCELLED
@@ -50,15 +50,15 @@ async def test_a_retried_dependant_is_cancelled_again_when_its_upstream_fails_ag
 async def test_a_dependant_of_a_dead_task_is_left_as_it_is(bench: Bench) -> None:
     await cancelled_with_its_upstream(bench)
     before = await bench.record("it")
-    assert await bench.store.operators.retry("it") is Status.CANCELLED
+    assert await bench.retry("it") is Status.CANCELLED
     assert await bench.record("it") == before
     assert await bench.store.tasks.outbox(10) == []
 
 
 async def test_a_dependant_that_never_ran_is_left_as_it_is_when_its_upstream_is_gone(bench: Bench) -> None:
     await cancelled_with_its_upstream(bench)
-    await bench.store.operators.delete("up")
-    assert await bench.store.operators.retry("it") is Status.CANCELLED
+    await bench.delete("up")
+    assert await bench.retry("it") is Status.CANCELLED
     assert await bench.status("it") is Status.CANCELLED
 
 
@@ -68,25 +68,25 @@ async def test_a_dependant_that_has_run_is_ready_again_though_its_upstream_is_go
     await end(bench, lease, ok=True)
     (grant,) = await bench.claim(10)
     await end(bench, grant.lease, ok=False)
-    await bench.store.operators.delete("up")
-    assert await bench.store.operators.retry("it") is Status.DEAD
+    await bench.delete("up")
+    assert await bench.retry("it") is Status.DEAD
     assert await bench.claimed_ids() == ["it"]
 
 
 async def test_one_that_needs_only_the_end_of_another_runs_after_a_failure_and_without_it(bench: Bench) -> None:
     await bench.submit("up")
     await bench.submit("it", depends_on=("up",), run_after="end")
-    await bench.store.operators.cancel("it", False)
-    await bench.store.operators.retry("it")
+    await bench.cancel("it", False)
+    await bench.retry("it")
     assert await bench.status("it") is Status.BLOCKED
-    await bench.store.operators.cancel("it", False)
+    await bench.cancel("it", False)
     (grant,) = await bench.claim(10)
     await end(bench, grant.lease, ok=False)
-    await bench.store.operators.retry("it")
+    await bench.retry("it")
     assert await bench.status("it") is Status.READY
-    await bench.store.operators.cancel("it", False)
-    await bench.store.operators.delete("up")
-    await bench.store.operators.retry("it")
+    await bench.cancel("it", False)
+    await bench.delete("up")
+    await bench.retry("it")
     assert await bench.status("it") is Status.READY
 
 
@@ -95,8 +95,8 @@ async def test_a_retried_dependant_waits_only_for_those_that_have_not_ended(benc
     await bench.submit("slow")
     await bench.submit("it", depends_on=("done", "slow", "done"))
     await end(bench, lease, ok=True)
-    await bench.store.operators.cancel("it", False)
-    await bench.store.operators.retry("it")
+    await bench.cancel("it", False)
+    await bench.retry("it")
     assert (await bench.record("it")).waiting == ["slow"]
 
 
@@ -104,8 +104,8 @@ async def test_a_retried_dependant_keeps_its_time(bench: Bench) -> None:
     lease = await bench.start("up")
     await bench.submit("it", depends_on=("up",), delay=3_600_000)
     await end(bench, lease, ok=True)
-    await bench.store.operators.cancel("it", False)
-    await bench.store.operators.retry("it")
+    await bench.cancel("it", False)
+    await bench.retry("it")
     record = await bench.record("it")
     assert (record.status, record.due_at) == (Status.PENDING, record.submitted_at + 3_600_000)
     assert await bench.store.queries.audit() == []
@@ -113,8 +113,8 @@ async def test_a_retried_dependant_keeps_its_time(bench: Bench) -> None:
 
 async def test_only_a_task_in_the_status_named_is_retried(bench: Bench) -> None:
     await cancelled_with_its_upstream(bench)
-    await bench.store.operators.retry("up")
-    assert await bench.store.operators.retry("it", Status.DEAD) is Status.CANCELLED
+    await bench.retry("up")
+    assert await bench.retry("it", Status.DEAD) is Status.CANCELLED
     assert await bench.status("it") is Status.CANCELLED
 
 
@@ -134,8 +134,8 @@ async def test_a_large_result_leaves_no_trace_in_a_retried_dependant(bench: Benc
     await end(bench, lease, ok=True)
     (grant,) = await bench.claim(10)
     assert await bench.end(Succeeded(grant.lease, b"y" * 50_000)) == "done"
-    await bench.store.operators.retry("up")
-    await bench.store.operators.retry("it")
+    await bench.retry("up")
+    await bench.retry("it")
     record = await bench.record("it")
     assert (record.status, record.waiting, record.result) == (Status.BLOCKED, ["up"], None)
     assert record.spec.payload == b"x" * 50_000

@@ -11,6 +11,7 @@ from tickwork.model.policy import Policy
 from tickwork.model.tasks import ENDS, Lease, Status
 from tickwork.observe.loggers import Log
 from tickwork.store import rules
+from tickwork.store.contract import Retried
 from tickwork.testing.contract.bench import OUTCOMES, Bench
 
 DAY = 86_400
@@ -209,7 +210,7 @@ async def test_a_bound_of_no_lines_keeps_none(bench: Bench, policy: Policy) -> N
 @pytest.mark.parametrize("force", [False, True], ids=["plain", "force"])
 async def test_a_waiting_task_is_cancelled_with_its_reason(bench: Bench, status: Status, force: bool) -> None:
     await bench.bring(status)
-    assert await bench.store.operators.cancel("it", force, "changed my mind") is status
+    assert await bench.cancel("it", force, "changed my mind") is status
     record = await bench.record("it")
     assert (record.status, record.message, record.finished_at) == (
         Status.CANCELLED,
@@ -221,14 +222,14 @@ async def test_a_waiting_task_is_cancelled_with_its_reason(bench: Bench, status:
 
 async def test_a_running_task_is_left_without_force(bench: Bench) -> None:
     lease = await bench.bring(Status.RUNNING)
-    assert await bench.store.operators.cancel("it", False, "please") is Status.RUNNING
+    assert await bench.cancel("it", False, "please") is Status.RUNNING
     assert await bench.store.tasks.extend([lease], 1000) == ["held"]
     assert (await bench.record("it")).message == ""
 
 
 async def test_a_forced_cancel_keeps_its_reason_to_the_end(bench: Bench) -> None:
     lease = await bench.bring(Status.RUNNING)
-    assert await bench.store.operators.cancel("it", True, "operator") is Status.RUNNING
+    assert await bench.cancel("it", True, "operator") is Status.RUNNING
     assert (await bench.record("it")).cancel is True
     await bench.end(Stopped(lease, 0.1))
     record = await bench.record("it")
@@ -237,7 +238,7 @@ async def test_a_forced_cancel_keeps_its_reason_to_the_end(bench: Bench) -> None
 
 async def test_a_failure_of_a_force_cancelled_run_keeps_both_error_and_reason(bench: Bench) -> None:
     lease = await bench.bring(Status.RUNNING)
-    await bench.store.operators.cancel("it", True, "operator")
+    await bench.cancel("it", True, "operator")
     await bench.end(Failed(lease, "interrupted", 1000))
     record = await bench.record("it")
     assert (record.status, record.message, record.last_error) == (Status.CANCELLED, "operator", "interrupted")
@@ -245,7 +246,7 @@ async def test_a_failure_of_a_force_cancelled_run_keeps_both_error_and_reason(be
 
 async def test_success_after_a_forced_cancel_leaves_no_trace_of_it(bench: Bench) -> None:
     lease = await bench.bring(Status.RUNNING)
-    await bench.store.operators.cancel("it", True, "operator")
+    await bench.cancel("it", True, "operator")
     await bench.end(Succeeded(lease))
     record = await bench.record("it")
     assert (record.status, record.message, record.cancel) == (Status.SUCCESS, "", False)
@@ -255,16 +256,16 @@ async def test_success_after_a_forced_cancel_leaves_no_trace_of_it(bench: Bench)
 async def test_an_end_cannot_be_cancelled(bench: Bench, status: Status) -> None:
     await bench.bring(status)
     before = await bench.record("it")
-    assert await bench.store.operators.cancel("it", True, "too late") is status
+    assert await bench.cancel("it", True, "too late") is status
     assert await bench.record("it") == before
 
 
 async def test_operators_get_none_for_a_task_that_is_not_there(bench: Bench) -> None:
     store = bench.store
-    assert await store.operators.cancel("nobody", True) is None
-    assert await store.operators.run_now("nobody") is None
-    assert await store.operators.retry("nobody") is None
-    assert await store.operators.delete("nobody") is None
+    assert await store.operators.cancel(["nobody"], True) == [None]
+    assert await store.operators.run_now(["nobody"]) == [None]
+    assert await store.operators.retry(["nobody"]) == [Retried(None)]
+    assert await store.operators.delete(["nobody"]) == [None]
     assert await store.queries.get("nobody") is None
 
 
@@ -277,7 +278,7 @@ async def test_retry_resets_all_but_what_was_asked(bench: Bench) -> None:
     await bench.store.tasks.note(grant.lease, 0.5, "half", [])
     await bench.end(Aborted(grant.lease, "second", 2.0))
     old = await bench.record("it")
-    assert await bench.store.operators.retry("it") is Status.DEAD
+    assert await bench.retry("it") is Status.DEAD
     new = await bench.record("it")
     assert (new.status, new.attempt, new.losses, new.retry_count) == (Status.READY, 0, 0, 0)
     assert (new.started_at, new.finished_at, new.execution_time, new.progress) == (None, None, None, None)
@@ -287,16 +288,16 @@ async def test_retry_resets_all_but_what_was_asked(bench: Bench) -> None:
 
 async def test_retry_of_a_success_forgets_its_result(bench: Bench) -> None:
     await bench.end(Succeeded(await bench.start("it"), b"1", 3, "fine"))
-    await bench.store.operators.retry("it")
+    await bench.retry("it")
     record = await bench.record("it")
     assert (record.result, record.code, record.message) == (None, 0, "")
 
 
 async def test_retry_of_a_cancelled_task_forgets_the_cancel(bench: Bench) -> None:
     lease = await bench.bring(Status.RUNNING)
-    await bench.store.operators.cancel("it", True, "operator")
+    await bench.cancel("it", True, "operator")
     await bench.end(Stopped(lease))
-    assert await bench.store.operators.retry("it") is Status.CANCELLED
+    assert await bench.retry("it") is Status.CANCELLED
     (grant,) = await bench.claim()
     assert await bench.store.tasks.extend([grant.lease], 1000) == ["held"]
     assert await bench.end(Failed(grant.lease, "boom", 1000)) == "done"
@@ -305,17 +306,17 @@ async def test_retry_of_a_cancelled_task_forgets_the_cancel(bench: Bench) -> Non
 
 async def test_retry_sent_twice_retries_once(bench: Bench) -> None:
     await bench.bring(Status.DEAD)
-    assert await bench.store.operators.retry("it") is Status.DEAD
-    assert await bench.store.operators.retry("it") is Status.READY
+    assert await bench.retry("it") is Status.DEAD
+    assert await bench.retry("it") is Status.READY
     assert (await bench.facts("it")).count("task.retried") == 1
 
 
 @EACH_END
 async def test_delete_removes_an_end(bench: Bench, status: Status) -> None:
     await bench.bring(status)
-    assert await bench.store.operators.delete("it") is status
+    assert await bench.delete("it") is status
     assert await bench.store.queries.get("it") is None
-    assert await bench.store.operators.delete("it") is None
+    assert await bench.delete("it") is None
     assert await bench.walk() == []
     assert (await bench.store.queries.stats()).statuses[status] == 0
     assert (await bench.facts("it"))[-1] == "task.deleted"
@@ -326,20 +327,20 @@ async def test_retry_and_delete_can_be_held_to_one_end(bench: Bench, only: Statu
     await bench.bring(Status.DEAD)
     before = await bench.record("it")
     if only is not Status.DEAD:
-        assert await bench.store.operators.retry("it", only) is Status.DEAD
-        assert await bench.store.operators.delete("it", only) is Status.DEAD
+        assert await bench.retry("it", only) is Status.DEAD
+        assert await bench.delete("it", only) is Status.DEAD
         assert await bench.record("it") == before
         return
-    assert await bench.store.operators.retry("it", only) is Status.DEAD
+    assert await bench.retry("it", only) is Status.DEAD
     assert await bench.status("it") is Status.READY
-    assert await bench.store.operators.delete("it", only) is Status.READY
+    assert await bench.delete("it", only) is Status.READY
     assert await bench.status("it") is Status.READY
 
 
 async def test_no_word_makes_retry_or_delete_move_what_has_not_ended(bench: Bench) -> None:
     await bench.bring(Status.RUNNING)
-    assert await bench.store.operators.retry("it", Status.RUNNING) is Status.RUNNING
-    assert await bench.store.operators.delete("it", Status.RUNNING) is Status.RUNNING
+    assert await bench.retry("it", Status.RUNNING) is Status.RUNNING
+    assert await bench.delete("it", Status.RUNNING) is Status.RUNNING
     assert await bench.status("it") is Status.RUNNING
 
 
@@ -414,7 +415,7 @@ async def test_poison_tasks_obey_the_bound_too(bench: Bench, policy: Policy) -> 
 async def test_a_retried_dead_letter_makes_room(bench: Bench, policy: Policy) -> None:
     await die(bench, "a")
     await die(bench, "b")
-    await bench.store.operators.retry("a")
+    await bench.retry("a")
     (grant,) = await bench.claim()
     await die(bench, "c")
     assert sorted(await bench.walk(status=Status.DEAD)) == ["b", "c"]
@@ -428,7 +429,7 @@ async def test_other_ends_do_not_count_as_dead_letters(bench: Bench, policy: Pol
     await die(bench, "dead")
     await succeed(bench, "fine")
     await bench.submit("gone")
-    await bench.store.operators.cancel("gone", False)
+    await bench.cancel("gone", False)
     assert sorted(await bench.walk()) == ["dead", "fine", "gone"]
     assert (await bench.store.queries.stats()).dropped == 0
 
@@ -571,13 +572,13 @@ async def test_a_pruned_task_is_gone_for_late_writes(bench: Bench, policy: Polic
     await bench.end(Succeeded(lease))
     assert await bench.store.operators.prune(100) == 1
     assert await bench.end(Succeeded(lease)) == "lost"
-    assert await bench.store.operators.retry("it") is None
+    assert await bench.retry("it") is None
     assert await bench.walk() == []
 
 
 async def test_a_retried_task_is_not_pruned_for_its_first_end(bench: Bench) -> None:
     await bench.bring(Status.DEAD)
-    await bench.store.operators.retry("it")
+    await bench.retry("it")
     bench.clock.advance(30 * DAY)
     assert await bench.store.operators.prune(100) == 0
     (grant,) = await bench.claim()

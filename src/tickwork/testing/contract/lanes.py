@@ -152,7 +152,7 @@ async def test_next_due_is_told_by_promote_and_claim(bench: Bench) -> None:
     assert await bench.store.tasks.promote(10) == 5000
     bench.clock.advance(2)
     assert (await bench.store.tasks.claim(bench.new_claim())).next_due_in == 3000
-    await bench.store.operators.cancel("later", False)
+    await bench.cancel("later", False)
     assert await bench.store.tasks.promote(10) is None
 
 
@@ -169,7 +169,7 @@ async def test_a_claim_sent_again_tells_the_next_due_time_too(bench: Bench) -> N
 async def test_run_now_goes_to_the_tail(bench: Bench) -> None:
     await bench.submit("hastened", delay=60_000)
     await bench.submit("ready")
-    assert await bench.store.operators.run_now("hastened") is Status.PENDING
+    assert await bench.run_now("hastened") is Status.PENDING
     assert await bench.claimed_ids() == ["ready", "hastened"]
 
 
@@ -184,7 +184,7 @@ async def come_back(bench: Bench, how: str, lease: Lease, worker: str = "w1") ->
         assert (await bench.store.tasks.reclaim(10, gone=(worker,))).ids == [lease.id]
     else:
         assert await bench.end(Aborted(lease, "boom")) == "done"
-        assert await bench.store.operators.retry(lease.id) is Status.DEAD
+        assert await bench.retry(lease.id) is Status.DEAD
 
 
 HOW = pytest.mark.parametrize("how", ["released", "reclaimed", "retried by hand"])
@@ -438,14 +438,14 @@ async def test_a_queue_and_a_type_of_one_name_are_paused_apart(bench: Bench) -> 
 
 async def test_a_cancelled_ready_task_never_starts(bench: Bench) -> None:
     await bench.submit_many(3)
-    assert await bench.store.operators.cancel("t1", False) is Status.READY
+    assert await bench.cancel("t1", False) is Status.READY
     assert await bench.claimed_ids() == ["t0", "t2"]
 
 
 async def test_a_cancelled_parked_task_never_starts(bench: Bench) -> None:
     await bench.submit_many(3, type="strange")
     await bench.claim()
-    assert await bench.store.operators.cancel("t1", False) is Status.READY
+    assert await bench.cancel("t1", False) is Status.READY
     assert (await bench.store.queries.stats()).parked == {("default", "strange"): 2}
     assert await bench.claimed_ids(types=("strange",)) == ["t0", "t2"]
 
@@ -453,7 +453,7 @@ async def test_a_cancelled_parked_task_never_starts(bench: Bench) -> None:
 async def test_a_cancelled_front_task_never_starts(bench: Bench) -> None:
     await bench.end(Released(await bench.start("front")))
     await bench.submit("main")
-    await bench.store.operators.cancel("front", False)
+    await bench.cancel("front", False)
     assert await bench.claimed_ids() == ["main"]
 
 
@@ -461,8 +461,8 @@ async def test_a_parked_task_that_was_cancelled_and_retried_goes_to_the_front(be
     await bench.submit("it", type="strange")
     await bench.claim()
     await bench.submit("main")
-    await bench.store.operators.cancel("it", False)
-    await bench.store.operators.retry("it")
+    await bench.cancel("it", False)
+    await bench.retry("it")
     assert await bench.claimed_ids(types=("job", "strange")) == ["it", "main"]
 
 

@@ -11,7 +11,7 @@ from tickwork.model.tasks import Lease, Spec, Status
 from tickwork.node import duties, firing
 from tickwork.observe.bus import Bus
 from tickwork.store.contract import OutboxEntry
-from tickwork.testing.contract.bench import Bench
+from tickwork.testing.contract.bench import Bench, edges_of
 
 
 async def take(bench: Bench) -> Lease:
@@ -21,8 +21,7 @@ async def take(bench: Bench) -> Lease:
 
 async def tell(bench: Bench, entry: OutboxEntry) -> None:
     """What the leader does with an entry of the outbox."""
-    for dependant in entry.dependants:
-        await bench.store.tasks.resolve(dependant, entry.id, entry.status is Status.SUCCESS, entry.fence)
+    await bench.store.tasks.resolve(edges_of(entry))
     if entry.schedule_id is not None:
         await bench.store.schedules.report_run(entry.schedule_id, entry.id, entry.status, entry.fence)
     await bench.store.tasks.clear_outbox([entry])
@@ -48,7 +47,7 @@ async def test_a_tick_runs_once_though_its_task_is_gone_when_a_late_leader_goes_
     await bench.end(Succeeded(await take(bench)))
     await propagate(bench)
     if forget == "delete":
-        await bench.store.operators.delete(f"s@{now}")
+        await bench.delete(f"s@{now}")
     else:
         assert await bench.store.operators.prune(10) == 1
     await firing.fire(bench.store, seen, Bus())
@@ -63,7 +62,7 @@ async def test_a_late_leader_cancels_nobody_whose_upstream_was_retried(bench: Be
     await bench.submit("it", depends_on=("up",))
     await bench.end(Aborted(await take(bench), "boom"))
     (late,) = await bench.store.tasks.outbox(10)
-    await bench.store.operators.retry("up")
+    await bench.retry("up")
     lease = await take(bench)
     await tell(bench, late)
     assert await bench.status("it") is Status.BLOCKED
@@ -77,7 +76,7 @@ async def test_a_late_leader_strikes_out_no_later_end(bench: Bench) -> None:
     await bench.submit("it", depends_on=("up",))
     await bench.end(Aborted(await take(bench), "boom"))
     (late,) = await bench.store.tasks.outbox(10)
-    await bench.store.operators.retry("up")
+    await bench.retry("up")
     await bench.end(Succeeded(await take(bench)))
     await tell(bench, late)
     assert [(entry.id, entry.status) for entry in await bench.store.tasks.outbox(10)] == [("up", Status.SUCCESS)]
@@ -98,7 +97,7 @@ async def test_a_late_report_overwrites_no_later_one(bench: Bench) -> None:
     run = await run_of_schedule(bench)
     await bench.end(Aborted(await take(bench), "boom"))
     (late,) = await bench.store.tasks.outbox(10)
-    await bench.store.operators.retry(run)
+    await bench.retry(run)
     await bench.end(Succeeded(await take(bench)))
     await propagate(bench)
     await tell(bench, late)
@@ -111,8 +110,8 @@ async def test_a_late_report_stops_no_schedule_whose_run_was_retried(bench: Benc
     run = await run_of_schedule(bench)
     await bench.end(Aborted(await take(bench), "boom"))
     (late,) = await bench.store.tasks.outbox(10)
-    await bench.store.operators.retry(run)
-    await duties._notify(bench.store, late, Bus())
+    await bench.retry(run)
+    await duties._report(bench.store, late, Bus())
     schedule = await bench.store.schedules.get("s")
     assert schedule is not None
     assert (schedule.last_status, schedule.stopped) == ("", "")
@@ -123,7 +122,7 @@ async def test_the_end_of_a_task_that_is_gone_is_told_all_the_same(bench: Bench)
     await bench.submit("it", depends_on=("up",))
     await bench.end(Succeeded(await take(bench)))
     (before,) = await bench.store.tasks.outbox(10)
-    await bench.store.operators.delete("up")
+    await bench.delete("up")
     (after,) = await bench.store.tasks.outbox(10)
     assert (before.fence, after.fence) == (before.fence or -1, None)
     await tell(bench, before)

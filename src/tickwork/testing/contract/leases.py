@@ -25,10 +25,10 @@ async def lose(bench: Bench, lease: Lease, loss: str) -> None:
             assert await bench.claimed_ids(worker="w2") == [lease.id]
     elif loss == "retried by hand":
         await bench.end(Aborted(lease, "boom"))
-        await bench.store.operators.retry(lease.id)
+        await bench.retry(lease.id)
     elif loss == "deleted":
         await bench.end(Succeeded(lease))
-        await bench.store.operators.delete(lease.id)
+        await bench.delete(lease.id)
     else:  # the same worker got it once more
         await bench.end(Released(lease))
         assert await bench.claimed_ids(worker="w1") == [lease.id]
@@ -227,13 +227,13 @@ async def test_fences_only_grow(bench: Bench) -> None:
     await take()
     await bench.store.tasks.reclaim(10, gone=("w1",))
     await bench.end(Succeeded(await take()))
-    await bench.store.operators.retry("it")
+    await bench.retry("it")
     bench.clock.advance(-3600)
     await bench.end(Aborted(await take(), "boom"))
-    await bench.store.operators.retry("it")
+    await bench.retry("it")
     bench.clock.advance(7200)
     await bench.end(Stopped(await take()))
-    await bench.store.operators.retry("it")
+    await bench.retry("it")
     await take()
     assert fences == sorted(set(fences)), "strictly growing"
     assert (await bench.record("it")).fence >= fences[-1]
@@ -268,7 +268,7 @@ async def test_extend_saves_a_lease_that_ran_out_but_was_not_taken(bench: Bench)
 async def test_extend_answers_each_in_order(bench: Bench) -> None:
     await bench.submit_many(3)
     a, b, c = (grant.lease for grant in await bench.claim(3))
-    await bench.store.operators.cancel("t1", True)
+    await bench.cancel("t1", True)
     await bench.end(Succeeded(c))
     assert await bench.store.tasks.extend([c, b, a, Lease("nobody", 1, "n")], 1000) == [
         "lost",
@@ -281,7 +281,7 @@ async def test_extend_answers_each_in_order(bench: Bench) -> None:
 
 async def test_extend_tells_of_a_cancel_and_still_renews(bench: Bench) -> None:
     lease = await bench.start("it")
-    await bench.store.operators.cancel("it", True)
+    await bench.cancel("it", True)
     bench.clock.advance(10)
     assert await bench.store.tasks.extend([lease], 30_000) == ["cancel"]
     assert (await bench.record("it")).lease_until == bench.clock.now() + 30_000
@@ -369,7 +369,7 @@ async def test_retry_by_hand_forgets_the_losses(bench: Bench) -> None:
     for _ in range(3):
         await bench.claim()
         await bench.store.tasks.reclaim(10, gone=("w1",))
-    assert await bench.store.operators.retry("it") is Status.DEAD
+    assert await bench.retry("it") is Status.DEAD
     await bench.claim()
     await bench.store.tasks.reclaim(10, gone=("w1",))
     assert await bench.status("it") is Status.READY
@@ -459,7 +459,7 @@ async def test_a_gone_worker_that_holds_nothing_and_is_unknown_is_no_error(bench
 
 async def test_a_forced_cancel_is_fulfilled_by_the_loss_of_its_worker(bench: Bench) -> None:
     await bench.start("it")
-    await bench.store.operators.cancel("it", True, "no longer needed")
+    await bench.cancel("it", True, "no longer needed")
     await bench.store.tasks.reclaim(10, gone=("w1",))
     record = await bench.record("it")
     assert (record.status, record.message, record.cancel) == (Status.CANCELLED, "no longer needed", False)

@@ -49,11 +49,11 @@ async def test_the_story_of_retries_death_and_a_second_life(bench: Bench) -> Non
     await bench.end(Failed(await take(bench), "first", 5000))
     bench.clock.advance(5)
     await bench.end(Failed(await take(bench), "second", 5000))
-    await bench.store.operators.run_now("it")
+    await bench.run_now("it")
     await bench.end(Aborted(await take(bench), "third"))
-    await bench.store.operators.retry("it")
+    await bench.retry("it")
     await bench.end(Succeeded(await take(bench)))
-    await bench.store.operators.delete("it")
+    await bench.delete("it")
     events = await bench.events("it")
     assert [(event.kind.removeprefix("task."), event.attempt, event.detail) for event in events] == [
         ("submitted", 0, ""),
@@ -109,7 +109,7 @@ async def test_the_story_of_a_poison_task(bench: Bench) -> None:
 
 async def test_the_story_of_a_forced_cancel(bench: Bench) -> None:
     lease = await bench.start("it")
-    await bench.store.operators.cancel("it", True, "operator")
+    await bench.cancel("it", True, "operator")
     await bench.end(Stopped(lease))
     events = await bench.events("it")
     assert [event.kind for event in events[1:]] == ["task.claimed", "task.cancel_asked", "task.cancelled"]
@@ -179,7 +179,7 @@ async def test_a_tasks_story_is_not_mixed_with_that_of_a_namesake(bench: Bench) 
 async def test_numbers_grow_one_by_one(bench: Bench) -> None:
     await bench.submit_many(3)
     await bench.claim(2)
-    await bench.store.operators.cancel("t2", False)
+    await bench.cancel("t2", False)
     events = await bench.events()
     assert [event.seq for event in events] == list(range(events[0].seq, events[0].seq + 6))
     assert await bench.store.log.last() == events[-1].seq
@@ -304,7 +304,7 @@ async def do_submit(bench: Bench) -> None:
 
 
 async def do_resolve(bench: Bench) -> None:
-    await bench.store.tasks.resolve("blocked", "pending", True)
+    await bench.resolve("blocked", "pending", True)
 
 
 async def do_promote(bench: Bench) -> None:
@@ -312,7 +312,7 @@ async def do_promote(bench: Bench) -> None:
 
 
 async def do_run_now(bench: Bench) -> None:
-    await bench.store.operators.run_now("pending")
+    await bench.run_now("pending")
 
 
 async def do_release(bench: Bench) -> None:
@@ -324,7 +324,7 @@ async def do_reclaim(bench: Bench) -> None:
 
 
 async def do_retry(bench: Bench) -> None:
-    await bench.store.operators.retry("dead")
+    await bench.retry("dead")
 
 
 async def do_resume(bench: Bench) -> None:
@@ -374,7 +374,7 @@ async def test_who_waits_for_a_task_is_told_of_every_end(bench: Bench) -> None:
         await bench.store.queries.get("it", hint)
         (grant,) = await bench.claim()
         await bench.end(Aborted(grant.lease, "boom"))
-        await bench.store.operators.retry("it")  # before the waiter has looked
+        await bench.retry("it")  # before the waiter has looked
         assert await hint.wait(5)
         assert await bench.status("it") is Status.READY  # what others see is what is there now
         await bench.store.queries.get("it", hint)  # this is the end that was told
@@ -388,9 +388,9 @@ async def test_a_forced_cancel_raises_the_control_hint(bench: Bench) -> None:
     await bench.start("it")
     with bench.store.hint(CONTROL) as hint:
         await bench.listens(hint)
-        await bench.store.operators.cancel("it", False)
+        await bench.cancel("it", False)
         assert await hint.wait(0) is False
-        await bench.store.operators.cancel("it", True)
+        await bench.cancel("it", True)
         assert await hint.wait(PATIENCE) is True
 
 
@@ -444,11 +444,11 @@ async def test_the_end_of_a_task_wakes_who_waits_for_it(bench: Bench, how: str) 
             case "stop":
                 await bench.end(Stopped(lease))
             case "loss":
-                await bench.store.operators.cancel("it", True)
+                await bench.cancel("it", True)
                 await bench.store.tasks.reclaim(10, gone=("w1",))
             case _:
                 await bench.end(Snoozed(lease))
-                await bench.store.operators.cancel("it", False)
+                await bench.cancel("it", False)
         assert await hint.wait(PATIENCE) is True
         assert await other.wait(0) is False
         assert await bench.store.queries.get("it", hint) == await bench.store.queries.get("it")

@@ -57,7 +57,7 @@ async def test_filters(bench: Bench, query: dict[str, Any], expected: list[str],
     for name in ("job-a-prod", "mail-a-prod", "mail-b-prod", "job-b-dev"):
         kind, queue, env = name.split("-")
         await bench.submit(name, type=kind, queue=queue, tags={"env": env, "queue": queue})
-    await bench.store.operators.cancel("job-a-prod", False)
+    await bench.cancel("job-a-prod", False)
     found = await bench.walk(limit=limit, **query)
     assert bench.in_page_order(found, expected) if "status" not in query else sorted(found) == sorted(expected)
 
@@ -131,7 +131,7 @@ async def test_an_end_is_listed_by_the_order_in_which_they_ended(bench: Bench, s
     leases = {grant.spec.id: grant.lease for grant in await bench.claim(4 if status is not Status.CANCELLED else 0)}
     for task_id, seconds in (("t2", 1), ("t0", -5), ("t3", 0), ("t1", 0)):
         if status is Status.CANCELLED:
-            await bench.store.operators.cancel(task_id, False)
+            await bench.cancel(task_id, False)
         else:
             lease = leases[task_id]
             await bench.end(Succeeded(lease) if status is Status.SUCCESS else Aborted(lease, "boom"))
@@ -149,7 +149,7 @@ async def test_a_delayed_status_is_listed_by_time(bench: Bench, status: Status, 
             await bench.submit(task_id, delay=wait)
         else:
             await bench.end(Failed(await bench.start(task_id), "boom", wait))
-    await bench.store.operators.cancel("never", False)
+    await bench.cancel("never", False)
     other = bench.spec("other", delay=1500) if status is Status.RETRYING else bench.spec("other")
     await bench.store.tasks.submit([other])
     assert await bench.walk(status=status, limit=limit) == ["soon", "mid", "also-mid", "late"]
@@ -165,7 +165,7 @@ async def test_a_walk_over_delayed_tasks_goes_on_while_they_come_and_go(bench: B
     assert [record.id for record in first] == ["t0", "t1"]
     await bench.submit("new", delay=3500)
     await bench.submit("late", delay=500)
-    await bench.store.operators.cancel("t4", False)
+    await bench.cancel("t4", False)
     rest: list[str] = []
     while cursor is not None:
         records, cursor = await bench.store.queries.page(Query(Status.PENDING, limit=2, cursor=cursor))
@@ -178,9 +178,9 @@ async def test_a_walk_over_delayed_tasks_goes_on_while_they_come_and_go(bench: B
 
 async def test_no_call_looks_at_more_ends_than_it_may(bench: Bench) -> None:
     await bench.submit("needle", type="rare")
-    await bench.store.operators.cancel("needle", False)
+    await bench.cancel("needle", False)
     for task_id in await bench.submit_many(PAGE_MAX + 5):
-        await bench.store.operators.cancel(task_id, False)
+        await bench.cancel(task_id, False)
     records, cursor = await bench.store.queries.page(Query(status=Status.CANCELLED, type="rare"))
     assert (records, cursor is None) == ([], False)
     assert await bench.walk(status=Status.CANCELLED, type="rare") == ["needle"]
@@ -202,8 +202,8 @@ async def test_a_walk_goes_on_while_tasks_come_and_go(bench: Bench) -> None:
     unseen = [f"t{number}" for number in range(5, -1, -1) if f"t{number}" not in seen]
     await bench.submit("new")
     for task_id in (seen[-1], unseen[0]):  # the one the cursor stands on, and the next
-        await bench.store.operators.cancel(task_id, False)
-        await bench.store.operators.delete(task_id)
+        await bench.cancel(task_id, False)
+        await bench.delete(task_id)
     rest: list[str] = []
     while cursor is not None:
         records, cursor = await bench.store.queries.page(Query(limit=2, cursor=cursor))
@@ -239,7 +239,7 @@ async def test_counts_by_status(bench: Bench) -> None:
     await bench.submit("blocked", depends_on=("pending",))
     await bench.submit_many(2, "ready")
     await bench.submit("cancelled")
-    await bench.store.operators.cancel("cancelled", False)
+    await bench.cancel("cancelled", False)
     assert (await bench.store.queries.stats()).statuses == {
         Status.PENDING: 1,
         Status.BLOCKED: 1,

@@ -254,7 +254,7 @@ async def test_a_step_that_comes_too_late_creates_nothing(bench: Bench) -> None:
     (grant,) = await bench.claim()
     await bench.end(Succeeded(grant.lease))
     await bench.propagate()
-    await bench.store.operators.delete("s@1")
+    await bench.delete("s@1")
     assert await bench.store.schedules.advance("s", START + 1000, Advance(START + 2000), (tick(1),)) is None
     assert await bench.store.schedules.advance("nobody", START + 1000, Advance(START + 2000), (tick(1),)) is None
     assert await bench.walk() == []

@@ -40,7 +40,7 @@ async def test_a_late_copy_of_a_submit_does_not_run_it_again(bench: Bench, statu
 
 async def test_an_id_may_be_used_again_after_delete(bench: Bench) -> None:
     await bench.bring(Status.SUCCESS)
-    await bench.store.operators.delete("it")
+    await bench.delete("it")
     assert (await bench.submit("it")).verdict == "created"
     assert await bench.status("it") is Status.READY
 
@@ -168,13 +168,13 @@ async def test_a_dedup_key_outlives_the_run(bench: Bench, status: Status) -> Non
 @pytest.mark.parametrize("status", [Status.READY, Status.PENDING, Status.BLOCKED, Status.RETRYING], ids=str)
 async def test_a_cancel_frees_the_key(bench: Bench, status: Status) -> None:
     await bench.bring(status, dedup_key="k", dedup_ttl=3_600_000)
-    await bench.store.operators.cancel("it", False)
+    await bench.cancel("it", False)
     assert (await bench.submit("again", dedup_key="k")).verdict == "created"
 
 
 async def test_a_forced_cancel_frees_the_key_when_the_run_ends(bench: Bench) -> None:
     lease = await bench.bring(Status.RUNNING, dedup_key="k", dedup_ttl=60_000)
-    await bench.store.operators.cancel("it", True)
+    await bench.cancel("it", True)
     assert (await bench.submit("early", dedup_key="k")).verdict == "duplicate"
     await bench.end(Aborted(lease, "stopped"))
     assert (await bench.submit("again", dedup_key="k")).verdict == "created"
@@ -182,7 +182,7 @@ async def test_a_forced_cancel_frees_the_key_when_the_run_ends(bench: Bench) -> 
 
 async def test_a_delete_frees_the_key(bench: Bench) -> None:
     await bench.bring(Status.SUCCESS, dedup_key="k", dedup_ttl=60_000)
-    await bench.store.operators.delete("it")
+    await bench.delete("it")
     assert (await bench.submit("again", dedup_key="k")).verdict == "created"
 
 
@@ -190,7 +190,7 @@ async def test_a_delete_frees_the_key(bench: Bench) -> None:
 async def test_a_retry_holds_the_key_for_its_whole_ttl_again(bench: Bench, status: Status) -> None:
     await bench.bring(status, dedup_key="k", dedup_ttl=1000)
     bench.clock.advance(0.6)
-    await bench.store.operators.retry("it")
+    await bench.retry("it")
     bench.clock.advance(0.999)
     assert await bench.submit("early", dedup_key="k") == Receipt("early", "duplicate", "it")
     bench.clock.advance(0.001)
@@ -201,14 +201,14 @@ async def test_a_retry_takes_a_key_that_has_run_out(bench: Bench) -> None:
     await bench.bring(Status.DEAD, dedup_key="k", dedup_ttl=1000)
     await bench.submit("another", dedup_key="k", dedup_ttl=500)
     bench.clock.advance(5)
-    await bench.store.operators.retry("it")
+    await bench.retry("it")
     assert (await bench.submit("again", dedup_key="k")).other == "it"
 
 
 async def test_a_retry_goes_on_without_a_key_that_another_holds(bench: Bench) -> None:
     await bench.bring(Status.CANCELLED, dedup_key="k", dedup_ttl=60_000)
     await bench.submit("other", dedup_key="k", dedup_ttl=1000)
-    assert await bench.store.operators.retry("it") is Status.CANCELLED
+    assert await bench.retry("it") is Status.CANCELLED
     assert await bench.status("it") is Status.READY
     assert (await bench.submit("third", dedup_key="k")).other == "other"
     bench.clock.advance(1)
@@ -217,27 +217,27 @@ async def test_a_retry_goes_on_without_a_key_that_another_holds(bench: Bench) ->
 
 async def test_a_retry_to_blocked_takes_the_key_too(bench: Bench) -> None:
     await bench.bring(Status.BLOCKED, dedup_key="k", dedup_ttl=60_000)
-    await bench.store.operators.cancel("it", False)
-    await bench.store.operators.retry("it")
+    await bench.cancel("it", False)
+    await bench.retry("it")
     assert await bench.status("it") is Status.BLOCKED
     assert (await bench.submit("again", dedup_key="k")).other == "it"
 
 
 async def test_a_retry_that_changes_nothing_takes_no_key(bench: Bench) -> None:
     await bench.bring(Status.BLOCKED, dedup_key="k", dedup_ttl=60_000)
-    await bench.store.operators.cancel("it", False)
-    assert await bench.store.operators.retry("it", Status.DEAD) is Status.CANCELLED
-    await bench.store.operators.cancel("upstream", False)
-    assert await bench.store.operators.retry("it") is Status.CANCELLED
+    await bench.cancel("it", False)
+    assert await bench.retry("it", Status.DEAD) is Status.CANCELLED
+    await bench.cancel("upstream", False)
+    assert await bench.retry("it") is Status.CANCELLED
     assert await bench.status("it") is Status.CANCELLED
     assert (await bench.submit("again", dedup_key="k")).verdict == "created"
 
 
 async def test_a_retry_sent_twice_holds_the_key_once(bench: Bench) -> None:
     await bench.bring(Status.CANCELLED, dedup_key="k", dedup_ttl=1000)
-    await bench.store.operators.retry("it")
+    await bench.retry("it")
     bench.clock.advance(0.9)
-    await bench.store.operators.retry("it")
+    await bench.retry("it")
     bench.clock.advance(0.1)
     assert (await bench.submit("again", dedup_key="k")).verdict == "created"
 
@@ -246,8 +246,8 @@ async def test_the_end_of_an_old_holder_does_not_free_the_new_holders_key(bench:
     await bench.submit("old", dedup_key="k", dedup_ttl=1000)
     bench.clock.advance(1)
     await bench.submit("new", dedup_key="k", dedup_ttl=1000)
-    await bench.store.operators.cancel("old", False)
-    await bench.store.operators.delete("old")
+    await bench.cancel("old", False)
+    await bench.delete("old")
     assert (await bench.submit("third", dedup_key="k")).other == "new"
 
 
@@ -265,9 +265,9 @@ async def test_a_later_task_of_the_same_id_does_not_free_the_first_ones_key(benc
     await bench.bring(Status.SUCCESS, dedup_key="k", dedup_ttl=60_000)
     await bench.store.operators.prune(10)
     await bench.submit("it")
-    await bench.store.operators.cancel("it", False)
+    await bench.cancel("it", False)
     assert (await bench.submit("again", dedup_key="k")).verdict == "duplicate"
-    await bench.store.operators.delete("it")
+    await bench.delete("it")
     assert (await bench.submit("again", dedup_key="k")).verdict == "duplicate"
 
 
@@ -517,7 +517,7 @@ async def test_a_failed_upstream_cancels_though_others_are_still_open(bench: Ben
 async def test_a_cancelled_dependant_is_not_told(bench: Bench) -> None:
     await bench.submit("up")
     await bench.submit("it", depends_on=("up",))
-    await bench.store.operators.cancel("it", False)
+    await bench.cancel("it", False)
     await finish(bench, "up")
     assert await bench.store.tasks.outbox(10) == []
 
@@ -545,21 +545,21 @@ async def test_resolve_sent_twice_counts_once(bench: Bench) -> None:
     await bench.submit("u1")
     await bench.submit("u2")
     await bench.submit("it", depends_on=("u1", "u2"))
-    assert await bench.store.tasks.resolve("it", "u1", True) is True
-    assert await bench.store.tasks.resolve("it", "u1", True) is False
-    assert await bench.store.tasks.resolve("it", "u1", False) is False
+    assert await bench.resolve("it", "u1", True) is True
+    assert await bench.resolve("it", "u1", True) is False
+    assert await bench.resolve("it", "u1", False) is False
     assert await bench.status("it") is Status.BLOCKED
-    assert await bench.store.tasks.resolve("it", "u2", True) is True
-    assert await bench.store.tasks.resolve("it", "u2", True) is False
+    assert await bench.resolve("it", "u2", True) is True
+    assert await bench.resolve("it", "u2", True) is False
     assert await bench.facts("it") == ["task.submitted", "task.resolved", "task.resolved"]
 
 
 async def test_resolve_of_a_stranger_changes_nothing(bench: Bench) -> None:
     await bench.submit("up")
     await bench.submit("it", depends_on=("up",))
-    assert await bench.store.tasks.resolve("it", "other", True) is False
-    assert await bench.store.tasks.resolve("nobody", "up", True) is False
-    assert await bench.store.tasks.resolve("up", "it", True) is False
+    assert await bench.resolve("it", "other", True) is False
+    assert await bench.resolve("nobody", "up", True) is False
+    assert await bench.resolve("up", "it", True) is False
     assert await bench.status("it") is Status.BLOCKED
 
 
@@ -578,7 +578,7 @@ async def test_the_end_of_a_schedules_run_is_in_the_outbox(bench: Bench) -> None
 
 async def test_the_outbox_keeps_the_schedule_of_a_deleted_run(bench: Bench) -> None:
     await bench.bring(Status.DEAD, schedule_id="nightly")
-    await bench.store.operators.delete("it")
+    await bench.delete("it")
     assert await bench.store.tasks.outbox(10) == [OutboxEntry("it", Status.DEAD, (), "nightly")]
 
 
@@ -588,7 +588,7 @@ async def test_the_outbox_tells_until_it_is_told(bench: Bench) -> None:
     await finish(bench, "up")
     first = await bench.store.tasks.outbox(10)
     assert await bench.store.tasks.outbox(10) == first, "reading does not take out"
-    await bench.store.tasks.resolve("it", "up", True)
+    await bench.resolve("it", "up", True)
     assert [entry.id for entry in await bench.store.tasks.outbox(10)] == ["up"], "telling alone does not either"
     await bench.store.tasks.clear_outbox(first)
     assert await bench.store.tasks.outbox(10) == []
@@ -624,7 +624,7 @@ async def test_a_dependant_that_came_between_reading_and_unsettling_is_told_too(
     (entry,) = await bench.store.tasks.outbox(10)
     await bench.submit("late", depends_on=("up",))
     for dependant in entry.dependants:
-        await bench.store.tasks.resolve(dependant, "up", False)
+        await bench.resolve(dependant, "up", False)
     await bench.store.tasks.clear_outbox([entry])
     await bench.propagate()
     assert await bench.status("late") is Status.CANCELLED
@@ -642,7 +642,7 @@ async def test_dependants_wait_for_the_second_life_of_a_retried_upstream(bench: 
     await bench.submit("up")
     await bench.submit("it", depends_on=("up",))
     await finish(bench, "up", ok=False)
-    await bench.store.operators.retry("up")
+    await bench.retry("up")
     assert await bench.store.tasks.outbox(10) == []
     await finish(bench, "up")
     await bench.propagate()
@@ -653,7 +653,7 @@ async def test_a_delete_of_the_upstream_does_not_strand_its_dependants(bench: Be
     await bench.submit("up")
     await bench.submit("it", depends_on=("up",))
     await finish(bench, "up", ok=False)
-    await bench.store.operators.delete("up")
+    await bench.delete("up")
     assert await bench.store.queries.audit() == []
     await bench.propagate()
     assert await bench.status("it") is Status.CANCELLED
@@ -674,8 +674,8 @@ async def test_a_dependants_id_used_again_is_told_once(bench: Bench) -> None:
     await bench.submit("up")
     for _ in range(2):
         await bench.submit("it", depends_on=("up",))
-        await bench.store.operators.cancel("it", False)
-        await bench.store.operators.delete("it")
+        await bench.cancel("it", False)
+        await bench.delete("it")
     await bench.submit("it", depends_on=("up",))
     await finish(bench, "up")
     assert [entry.dependants for entry in await bench.store.tasks.outbox(10)] == [("it",)]

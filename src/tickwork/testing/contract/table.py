@@ -23,24 +23,24 @@ async def operate(bench: Bench, op: Op, lease: Lease) -> None:
         case Op.SUBMIT:
             await bench.submit("it", nonce="another")
         case Op.RESOLVE:
-            await store.tasks.resolve("it", "upstream", True)
+            await bench.resolve("it", "upstream", True)
         case Op.PROMOTE:
             await bench.pass_time(60)
             await store.tasks.extend([lease], 30_000)
             await store.tasks.promote(10)
         case Op.RUN_NOW:
-            await store.operators.run_now("it")
+            await bench.run_now("it")
         case Op.CLAIM:
             await bench.claim(10, worker="w2")
         case Op.EXPIRE:
             await bench.pass_time(31)
             await store.tasks.reclaim(10)
         case Op.CANCEL | Op.FORCE_CANCEL:
-            await store.operators.cancel("it", op is Op.FORCE_CANCEL)
+            await bench.cancel("it", op is Op.FORCE_CANCEL)
         case Op.RETRY:
-            await store.operators.retry("it")
+            await bench.retry("it")
         case Op.DELETE:
-            await store.operators.delete("it")
+            await bench.delete("it")
         case Op.PRUNE:
             bench.clock.advance(Policy().retention / 1000 + 1)
             await store.operators.prune(100)
@@ -79,14 +79,14 @@ async def check(bench: Bench, op: Op, source: Status | None) -> None:
 @pytest.mark.parametrize("op", [Op.FAIL, Op.ABORT, Op.SNOOZE, Op.RELEASE, Op.STOP, Op.EXPIRE], ids=str)
 async def test_every_exit_of_a_force_cancelled_run_but_success_is_cancelled(bench: Bench, op: Op) -> None:
     lease = await bench.bring(Status.RUNNING)
-    await bench.store.operators.cancel("it", True)
+    await bench.cancel("it", True)
     await operate(bench, op, lease)
     assert await bench.status("it") is Status.CANCELLED
 
 
 async def test_success_wins_over_a_forced_cancel(bench: Bench) -> None:
     lease = await bench.bring(Status.RUNNING)
-    await bench.store.operators.cancel("it", True)
+    await bench.cancel("it", True)
     await operate(bench, Op.SUCCEED, lease)
     assert await bench.status("it") is Status.SUCCESS
 

@@ -1,42 +1,82 @@
 -- flags: allow-oom
--- parts: lanes records homes waiting ends
--- A dependency has ended: blocked -> ready or pending (if it was the last one), or cancelled. Arguments: id, upstream, 1 if the
--- upstream has succeeded, the fence of that end ('' for any). Reply: 1, or 0 when the task does not wait for it, or when the
--- upstream was retried since.
-local task, upstream = load(ARGV[3]), ARGV[4]
-if moved_on(upstream, ARGV[6]) then
-  return reply(0)
+-- parts: lanes records homes waiting ends many
+-- Dependencies have ended: blocked -> ready or pending (if it was the last one), or cancelled. Arguments: id, upstream, 1 if
+-- the upstream has succeeded, the fence of that end ('' for any); and so on. Reply for each: 1; 0 when the task does not wait
+-- for it, or when the upstream was retried since; nothing when there is no such task.
+-- What each of many would write by itself is written together, at the end or when the upstream changes: nothing in this call
+-- reads it before.
+local tasks, changed, unblocked = {}, {}, {}
+local retried = {} -- by upstream and fence: nothing in this call retries or claims one
+local told, dependants = '', {} -- the last upstream, and those that do not wait for it any more
+
+local function is_retried(upstream, fence)
+  local key = fence .. upstream
+  if retried[key] == nil then
+    retried[key] = moved_on(upstream, fence) or false
+  end
+  return retried[key]
 end
-if not task or task.status ~= BLOCKED then
-  unawait(upstream, ARGV[3]) -- it does not wait any more; else the outbox entry would stay for ever
-  return reply(0)
-end
-local extras, left, found = extras_of(task), {}, false
-for _, other in ipairs(extras[WAITING]) do
-  if other == upstream then
-    found = true
-  else
-    left[#left + 1] = other
+
+local function strike()
+  if #dependants > 0 then
+    unawait(told, unpack(dependants))
+    dependants = {}
   end
 end
-if not found then
-  unawait(upstream, task.id)
-  return reply(0)
+
+local function stop_waiting(extras, upstream)
+  local left = {}
+  for _, other in ipairs(extras[WAITING]) do
+    if other ~= upstream then
+      left[#left + 1] = other
+    end
+  end
+  local found = #left < #extras[WAITING]
+  extras[WAITING] = left
+  return found
 end
-unawait(upstream, task.id)
-extras[WAITING] = left
-if ARGV[5] ~= '1' and not label_of(task.head).after_end then
-  leave(task)
-  cancel(task, extras, 'task ' .. upstream .. ', on which it depends, did not succeed', upstream)
-  return reply(1)
+
+local function resolve(id, upstream, ok, fence)
+  local task = tasks[id] or load(id)
+  tasks[id] = task
+  if is_retried(upstream, fence) then
+    return task and '0' or MISSING
+  end
+  if upstream ~= told then
+    strike()
+    told = upstream
+  end
+  dependants[#dependants + 1] = id -- also where it does not wait any more; else the outbox entry would stay for ever
+  local extras = task and task.status == BLOCKED and extras_of(task)
+  if not extras or not stop_waiting(extras, upstream) then
+    return task and '0' or MISSING
+  end
+  if not ok and not label_of(task.head).after_end then
+    strike()
+    leave(task)
+    cancel(task, extras, 'task ' .. upstream .. ', on which it depends, did not succeed', upstream)
+    return '1'
+  end
+  if #extras[WAITING] == 0 then
+    unblocked[#unblocked + 1] = id
+    task.status, task.place = task.due_at > now and PENDING or READY, MAIN
+    enter(task)
+  end
+  task.extras = cmsgpack.pack(extras)
+  changed[id] = task
+  log_task('task.resolved', task, upstream, math.max(extras[DURATION], 0))
+  return '1'
 end
-if #left == 0 then
-  leave(task)
-  task.status, task.place = task.due_at > now and PENDING or READY, MAIN
-  enter(task)
-  woken[task.kind.queue] = true
+
+local answers = {}
+reserve((#ARGV - 2) / 4)
+for i = 3, #ARGV, 4 do
+  answers[#answers + 1] = resolve(ARGV[i], ARGV[i + 1], ARGV[i + 2] == '1', ARGV[i + 3])
 end
-task.extras = cmsgpack.pack(extras)
-save(task)
-log_task('task.resolved', task, upstream)
-return reply(1)
+strike()
+in_slices('ZREM', KEY .. 'blocked', unblocked)
+for _, task in pairs(changed) do
+  save_later(task)
+end
+save_all()
+return reply_each(table.concat(answers))

@@ -1,16 +1,17 @@
 -- flags: allow-oom
--- parts: lanes records homes
--- Make a delayed task ready now: pending, retrying -> ready. Arguments: id. Reply: the status found, or nothing.
-local task = load(ARGV[3])
-if not task then
-  return reply(false)
+-- parts: lanes records homes many
+-- Make delayed tasks ready now: pending, retrying -> ready. Arguments: ids. Reply: the status found of each.
+local answers = {}
+reserve(#ARGV - 2)
+for i = 3, #ARGV do
+  local task = load(ARGV[i])
+  answers[#answers + 1] = task and task.status or MISSING
+  if task and (task.status == PENDING or task.status == RETRYING) then
+    leave(task)
+    task.status, task.place = READY, MAIN
+    enter(task)
+    save(task)
+    log_task('task.hastened', task, '')
+  end
 end
-local found = task.status
-if found == PENDING or found == RETRYING then
-  leave(task)
-  task.status, task.place = READY, MAIN
-  enter(task)
-  save(task)
-  log_task('task.hastened', task, '')
-end
-return reply(found)
+return reply_each(table.concat(answers))

@@ -22,8 +22,8 @@ local function moved_on(id, fence)
   return task and not (ENDS[task.status] and task.fence == tonumber(fence))
 end
 
-local function unawait(upstream, task_id)
-  call('ZREM', KEY .. 'dependants:' .. upstream, task_id)
+local function unawait(upstream, ...)
+  call('ZREM', KEY .. 'dependants:' .. upstream, ...)
   if call('EXISTS', KEY .. 'dependants:' .. upstream) == 0 then
     call('SREM', KEY .. 'awaited', upstream)
   end
