@@ -13,7 +13,8 @@ from tickwork.model.facts import Event, Fact
 from tickwork.model.tasks import Status
 
 SECOND = 1000
-SHORTEST = 1.0  # seconds without the store, or stopped, after which a lease may be lost
+SHORTEST = 0.7  # seconds without the store, or stopped, after which a lease of 2 seconds may be lost
+STOPS = ("stop", "stalled")
 PATIENCE = 5.0  # seconds that the least patient store waits to be opened
 TOLD_MAX = 5  # violations of one rule that are told with their history
 
@@ -114,10 +115,14 @@ def starts_are_claims(seen: Observed) -> Finding:
 
 
 def no_overlap(seen: Observed) -> Finding:
-    """Two runs of a task at once take a process that was stopped, or could not reach the store, for long enough."""
+    """Two runs of a task at once take a process that was stopped for long enough. One that is only cut off from the
+    store asks its handlers to stop before their leases are over; but what itself waits for the store, as for a lock,
+    ends only when that answers."""
     for task_id, runs in seen.runs.items():
+        patient = seen.forgets or seen.asked.get(task_id, {}).get("type") == "locked"
         for before, after in itertools.combinations(runs, 2):
-            if after.at < before.till and not seen.was_troubled(before.pid, before.at, after.at, SHORTEST):
+            kinds = () if patient else STOPS
+            if after.at < before.till and not seen.was_troubled(before.pid, before.at, after.at, SHORTEST, *kinds):
                 told = "to its end" if before.till == float("inf") else f"{before.till - after.at:.3f} s"
                 yield task_id, f"processes {before.pid} and {after.pid} ran it at once, {told}"
 
@@ -262,7 +267,7 @@ def one_holder(seen: Observed) -> Finding:
 
 def _was_stopped(seen: Observed, hold: Run) -> bool:
     """A failover may forget a lock that was taken a moment before."""
-    kinds = ("stop", "stalled", *(("server_kill", "server_stop") if seen.forgets else ()))
+    kinds = (*STOPS, *(("server_kill", "server_stop") if seen.forgets else ()))
     return seen.was_troubled(hold.pid, hold.at, hold.till, LOCK_TTL / 2, *kinds)
 
 

@@ -146,7 +146,7 @@ class Observed:
     def __str__(self) -> str:
         runs = [list(found) for found in self.runs.values()]
         overlaps = sum(after.at < before.till for found in runs for before, after in itertools.pairwise(found))
-        faults = Counter(line["kind"] for line in self.of("fault") if line["kind"] != "stalled")
+        faults = Counter(line["kind"] for line in self.of("fault") if line["kind"] not in ("stalled", "slow"))
         figures = {
             "tasks": len(self.facts),
             "runs": sum(map(len, runs)),

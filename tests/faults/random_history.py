@@ -29,6 +29,7 @@ from tests.faults.random_steps import Steps
 from tests.faults.random_stores import KINDS, Place
 from tests.faults.redis_faults import EVENTS_PAGE, KEEP, Scale, evidence, until
 from tests.faults.server_faults import lenient
+from tests.faults.stalls import watch_for_stalls
 from tickwork import Scheduler
 from tickwork.errors import StoreUnavailable
 from tickwork.model.facts import Event
@@ -100,6 +101,7 @@ class Round:
         self.steps = Steps(place, self.slots, self.app, self.history)
 
     async def run(self) -> Observed:
+        watching = watch_for_stalls(self.history, "slow", None, self.place.look)
         background = [asyncio.create_task(follower.follow()) for follower in self.followers]
         try:
             await self.slots.start()
@@ -109,6 +111,7 @@ class Round:
             await self._quieten()
             return await self._observe()
         finally:
+            watching.set()
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
@@ -209,10 +212,10 @@ async def case(kind: str, seed: int, scale: Scale) -> str:
 def repeat(kind: str, seed: int, seconds: float, length: float) -> bool:
     """Rounds until the time is over; whether all were good."""
     good, ends_at = True, time.monotonic() + seconds
-    while (left := ends_at - time.monotonic()) > 0:
+    while time.monotonic() < ends_at:
         started = time.monotonic()
         try:
-            told, fine = asyncio.run(random_history(kind, seed, min(left, length))), True
+            told, fine = asyncio.run(random_history(kind, seed, min(seconds, length))), True
         except Exception as error:  # the rounds to come still have something to say
             notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
             told, fine = f"{type(error).__name__}: {error}{notes}", False

@@ -7,6 +7,7 @@ that is to hit a server while another fault of the servers goes on is left out.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import time
 from abc import ABC, abstractmethod
@@ -14,6 +15,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
+
+import hiredis
 
 from tests.faults.random_plan import SLOTS
 from tests.support.redis import Cluster, Proxy, RedisServer, SentinelGroup
@@ -59,6 +62,10 @@ class Place(ABC):
         async with self._hit:
             return
 
+    @abstractmethod
+    def look(self) -> None:
+        """Ask the store for anything, to see how long it takes. One that is away is no error here."""
+
     def spared(self, fault: str) -> bool:
         """Whether this fault has to be left out."""
         return fault in (*SERVER_FAULTS, *FILE_FAULTS) and self._hit.locked()
@@ -71,6 +78,10 @@ class SqlitePlace(Place):
     def url(self) -> str:
         return f"sqlite:///{self.folder / 'tick.db'}"
 
+    def look(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._hold(0)
+
     async def hold_file(self, tell: Tell, seconds: float) -> None:
         """Another program writes for a long time."""
         async with self._hit:
@@ -79,7 +90,8 @@ class SqlitePlace(Place):
             tell("hold_file", at=at, till=time.time() + SETTLED)
 
     def _hold(self, seconds: float) -> None:
-        database = sqlite3.connect(self.folder / "tick.db", timeout=10, isolation_level=None)
+        name = f"file:{self.folder / 'tick.db'}?mode=rw"
+        database = sqlite3.connect(name, uri=True, timeout=10, isolation_level=None)
         try:
             database.execute("BEGIN IMMEDIATE")
             time.sleep(seconds)
@@ -96,6 +108,14 @@ class Servers(Place):
     @abstractmethod
     def server(self, number: int) -> RedisServer:
         """The server that a fault is to hit."""
+
+    @abstractmethod
+    def all_servers(self) -> list[RedisServer]: ...
+
+    def look(self) -> None:
+        for server in self.all_servers():
+            with contextlib.suppress(OSError, hiredis.HiredisError):
+                server.command("PING")
 
     async def whole(self) -> None:
         """Wait until all servers work together again."""
@@ -154,6 +174,9 @@ class RedisPlace(Servers):
     def server(self, number: int) -> RedisServer:
         return self._server
 
+    def all_servers(self) -> list[RedisServer]:
+        return [self._server]
+
     async def drop_links(self, tell: Tell, slot: int) -> None:
         self._links[slot].drop_all()
         tell("drop_links", slot=slot, at=time.time(), till=time.time())
@@ -195,6 +218,9 @@ class ClusterPlace(Servers):
     def server(self, number: int) -> RedisServer:
         return self._cluster.masters[number % 3]
 
+    def all_servers(self) -> list[RedisServer]:
+        return self._cluster.masters
+
     async def whole(self) -> None:
         await asyncio.to_thread(self._cluster.wait_up)
 
@@ -214,6 +240,9 @@ class SentinelPlace(Servers):
 
     def server(self, number: int) -> RedisServer:
         return self._group.master()
+
+    def all_servers(self) -> list[RedisServer]:
+        return self._group.servers
 
     async def _while_down(self, victim: RedisServer, seconds: float) -> None:
         while await asyncio.to_thread(self._group.master) is victim:

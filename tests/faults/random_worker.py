@@ -10,7 +10,6 @@ import json
 import os
 import random
 import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -20,11 +19,9 @@ from typing import Any
 from tests.faults import mutate
 from tests.faults.history import History
 from tests.faults.random_plan import LOCK_TTL
+from tests.faults.stalls import watch_for_stalls
 from tests.faults.victim import become_stranger
 from tickwork import Scheduler, Snooze, TaskContext
-
-LOOK = 0.05  # seconds between two looks of a process at whether it was stopped
-STALL = 0.4  # seconds in which a process was given no time that are worth a line
 
 
 class Handlers:
@@ -110,16 +107,6 @@ class Handlers:
             await lock.release()
 
 
-def watch_for_stalls(history: History) -> None:
-    """Write down when this process was given no time to run, whoever kept it from running."""
-    while True:
-        before = time.time()
-        time.sleep(LOOK)
-        now = time.time()
-        if now - before > LOOK + STALL:
-            history.write("fault", kind="stalled", victim=os.getpid(), at=before, till=now)
-
-
 class Worker(Scheduler):
     """Writes down when it is up."""
 
@@ -134,7 +121,7 @@ def main(url: str, history_path: str, options: dict[str, Any]) -> None:
     history = History(Path(history_path))
     if options.pop("stranger", False):
         become_stranger()
-    threading.Thread(target=watch_for_stalls, args=(history,), daemon=True).start()
+    watch_for_stalls(history, "stalled", os.getpid())
     app = Worker(url, **options)
     app.history = history
     Handlers(app, history)
