@@ -54,6 +54,11 @@ photo-16x12.pgm 205 bytes
 sum of primes below 20000: 21171191
 in child processes only: True
 """,
+    "programs.py": """\
+words: 4
+failed: no such order
+failed: timed out after 0.5 s
+""",
     "health_service.py --port 0 --seconds 1": """\
 {"status": "healthy", "waiting": 0}
 """,
