@@ -237,7 +237,7 @@ async def test_an_end_that_takes_too_long_is_cut_off(
 
 async def test_a_lifespan_that_ends_by_itself_drains_the_node(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     """Its handlers would go on without what it made."""
-    failing = asyncio.Event()
+    failing, stopped = asyncio.Event(), list[bool]()
 
     async def poll() -> None:
         await failing.wait()
@@ -247,13 +247,18 @@ async def test_a_lifespan_that_ends_by_itself_drains_the_node(make: Make, caplog
     async def lifespan(app: Scheduler) -> AsyncIterator[None]:
         async with asyncio.TaskGroup() as group:
             group.create_task(poll())
-            yield
+            try:
+                yield
+            except asyncio.CancelledError:  # as a task group stops what runs inside of it
+                stopped.append(True)
+                raise
 
     app = make("memory://", lifespan=lifespan)
     await app.start()
     failing.set()
     await asyncio.wait_for(app.wait_stopped(), 10)
     assert app.exhausted
+    assert stopped
     assert "the lifespan ended before the scheduler was shut down" in caplog.messages
     await app.shutdown(1)
 
