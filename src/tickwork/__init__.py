@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from tickwork.executors.base import Executor
     from tickwork.handlers.context import TaskContext
+    from tickwork.handlers.depends import Depends
     from tickwork.handlers.middleware import Middleware, NewTask, RunCall, RunNext, SubmitCall, SubmitNext
     from tickwork.handlers.periodic import Job, PeriodicTask
     from tickwork.handlers.registry import Handler
@@ -77,6 +78,7 @@ __all__ = [
     "Cron",
     "CronError",
     "CustomRetry",
+    "Depends",
     "DuplicateTask",
     "Duty",
     "Event",
@@ -151,8 +153,8 @@ __all__ = [
 _HOMES = (
     "errors", "backoff", "config", "model.tasks", "model.info", "model.schedules", "model.facts",
     "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry", "handlers.middleware",
-    "handlers.periodic", "client.queues", "client.schedules", "client.functions", "client.lock", "client.sync",
-    "scheduler", "store.contract", "store.opening", "executors.base", "node.duties", "node.services",
+    "handlers.depends", "handlers.periodic", "client.queues", "client.schedules", "client.functions", "client.lock",
+    "client.sync", "scheduler", "store.contract", "store.opening", "executors.base", "node.duties", "node.services",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

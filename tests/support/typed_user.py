@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, assert_type
 
 from tickwork import (
     Config,
+    Depends,
     Event,
     FixedDelay,
     Handle,
@@ -110,6 +113,34 @@ def blocking_by_name(a: int, b: str = "x", *, ctx: TaskContext | None = None) ->
     return b * a
 
 
+def of_context(ctx: TaskContext) -> int:
+    return ctx.attempt
+
+
+async def awaited() -> str:
+    return ""
+
+
+async def generated() -> AsyncIterator[bytes]:
+    yield b""
+
+
+@asynccontextmanager
+async def entered(ctx: TaskContext) -> AsyncGenerator[float, None]:
+    yield 1.0
+
+
+@app.task
+async def with_dependencies(
+    a: int,
+    b: int = Depends(of_context),
+    c: str = Depends(awaited),
+    d: bytes = Depends(generated),
+    e: float = Depends(entered),
+) -> int:
+    return a
+
+
 @app.task
 async def takes_anything(data: Any) -> Any:
     return data
@@ -174,6 +205,8 @@ if TYPE_CHECKING:
         assert_type((await handle.info()).result, TaskResult | None)
         assert_type(await (await context_first.submit(1, b="x")).result(), int)
         assert_type(await (await context_first.submit(1)).result(), int)
+        assert_type(await (await with_dependencies.submit(1)).result(), int)
+        assert_type(await with_dependencies(1, 2, c="a test gives what it likes"), int)
         assert_type(await (await no_context.submit(1, b="y")).result(), list[int])
         assert_type(await (await resize.submit("p", width=3)).result(), bytes)
         await with_context.submit("p")
@@ -311,6 +344,8 @@ if TYPE_CHECKING:
         await send_email.options(dely=5).submit(Email("a"))  # type: ignore[call-arg]
         await send_email.options(delay="5m").submit(Email("a"))  # type: ignore[arg-type]
         await context_first.submit("one")  # type: ignore[arg-type]
+        await with_dependencies.submit("one")  # type: ignore[arg-type]
+        len(Depends(of_context))  # type: ignore[arg-type]
         await context_first.submit(1, c=2)  # type: ignore[call-arg]
         await context_first.submit(1, 2)  # type: ignore[arg-type]
         await no_context.submit(1, "positional")  # type: ignore[call-arg]

@@ -19,6 +19,7 @@ from tickwork.errors import Abort, Retry, Snooze
 from tickwork.executors.calling import OwnLoop, UnfitPayload, arguments_of, encode_result
 from tickwork.executors.child import at_end
 from tickwork.handlers.context import LOGGER, TaskContext
+from tickwork.handlers.depends import provided
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.model.info import TaskResult
 from tickwork.observe.loggers import Log
@@ -122,7 +123,7 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
     )
     try:
         arguments = arguments_of(entry, registry, call.serializer, call.payload)
-        value = entry.call(arguments, context)
+        value = _with_dependencies(entry, arguments, context) if entry.dependencies else entry.call(arguments, context)
         if inspect.isawaitable(value):
             value = OwnLoop(lambda: value).run() if runner is None else _run_on(runner, value)
         result = encode_result(entry, value)
@@ -134,6 +135,12 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
     except (UnfitPayload, Retry, Abort, Snooze) as verdict:
         reply = _reply_of(verdict)
     return msgpack.encode(reply)
+
+
+async def _with_dependencies(entry: Entry, arguments: dict[str, Any], context: TaskContext) -> Any:
+    async with provided(entry.dependencies, context) as values:
+        value = entry.call({**arguments, **values}, context)
+        return await value if inspect.isawaitable(value) else value
 
 
 @functools.cache

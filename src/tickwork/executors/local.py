@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
+from typing import Any
 
 from msgspec import Raw, msgpack
 
@@ -14,6 +15,7 @@ from tickwork.executors.in_child import ChildCall, ChildNote, ChildReply
 from tickwork.executors.process import ProcessPool
 from tickwork.executors.threads import ThreadPool
 from tickwork.handlers.context import LOGGER, TaskContext
+from tickwork.handlers.depends import provided
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.model.info import TaskResult
 from tickwork.store.contract import Grant
@@ -45,16 +47,22 @@ class LocalExecutor:
         if entry.run_in == "process":
             return await self._run_in_process(entry, task, context)
         arguments = arguments_of(entry, self._registry, spec.serializer, spec.payload)
+        if entry.dependencies:
+            call = entry.call if entry.run_in == "loop" else partial(self._call_in_thread, entry)
+            async with provided(entry.dependencies, context) as values:
+                value = await call({**arguments, **values}, context)
+                return encode_result(entry, value)  # in here: what cannot be stored ends the dependencies by an error
         if entry.run_in == "loop":
-            value = await entry.call(arguments, context)
-        elif entry.is_async:
+            return encode_result(entry, await entry.call(arguments, context))
+        return encode_result(entry, await self._call_in_thread(entry, arguments, context))
+
+    async def _call_in_thread(self, entry: Entry, arguments: dict[str, Any], context: TaskContext | None) -> Any:
+        if entry.is_async:
             own_loop = OwnLoop(partial(entry.call, arguments, context))
-            value = await self._threads.run(own_loop.run, stop=own_loop.stop)
-        else:
-            value = await self._threads.run(partial(entry.call, arguments, context))
-            if inspect.isawaitable(value):  # an async function behind a plain decorator is not recognised as one
-                value = await value
-        return encode_result(entry, value)
+            return await self._threads.run(own_loop.run, stop=own_loop.stop)
+        value = await self._threads.run(partial(entry.call, arguments, context))
+        # An async function behind a plain decorator is not recognised as one.
+        return await value if inspect.isawaitable(value) else value
 
     async def _run_in_process(
         self, entry: Entry, grant: Grant, context: TaskContext | None

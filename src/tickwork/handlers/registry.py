@@ -74,6 +74,8 @@ class Entry:
             raise ConfigError(f"handler {type!r}: run_in must be one of {known}, not {shown(run_in)}")
         signature = read_signature(type, target)
         self.context_name = signature.context
+        self.dependencies = signature.dependencies
+        self.needs_context = self.context_name is not None or bool(self.dependencies)
         self.parameters = Parameters(signature.fields, type)
         self.names = self.parameters.names
         self.call = _caller(self.function, signature)

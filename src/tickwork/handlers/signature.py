@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Union
 
 from tickwork.errors import ConfigError
 from tickwork.handlers.context import TaskContext
+from tickwork.handlers.depends import Dependency, dependency_of
 from tickwork.payload.types import REQUIRED, Field
 
 
@@ -19,6 +20,7 @@ class Signature(NamedTuple):
     by_position: bool  # it can be given by position only
     fields: tuple[Field, ...]
     returns: Any
+    dependencies: dict[str, Dependency]  # by the name of the parameter
 
 
 def read(owner: str, target: Any) -> Signature:
@@ -33,9 +35,16 @@ def read(owner: str, target: Any) -> Signature:
     if len(contexts) > 1:
         raise ConfigError(f"handler {owner!r} has several parameters for the context: {', '.join(contexts)}; keep one")
     context = contexts[0] if contexts else None
-    fields = tuple(_field(owner, each, hints) for name, each in parameters.items() if name != context)
+    dependencies = {
+        name: found
+        for name, each in parameters.items()
+        if (found := dependency_of(owner, each, hints.get(name))) is not None
+    }
+    fields = tuple(
+        _field(owner, each, hints) for name, each in parameters.items() if name != context and name not in dependencies
+    )
     by_position = context is not None and parameters[context].kind is inspect.Parameter.POSITIONAL_ONLY
-    return Signature(context, by_position, fields, hints.get("return"))
+    return Signature(context, by_position, fields, hints.get("return"), dependencies)
 
 
 def _refuse_what_cannot_work(owner: str, target: Any, function: Any) -> None:

@@ -174,7 +174,7 @@ class Worker:
         stoppable = entry is None or not is_local or entry.run_in != "thread"
         run = Run(grant if spec is grant.spec else replace(grant, spec=spec), stoppable)
         timeout = spec.timeout or 0.0
-        if entry is None or not is_local or entry.context_name is not None or self._chain is not None:
+        if entry is None or not is_local or entry.needs_context or self._chain is not None:
             run.context = self._context(run, timeout)
         if (first := self.running.get(spec.id)) is not None:  # it was taken back from here, unnoticed until now
             self._stop_run(first, "lost")
