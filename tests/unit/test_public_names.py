@@ -96,11 +96,12 @@ METHODS = {
     "on_startup on_shutdown",
     "registry": "register unregister has list clear set_serializer",
     "executors": "register list",
+    "tasks": "cancel retry run_now delete",
     "dlq": "list get retry retry_all remove clear",
     "schedules": "put list get pause resume trigger next_runs delete",
     "queues": "list pause resume",
     "events": "subscribe read last",
-    "sync": "submit submit_many submit_tasks get_task lock dlq schedules queues",
+    "sync": "submit submit_many submit_tasks get_task lock tasks dlq schedules queues",
 }
 
 
@@ -123,7 +124,8 @@ def test_a_scheduler_is_a_client_and_nothing_is_said_twice() -> None:
 
 
 ATTRIBUTES = (
-    "capabilities config dlq events executors exhausted id loaded queues registry schedules sync url "  # what it has
+    # what it has
+    "capabilities config dlq events executors exhausted id loaded queues registry schedules sync tasks url "
     "audit dependants delete handle configure stop_soon wait_stopped after_fork"  # beside those above
 )
 
@@ -140,6 +142,7 @@ FIELDS = {
     "TaskResult": "code message data",
     "QueueStats": "delayed_count high_count normal_count low_count running_count worker_count dlq_count",
     "Page": "items cursor",
+    "Steered": "id status error brought_back",
     "ExponentialBackoff": "base max multiplier jitter",
     "FixedDelay": "seconds",
     "LinearBackoff": "base increment max",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,14 +14,14 @@ from tickwork.cli.output import Column
 from tickwork.cli.pages import find
 from tickwork.cli.session import ask
 from tickwork.cli.tasks import first_line, task_command, wants_cascade
-from tickwork.errors import NotRetryable, TaskNotFound
-from tickwork.model.info import TaskInfo
+from tickwork.client import steering
+from tickwork.model.info import Steered, TaskInfo
 from tickwork.model.tasks import Status
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
 
-AT_ONCE = 100  # the store does as many in one commit
+AT_ONCE = 500  # in one call, after which the progress bar moves
 COLUMNS = (
     Column("ID"),
     Column("TYPE", least=10),
@@ -115,7 +114,7 @@ def retry_all_command(type_: str | None, yes: bool, cascade: bool | None) -> Non
         yes,
         "run again",
         "sent to run",
-        lambda client: lambda task_id: client.dlq.retry(task_id, cascade=bool(cascade)),
+        lambda client, ids: steering.retry(client._access, ids, Status.DEAD, cascade=bool(cascade)),
     )
 
 
@@ -125,7 +124,7 @@ def retry_all_command(type_: str | None, yes: bool, cascade: bool | None) -> Non
 @global_options
 def clear_command(type_: str | None, yes: bool) -> None:
     """Delete all dead letters."""
-    _do_to_all(type_, yes, "delete", "deleted", lambda client: client.dlq.remove)
+    _do_to_all(type_, yes, "delete", "deleted", lambda client, ids: steering.delete(client._access, ids, Status.DEAD))
 
 
 def _do_to_all(
@@ -133,7 +132,7 @@ def _do_to_all(
     yes: bool,
     verb: str,
     word: str,
-    action_of: Callable[[Client], Callable[[str], Awaitable[Any]]],
+    act: Callable[[Client, list[str]], Awaitable[list[Steered]]],
 ) -> None:
     """Find them first, so that what dies meanwhile, perhaps of being run again, is left alone."""
     ids = ask(lambda client: _all_ids(client, type_))
@@ -142,24 +141,17 @@ def _do_to_all(
         click.confirm(f"{verb.capitalize()} {output.many(len(ids), 'dead letter')}{kind}?", abort=True, err=True)
 
     async def go(client: Client) -> int:
-        act, count = action_of(client), 0
+        count = 0
         with click.progressbar(length=len(ids), label=word, hidden=output.as_json()) as bar:
             for start in range(0, len(ids), AT_ONCE):
                 batch = ids[start : start + AT_ONCE]
-                answers = await asyncio.gather(*(act(task_id) for task_id in batch), return_exceptions=True)
-                count += sum(_succeeded(answer) for answer in answers)
+                # Somebody else may have been faster, or a task depends on one that cannot run again.
+                count += sum(each.done for each in await act(client, batch))
                 bar.update(len(batch))
         return count
 
     count = ask(go) if ids else 0
     output.done(f"{output.many(count, 'dead letter')}{kind} {word}", count=count, done=word)
-
-
-def _succeeded(answer: object) -> bool:
-    """Somebody else may have been faster, or a task depends on one that cannot run again; anything else is an error."""
-    if isinstance(answer, BaseException) and not isinstance(answer, TaskNotFound | NotRetryable):
-        raise answer
-    return not isinstance(answer, BaseException)
 
 
 async def _all_ids(client: Client, type_: str | None) -> list[str]:

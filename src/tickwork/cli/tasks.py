@@ -15,9 +15,8 @@ from tickwork.cli.output import Column
 from tickwork.cli.pages import find
 from tickwork.cli.session import ask, store_of
 from tickwork.client.dependants import cancelled_with
-from tickwork.errors import StoreError, TickworkError
 from tickwork.model.facts import Fact
-from tickwork.model.info import Event, TaskInfo
+from tickwork.model.info import Event, Steered, TaskInfo
 from tickwork.model.tasks import DELAYED, Status
 
 if TYPE_CHECKING:
@@ -213,7 +212,7 @@ def _tell_story(story: list[Event]) -> None:
 @global_options
 def cancel_command(task_ids: tuple[str, ...], force: bool) -> None:
     """Cancel waiting tasks; with --force also running ones."""
-    _each(task_ids, lambda client, task_id: client.cancel(task_id, force), "cancelled")
+    _each(lambda client: client.tasks.cancel(task_ids, force=force), "cancelled")
 
 
 @click.command("retry")
@@ -226,7 +225,7 @@ def retry_command(task_ids: tuple[str, ...], cascade: bool | None) -> None:
     One that depends on others waits again for those that have not ended.
     """
     with_followers = wants_cascade(task_ids, cascade)
-    _each(task_ids, lambda client, task_id: client.retry(task_id, cascade=with_followers), "sent to run")
+    _each(lambda client: client.tasks.retry(task_ids, cascade=with_followers), "sent to run")
 
 
 @click.command("run-now")
@@ -234,7 +233,7 @@ def retry_command(task_ids: tuple[str, ...], cascade: bool | None) -> None:
 @global_options
 def run_now_command(task_ids: tuple[str, ...]) -> None:
     """Run delayed tasks now, and those that wait for their next attempt."""
-    _each(task_ids, lambda client, task_id: client.run_now(task_id), "sent to run")
+    _each(lambda client: client.tasks.run_now(task_ids), "sent to run")
 
 
 def wants_cascade(task_ids: Sequence[str], said: bool | None) -> bool:
@@ -243,11 +242,9 @@ def wants_cascade(task_ids: Sequence[str], said: bool | None) -> bool:
         return said
 
     async def count(client: Client) -> int:
-        store, found = await store_of(client), set[str]()
-        for task_id in task_ids:
-            record = await store.queries.get(task_id)
-            found |= {follower.id for follower in await cancelled_with(store, record)} if record is not None else set()
-        return len(found)
+        store = await store_of(client)
+        found = [await store.queries.get(task_id) for task_id in task_ids]
+        return len(await cancelled_with(store, *(record for record in found if record is not None)))
 
     followers = ask(count)
     if not followers:
@@ -266,26 +263,15 @@ def wants_cascade(task_ids: Sequence[str], said: bool | None) -> bool:
 @global_options
 def delete_command(task_ids: tuple[str, ...]) -> None:
     """Delete ended tasks."""
-    _each(task_ids, lambda client, task_id: client.delete(task_id), "deleted")
+    _each(lambda client: client.tasks.delete(task_ids), "deleted")
 
 
-def _each(task_ids: tuple[str, ...], act: Callable[[Client, str], Awaitable[Any]], word: str) -> None:
-    """Do it to every task named; what one refuses does not hold up the others."""
-
-    async def go(client: Client) -> list[dict[str, Any]]:
-        answers: list[dict[str, Any]] = []
-        for task_id in task_ids:
-            try:
-                followers = await act(client, task_id) or ()
-                answers.append({"id": task_id, "done": word, "error": None})
-                answers += [{"id": each, "done": "brought back", "error": None} for each in followers]
-            except StoreError:
-                raise
-            except TickworkError as error:
-                answers.append({"id": task_id, "done": None, "error": str(error)})
-        return answers
-
-    answers = ask(go)
+def _each(act: Callable[[Client], Awaitable[list[Steered]]], word: str) -> None:
+    """Show what became of every task named; what one refuses does not hold up the others."""
+    answers: list[dict[str, Any]] = []
+    for each in ask(act):
+        answers.append({"id": each.id, "done": word if each.done else None, "error": each.error and str(each.error)})
+        answers += [{"id": follower, "done": "brought back", "error": None} for follower in each.brought_back]
     if output.as_json():
         output.show_json({"tasks": answers})
     for answer in answers:

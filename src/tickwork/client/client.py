@@ -20,17 +20,15 @@ from tickwork.client.listing import list_tasks
 from tickwork.client.lock import Lock
 from tickwork.client.queues import Queues, stats_of_queue
 from tickwork.client.schedules import Schedules
+from tickwork.client.tasks import Tasks
 from tickwork.config import Config
 from tickwork.errors import (
     ConfigError,
-    NotCancellable,
-    TaskNotFound,
     TickworkError,
     WorkerNotFound,
 )
 from tickwork.handlers.options import (
     Options,
-    known_id,
     name,
     note,
     returns_existing,
@@ -55,6 +53,7 @@ class Client:
     def __init__(self, open_store: Callable[[], Awaitable[Store]], registry: Registry, config: Config) -> None:
         self.registry = registry
         self._access = access = Access(open_store, registry, config)
+        self.tasks = Tasks(access)
         self.dlq = DeadLetters(access)
         self.schedules = Schedules(access)
         self.queues = Queues(access)
@@ -185,15 +184,7 @@ class Client:
 
     async def cancel(self, task_id: str, force: bool = False) -> None:
         """Cancel a waiting task; with `force` also ask a running one to stop."""
-        known_id(task_id)
-        store = await self._access.open_store()
-        (found,) = await store.operators.cancel([task_id], force, "cancelled by request")
-        if found is None:
-            raise TaskNotFound(task_id)
-        if found is Status.RUNNING and not force:
-            raise NotCancellable(f"task {task_id} is running; force=True (--force) asks its handler to stop")
-        if found.ended and found is not Status.CANCELLED:
-            raise NotCancellable(f"task {task_id} has ended already ({found})")
+        await steering.only_one(steering.cancel(self._access, [task_id], force))
 
     async def retry(self, task_id: str, *, cascade: bool = False) -> list[str]:
         """Run an ended task again with fresh counters. One that only waits for its time is for `run_now`.
@@ -202,22 +193,19 @@ class Client:
         were cancelled because this one did not succeed; their ids are the answer. An ended task takes its dedup key
         again, unless another task holds it.
         """
-        return await steering.retry(self._access, task_id, cascade=cascade)
+        steered = await steering.only_one(steering.retry(self._access, [task_id], cascade=cascade))
+        return list(steered.brought_back)
 
     async def run_now(self, task_id: str) -> None:
         """Let a task that waits for its time, or for its next attempt, run at once.
 
         Nothing happens to one that is ready or running already.
         """
-        await steering.run_now(self._access, task_id)
+        await steering.only_one(steering.run_now(self._access, [task_id]))
 
     async def delete(self, task_id: str) -> None:
         """Remove an ended task and all that is known of it."""
-        (found,) = await (await self._access.open_store()).operators.delete([known_id(task_id)])
-        if found is None:
-            raise TaskNotFound(task_id)
-        if not found.ended:
-            raise TickworkError(f"task {task_id} is {found}: only ended tasks can be deleted; cancel it first")
+        await steering.only_one(steering.delete(self._access, [task_id]))
 
     async def update_task_status(
         self, task_id: str, status: Status | str, message: str = "", token: str | None = None

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Sequence
+import builtins
+from collections.abc import Sequence
 
+from tickwork.client import steering
 from tickwork.client.access import Access
 from tickwork.client.listing import list_tasks
-from tickwork.client.steering import retry_ended
+from tickwork.client.steering import only_one
 from tickwork.client.views import task_info
 from tickwork.errors import NotRetryable, TaskNotFound
-from tickwork.handlers.options import known_id
 from tickwork.model.info import Page, TaskInfo
-from tickwork.model.tasks import Record, Status
-from tickwork.store.contract import MANY_MAX, Query
+from tickwork.model.tasks import Status
+from tickwork.store.contract import Query
 
 
 class DeadLetters:
@@ -34,46 +34,33 @@ class DeadLetters:
     async def retry(self, task_id: str, *, cascade: bool = False) -> Sequence[str]:
         """Run it again with fresh counters; `cascade` brings back the tasks that were cancelled with it, whose ids are
         the answer."""
-        return await retry_ended(self._access, await self._access.record(task_id), Status.DEAD, cascade=cascade)
+        steered = await only_one(steering.retry(self._access, [task_id], Status.DEAD, cascade=cascade))
+        return steered.brought_back
 
     async def remove(self, task_id: str) -> None:
-        known_id(task_id)
-        if await (await self._access.open_store()).operators.delete([task_id], Status.DEAD) != [Status.DEAD]:
-            raise TaskNotFound(task_id)
+        await only_one(steering.delete(self._access, [task_id], Status.DEAD))
 
     async def retry_all(self, *, cascade: bool = False) -> int:
         """Run every task again that is dead now. One that depends on another that cannot run again stays dead."""
-        done, refused = 0, []
-        async for record in self._dead():
-            try:
-                await retry_ended(self._access, record, Status.DEAD, cascade=cascade)
-                done += 1
-            except TaskNotFound:  # somebody was faster
-                continue
-            except NotRetryable:  # perhaps it can once the dead task on which it depends was sent to run
-                refused.append(record)
-        for record in reversed(refused):  # the oldest first, as a task on which another depends died before that one
-            with contextlib.suppress(TaskNotFound, NotRetryable):
-                await retry_ended(self._access, record, Status.DEAD, cascade=cascade)
-                done += 1
+        ids, done = await self._dead(), 0
+        for _ in range(2):  # one that was refused may run once the dead task on which it depends was sent to run
+            steered = await steering.retry(self._access, ids, Status.DEAD, cascade=cascade)
+            done += sum(each.done for each in steered)
+            if not (ids := [each.id for each in steered if isinstance(each.error, NotRetryable)]):
+                break
         return done
 
     async def clear(self) -> int:
-        store = await self._access.open_store()
-        ids = [record.id async for record in self._dead()]
-        found = [
-            status
-            for start in range(0, len(ids), MANY_MAX)
-            for status in await store.operators.delete(ids[start : start + MANY_MAX], Status.DEAD)
-        ]
-        return found.count(Status.DEAD)
+        steered = await steering.delete(self._access, await self._dead(), Status.DEAD)
+        return sum(each.done for each in steered)
 
-    async def _dead(self) -> AsyncIterator[Record]:
-        """Every task that is dead now; those that die meanwhile are left alone."""
+    async def _dead(self) -> builtins.list[str]:
+        """Every task that is dead now, the oldest first, as a task on which another depends died before that one.
+        Those that die meanwhile are left alone."""
         store, cursor = await self._access.open_store(), None
+        ids: builtins.list[str] = []
         while True:
             records, cursor = await store.queries.page(Query(Status.DEAD, limit=500, cursor=cursor))
-            for record in records:
-                yield record
+            ids += [record.id for record in records]
             if cursor is None:
-                return
+                return ids[::-1]

@@ -6,7 +6,7 @@ that were cancelled since the task has ended, which is as far back as anyone has
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from graphlib import TopologicalSorter
 
 from tickwork.model.tasks import Record, Status
@@ -14,20 +14,27 @@ from tickwork.model.transitions import because_of
 from tickwork.store.contract import Query, Store
 
 
-async def cancelled_with(store: Store, record: Record) -> list[Record]:
-    """The tasks that were cancelled because this one, or one of them, did not succeed; upstream ones come first."""
-    if not record.status.ended or record.status is Status.SUCCESS:
+async def cancelled_with(store: Store, *records: Record) -> list[Record]:
+    """The tasks that were cancelled because one of these, or one of them, did not succeed; upstream ones come first."""
+    return [follower for _, follower in await followers_of(store, records)]
+
+
+async def followers_of(store: Store, records: Iterable[Record]) -> list[tuple[str, Record]]:
+    """The same, each with the id of that of the records with which it was cancelled."""
+    roots = [record for record in records if record.status.ended and record.status is not Status.SUCCESS]
+    if not roots:
         return []
     found: dict[str, Record] = {}
-    upstreams = {record.id}
-    cancelled = [each async for each in _cancelled_since(store, record.finished_at or 0)]
+    origin = {record.id: record.id for record in roots}
+    cancelled = [each async for each in _cancelled_since(store, min(record.finished_at or 0 for record in roots))]
     # Of a chain each link was cancelled after the one before, so that one pass from the oldest on finds all.
     for each in reversed(cancelled):
-        if any(each.message == because_of(upstream) for upstream in upstreams.intersection(each.spec.depends_on)):
-            found[each.id] = each
-            upstreams.add(each.id)
+        for upstream in origin.keys() & set(each.spec.depends_on) if each.id not in origin else ():
+            if each.message == because_of(upstream):
+                found[each.id], origin[each.id] = each, origin[upstream]
+                break
     graph = {task_id: found.keys() & set(each.spec.depends_on) for task_id, each in found.items()}
-    return [found[task_id] for task_id in TopologicalSorter(graph).static_order()]
+    return [(origin[task_id], found[task_id]) for task_id in TopologicalSorter(graph).static_order()]
 
 
 async def _cancelled_since(store: Store, moment: int) -> AsyncIterator[Record]:

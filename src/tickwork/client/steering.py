@@ -1,73 +1,164 @@
-"""Moving a task by hand: run it again, or set its status."""
+"""Moving tasks by hand: cancel them, run them again or at once, delete them, or set a status.
+
+A call for many answers for each what a call for it alone would have raised; one for a single task raises that.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
 from tickwork.client.access import Access
-from tickwork.client.dependants import cancelled_with
-from tickwork.errors import LeaseLost, NotRetryable, TaskNotFound, TickworkError
+from tickwork.client.dependants import followers_of
+from tickwork.errors import ConfigError, LeaseLost, NotCancellable, NotRetryable, TaskNotFound, TickworkError
 from tickwork.handlers.options import known_id
 from tickwork.ids import is_token_of
+from tickwork.model.info import Steered
 from tickwork.model.outcomes import Aborted, Outcome, Stopped, Succeeded
-from tickwork.model.tasks import DELAYED, UNKNOWN, Lease, Record, Status
-from tickwork.model.transitions import waits_again
-from tickwork.store.contract import MANY_MAX, Store
+from tickwork.model.tasks import DELAYED, Lease, Record, Status
+from tickwork.store.contract import MANY_MAX, Retried, Store
+from tickwork.texts import shown
+
+A = TypeVar("A")
 
 
-async def retry(access: Access, task_id: str, *, cascade: bool = False) -> list[str]:
-    record = await access.record(task_id)
-    if record.status.ended:
-        return await retry_ended(access, record, cascade=cascade)
-    if record.status in DELAYED:
-        raise NotRetryable(
-            f"task {task_id} is {record.status}: it has not ended, but waits for its time. run_now() "
+async def cancel(access: Access, ids: Iterable[str], force: bool = False) -> list[Steered]:
+    operators = (await access.open_store()).operators
+
+    def refusal(task_id: str, found: Status) -> TickworkError | None:
+        if found is Status.RUNNING and not force:
+            return NotCancellable(f"task {task_id} is running; force=True (--force) asks its handler to stop")
+        if found.ended and found is not Status.CANCELLED:
+            return NotCancellable(f"task {task_id} has ended already ({found})")
+        return None
+
+    return await _steer(ids, lambda some: operators.cancel(some, force, "cancelled by request"), refusal)
+
+
+async def run_now(access: Access, ids: Iterable[str]) -> list[Steered]:
+    def refusal(task_id: str, found: Status) -> TickworkError | None:
+        if found is Status.BLOCKED:
+            return NotRetryable(f"task {task_id} is blocked: it waits for other tasks, not for its time")
+        if found.ended:
+            return NotRetryable(f"task {task_id} has ended already ({found}): retry() (`tickwork retry`) runs it again")
+        return None
+
+    return await _steer(ids, (await access.open_store()).operators.run_now, refusal)
+
+
+async def delete(access: Access, ids: Iterable[str], only: Status | None = None) -> list[Steered]:
+    """`only`: a task is as good as not there in any other status; so it is for a retry."""
+    operators = (await access.open_store()).operators
+
+    def refusal(task_id: str, found: Status) -> TickworkError | None:
+        if only not in (None, found):
+            return TaskNotFound(task_id)
+        if not found.ended:
+            return TickworkError(f"task {task_id} is {found}: only ended tasks can be deleted; cancel it first")
+        return None
+
+    return await _steer(ids, lambda some: operators.delete(some, only), refusal)
+
+
+async def retry(
+    access: Access, ids: Iterable[str], only: Status | None = None, *, cascade: bool = False
+) -> list[Steered]:
+    store, ids = await access.open_store(), ids if isinstance(ids, str) else list(ids)
+    looked = [await store.queries.get(task_id) for task_id in _named(_checked(ids))] if cascade else []
+    followers = await followers_of(store, [record for record in looked if record is not None])
+    answers: dict[str, Retried] = {}
+
+    async def act(some: Sequence[str]) -> list[Status | None]:
+        retried = await store.operators.retry(some, only)
+        answers.update(zip(some, retried, strict=True))
+        return [each.found for each in retried]
+
+    steered = await _steer(ids, act, lambda task_id, found: _no_retry(task_id, answers[task_id], only))
+    steered = [await _with_upstream(store, each, answers) for each in steered]
+    if not followers:
+        return steered
+    again = await _in_slices([each.id for _, each in followers], lambda s: store.operators.retry(s, Status.CANCELLED))
+    came = [(root, each.id) for (root, each), answer in zip(followers, again, strict=True) if not answer.upstream]
+    return [replace(each, brought_back=tuple(one for root, one in came if root == each.id)) for each in steered]
+
+
+def _no_retry(task_id: str, retried: Retried, only: Status | None) -> TickworkError | None:
+    found = retried.found
+    if found is None or only not in (None, found):
+        return TaskNotFound(task_id)
+    if retried.damaged:
+        return NotRetryable(f"task {task_id} is damaged, and nothing is left of it that could run: delete it")
+    if found in DELAYED:
+        return NotRetryable(
+            f"task {task_id} is {found}: it has not ended, but waits for its time. run_now() "
             "(`tickwork run-now` on the command line) lets it run at once"
         )
-    raise NotRetryable(f"task {task_id} is {record.status}: only a task that has ended can be retried")
-
-
-async def run_now(access: Access, task_id: str) -> None:
-    (found,) = await (await access.open_store()).operators.run_now([known_id(task_id)])
-    if found is None:
-        raise TaskNotFound(task_id)
-    if found is Status.BLOCKED:
-        raise NotRetryable(f"task {task_id} is blocked: it waits for other tasks, not for its time")
-    if found.ended:
-        raise NotRetryable(f"task {task_id} has ended already ({found}): retry() (`tickwork retry`) runs it again")
-
-
-async def retry_ended(
-    access: Access, record: Record, only: Status | None = None, *, cascade: bool = False
-) -> list[str]:
-    """The ids of the tasks that came back with it. `only`: it is as good as not there in any other status."""
-    store = await access.open_store()
-    if only not in (None, record.status):
-        raise TaskNotFound(record.id)
-    if record.spec.type == UNKNOWN:
-        raise NotRetryable(f"task {record.id} is damaged, and nothing is left of it that could run: delete it")
-    await _check_upstreams(store, record)
-    followers = await cancelled_with(store, record) if cascade else []
-    found = (await store.operators.retry([record.id], only))[0].found
-    if found is None or only not in (None, found):
-        raise TaskNotFound(record.id)
-    ids = [follower.id for follower in followers]
-    for start in range(0, len(ids), MANY_MAX):
-        await store.operators.retry(ids[start : start + MANY_MAX], Status.CANCELLED)
-    return ids
-
-
-async def _check_upstreams(store: Store, record: Record) -> None:
-    """A store leaves alone what cannot run; here is who says why."""
-    upstreams = {upstream_id: await store.queries.get(upstream_id) for upstream_id in record.spec.depends_on}
-    _, never = waits_again(record, upstreams.get)
-    if not never:
-        return
-    upstream = upstreams[never]
-    if upstream is None:
-        raise NotRetryable(f"task {record.id} depends on task {never}, which is gone, and never ran: submit it anew")
-    raise NotRetryable(
-        f"task {record.id} depends on task {never}, which is {upstream.status}: retry that one with cascade=True "
-        "(--cascade on the command line), which brings this one back too"
+    return (
+        None if found.ended else NotRetryable(f"task {task_id} is {found}: only a task that has ended can be retried")
     )
+
+
+async def _with_upstream(store: Store, steered: Steered, answers: dict[str, Retried]) -> Steered:
+    """A task may have been left as it is because of one on which it depends; here is who says why."""
+    never = answers[steered.id].upstream if steered.done else ""
+    if not never:
+        return steered
+    upstream = await store.queries.get(never)
+    fate = "which is gone, and never ran: submit it anew"
+    if upstream is not None:
+        fate = (
+            f"which is {upstream.status}: retry that one with cascade=True (--cascade on the command line), "
+            "which brings this one back too"
+        )
+    return replace(steered, error=NotRetryable(f"task {steered.id} depends on task {never}, {fate}"))
+
+
+async def only_one(steering: Awaitable[list[Steered]]) -> Steered:
+    """The answer for a single task; its error is raised."""
+    (steered,) = await steering
+    if steered.error is not None:
+        raise steered.error
+    return steered
+
+
+async def _steer(
+    ids: Iterable[str],
+    act: Callable[[Sequence[str]], Awaitable[list[Status | None]]],
+    refusal: Callable[[str, Status], TickworkError | None],
+) -> list[Steered]:
+    checked = _checked(ids)
+    named = _named(checked)
+    answers: dict[str, Steered] = {}
+    for task_id, found in zip(named, await _in_slices(named, act), strict=True):
+        error = TaskNotFound(task_id) if found is None else refusal(task_id, found)
+        answers[task_id] = Steered(task_id, found, error)
+    return [answers[each.id] if each.done else each for each in checked]
+
+
+def _checked(ids: Iterable[str]) -> list[Steered]:
+    """Those that can be the id of a task, and for the others the error that says why not."""
+    if isinstance(ids, str):
+        raise ConfigError(f"app.tasks takes a list of ids, not the single text {shown(ids)}")
+    checked: list[Steered] = []
+    for task_id in ids:
+        try:
+            checked.append(Steered(known_id(task_id)))
+        except TickworkError as error:
+            checked.append(Steered(task_id if isinstance(task_id, str) else shown(task_id), None, error))
+    return checked
+
+
+def _named(checked: list[Steered]) -> list[str]:
+    return list(dict.fromkeys(each.id for each in checked if each.done))
+
+
+async def _in_slices(ids: list[str], act: Callable[[Sequence[str]], Awaitable[list[A]]]) -> list[A]:
+    answers: list[A] = []
+    for start in range(0, len(ids), MANY_MAX):
+        answers += await act(ids[start : start + MANY_MAX])
+    return answers
 
 
 async def set_status(access: Access, task_id: str, wanted: Status, message: str, token: str | None) -> None:
@@ -79,9 +170,9 @@ async def set_status(access: Access, task_id: str, wanted: Status, message: str,
         if await store.operators.cancel([task_id], False, message) == [Status.RUNNING]:
             raise LeaseLost(f"task {task_id} began to run meanwhile; nothing was changed")
     elif wanted is Status.READY and record.status.ended:
-        await retry_ended(access, record)
+        await only_one(retry(access, [task_id]))
     elif wanted is Status.READY and record.status in DELAYED:
-        await run_now(access, task_id)
+        await only_one(run_now(access, [task_id]))
     elif wanted is not record.status:
         raise TickworkError(f"task {task_id} is {record.status} and cannot become {wanted}")
 

@@ -13,7 +13,7 @@ from tickwork.client.client import Client
 from tickwork.client.functions import TaskFunction
 from tickwork.client.handle import Handle
 from tickwork.client.lock import Lock
-from tickwork.client.sync_parts import SyncDeadLetters, SyncEvents, SyncQueues, SyncSchedules, blocking
+from tickwork.client.sync_parts import SyncDeadLetters, SyncEvents, SyncQueues, SyncSchedules, SyncTasks, blocking
 from tickwork.errors import TickworkError
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handlers.options import Options
@@ -114,6 +114,7 @@ class Sync:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread
+        self.tasks = SyncTasks(self, app.tasks)
         self.dlq = SyncDeadLetters(self, app.dlq)
         self.schedules = SyncSchedules(self, app.schedules)
         self.queues = SyncQueues(self, app.queues)

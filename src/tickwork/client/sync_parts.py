@@ -10,6 +10,7 @@ from tickwork.client.dead_letters import DeadLetters
 from tickwork.client.events import Events, Subscription
 from tickwork.client.queues import Queues
 from tickwork.client.schedules import Schedules
+from tickwork.client.tasks import Tasks
 from tickwork.model.info import Event
 
 if TYPE_CHECKING:
@@ -72,6 +73,15 @@ class SyncDeadLetters(_Part):
     remove = blocking(DeadLetters.remove)
     retry_all = blocking(DeadLetters.retry_all)
     clear = blocking(DeadLetters.clear)
+
+
+class SyncTasks(_Part):
+    """`app.sync.tasks`."""
+
+    cancel = blocking(Tasks.cancel)
+    retry = blocking(Tasks.retry)
+    run_now = blocking(Tasks.run_now)
+    delete = blocking(Tasks.delete)
 
 
 class SyncSchedules(_Part):

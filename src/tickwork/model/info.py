@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from msgspec import UNSET, Struct
 
 from tickwork.backoff import Backoff
+from tickwork.errors import TickworkError
 from tickwork.model.facts import Fact
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Status
@@ -30,6 +31,21 @@ class TaskResult(Struct, frozen=True):
     code: int = 0
     message: str = ""
     data: Any = None
+
+
+class Steered(Struct, frozen=True):
+    """What became of one task that was to be cancelled, retried, run now or deleted together with others. `status` is
+    the one that was found, None if there was no such task. `error` is what a call for this task alone would have
+    raised; None if it was done. `brought_back`: ids of the tasks that came back with a retried one."""
+
+    id: str
+    status: Status | None = None
+    error: TickworkError | None = None
+    brought_back: tuple[str, ...] = ()
+
+    @property
+    def done(self) -> bool:
+        return self.error is None
 
 
 class TaskInfo(Struct, frozen=True, kw_only=True):
