@@ -14,6 +14,11 @@ class FactLog(Protocol):
         Facts are numbered one by one. But a store that opens a server or a file which it has not used before cannot
         know whether the last facts were lost: it then goes on at the number of the current time (2^20 numbers for each
         second since the epoch), so that no number is given twice. The numbers left out are counted as dropped.
+
+        With several partitions the numbers grow with gaps, facts of different partitions are in order to the
+        millisecond, and the bound of the log is that of each partition. The second answer is then 1 if any facts after
+        that number are gone. In every case a reader that goes on from the last number it got misses nothing that is
+        still there: no fact gets a smaller number than one that was read before.
         """
 
     async def last(self) -> int:

@@ -13,7 +13,7 @@ from tickwork.errors import ConfigError
 from tickwork.ids import partition_of
 
 NAMESPACE = re.compile(r"[A-Za-z0-9._:-]{1,64}")
-PARTITIONS_MAX = 48  # numbers of facts must stay below 2^53
+PARTITIONS_MAX = 48  # so that the log of each has at least 20,000 numbers a second: see `last_number`
 VERSION = "2"  # of the layout; a namespace with another one is refused
 
 

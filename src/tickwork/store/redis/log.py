@@ -14,25 +14,31 @@ from tickwork.store.unreadable import UNREADABLE, unreadable_fact
 
 STEP = 100  # entries in one read, so that no reply is huge
 FACTS_AT = 5  # index of the first fact in a group, behind the fields that they share
-MERGE_DELAY = 200  # milliseconds until facts of several partitions are shown
 
 _groups = msgspec.msgpack.Decoder().decode
 
 
 class FactLog(Part):
     async def read(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
-        pieces = await asyncio.gather(*(self._events_of(part, after, limit, task_id) for part in self._core.prefixes))
+        core = self._core
+        # All facts about a task are in the log of its own partition.
+        logs = core.prefixes if task_id is None else [core.part(task_id)]
+        horizon = await self._settle() if len(logs) > 1 else None
+        pieces = await asyncio.gather(*(self._events_of(part, after, limit, task_id, horizon) for part in logs))
         dropped = max(piece[1] for piece in pieces)
         found = sorted((event for events, _ in pieces for event in events), key=lambda event: event.seq)
-        return found[:limit], missed(after, dropped) if self._core.alone else max(dropped - after, 0)
+        if core.alone:
+            return found[:limit], missed(after, dropped)
+        return found[:limit], 1 if dropped > after else 0  # numbers have gaps, so they cannot be counted
 
-    async def _events_of(self, part: str, after: int, limit: int, task_id: str | None) -> tuple[list[Event], int]:
+    async def _events_of(
+        self, part: str, after: int, limit: int, task_id: str | None, horizon: int | None
+    ) -> tuple[list[Event], int]:
         found: list[Event] = []
         dropped = await self._dropped(part)
-        horizon = self._horizon
         start = place = max(after, dropped)
         while len(found) < limit:
-            entries = await self._core.ask(part, "XRANGE", f"{part}events", f"({place}-0", horizon, "COUNT", STEP)
+            entries = await self._core.ask(part, "XRANGE", f"{part}events", f"({place}-0", "+", "COUNT", STEP)
             for entry in entries:
                 place = int(entry[0].partition(b"-")[0])
                 found += [
@@ -40,15 +46,20 @@ class FactLog(Part):
                     for event in self._facts_of(entry)
                     if event.seq > start and (task_id is None or is_about_task(task_id, event.kind, event.id))
                 ]
-            if len(entries) < STEP:
+            if len(entries) < STEP or (horizon is not None and place > horizon):
                 break
-        return found[:limit], dropped
+        # An entry may hold facts on both sides of the horizon.
+        return [event for event in found if horizon is None or event.seq <= horizon][:limit], dropped
 
-    @property
-    def _horizon(self) -> str:
-        """The number up to which facts are read. Facts of several partitions are merged by time, so the newest are held
-        back until no earlier one can still be written."""
-        return "+" if self._core.alone else str((self._core.now() - MERGE_DELAY) * 100 * len(self._core.prefixes))
+    async def _settle(self) -> int:
+        """The number up to which the logs of several partitions can be read as one. It is that of the newest fact.
+        Logs that are behind get it as their last number, so that all later facts have greater ones."""
+        core = self._core
+        lasts = await asyncio.gather(*(core.ask(part, "GET", f"{part}facts") for part in core.prefixes))
+        newest = max(int(last or 0) for last in lasts)
+        behind = [part for part, last in zip(core.prefixes, lasts, strict=True) if int(last or 0) < newest]
+        await asyncio.gather(*(core.run("settle", part, newest) for part in behind))
+        return (newest + 1) * len(core.prefixes) - 1 if newest else 0
 
     async def _dropped(self, part: str) -> int:
         last, length, first = await self._core.ask_all(
@@ -62,18 +73,14 @@ class FactLog(Part):
         before_first = self._first_number(first[0]) - 1 if first else 0
         if self._core.alone:
             return max(before_newest(int(last or 0), self._core.policy.events_max), before_first)
+        if self._core.policy.events_max == 0:
+            return (int(last or 0) + 1) * len(self._core.prefixes) - 1 if last else 0
         return before_first if length >= self._core.policy.events_max else 0
 
     async def last(self) -> int:
-        if self._core.alone:
-            return int(await self._core.ask(self._core.layout.root, "GET", f"{self._core.layout.root}facts") or 0)
-        newest = await asyncio.gather(
-            *(
-                self._core.ask(part, "XREVRANGE", f"{part}events", self._horizon, "-", "COUNT", 1)
-                for part in self._core.prefixes
-            )
-        )
-        return max((int(entries[0][0].partition(b"-")[0]) for entries in newest if entries), default=0)
+        if not self._core.alone:
+            return await self._settle()
+        return int(await self._core.ask(self._core.layout.root, "GET", f"{self._core.layout.root}facts") or 0)
 
     def _first_number(self, entry: Any) -> int:
         last = int(entry[0].partition(b"-")[0])

@@ -51,8 +51,8 @@ local ended = {} -- channel -> messages about ended tasks, for the process that 
 
 -- Reserves numbers for the facts of this call and returns the last. With one log, numbers count up from the first number of
 -- a second, and each second has SPAN numbers. A counter that was lost goes on from the current second, and after all facts
--- that are still in the log, so that no number is given twice. With several logs, numbers follow the time, so that facts can
--- be merged: hundredths of a millisecond, times the number of logs, plus the number of this log.
+-- that are still in the log, so that no number is given twice. With several logs, the numbers of a second are shared out among
+-- them, and each log follows the time, so that facts can be merged. A log that has used up its share goes on ahead of the time.
 local SPAN = 1048576
 
 local function last_number()
@@ -66,7 +66,7 @@ local function last_number()
     end
     return last
   end
-  local last = math.max(tonumber(call('GET', KEY .. 'facts') or 0) + fact_count, now * 100)
+  local last = math.max(tonumber(call('GET', KEY .. 'facts') or 0), math.floor(now * SPAN / 1000 / LOGS)) + fact_count
   call('SET', KEY .. 'facts', whole(last))
   return last * LOGS + LOG_NUMBER
 end
