@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -22,7 +22,7 @@ from tickwork.host import process_started
 from tickwork.model.members import Worker as Member
 from tickwork.model.tasks import Lease, Spec
 from tickwork.node import loop_watch
-from tickwork.store.contract import Heard
+from tickwork.store.contract import Extended, Heard
 from tickwork.testing import wait_for
 from tickwork.worker.worker import Worker
 
@@ -756,7 +756,7 @@ async def test_a_worker_is_a_member_for_no_longer_than_its_leases_last(
         calls.append(("beat", ttl))
         return await beat(worker, ttl)
 
-    async def seen_extend(leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:
+    async def seen_extend(leases: list[Lease], lease_ttl: int) -> list[Extended]:
         calls.append(("extend", lease_ttl))
         return await extend(leases, lease_ttl)
 

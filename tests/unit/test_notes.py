@@ -14,6 +14,7 @@ from tickwork.model.outcomes import Succeeded
 from tickwork.model.tasks import Lease, Spec
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Grant, Store
+from tickwork.store.memory import MemoryStore
 from tickwork.worker import notes
 from tickwork.worker.run import Run
 
@@ -25,6 +26,7 @@ class Answering:
 
     def __init__(self, *answers: bool | StoreError) -> None:
         self.tasks = self
+        self.capabilities = MemoryStore().capabilities
         self.answers = list(answers)
         self.asked = 0
         self.kept: list[Words] = []

@@ -118,7 +118,12 @@ async def propagate(store: Store, limit: int, bus: Bus) -> float | None:
     answers = await store.tasks.resolve(edges) if edges else []
     untold = {edge.upstream for edge, answer in zip(edges, answers, strict=True) if answer is None}
     for entry in entries:
-        await _report(store, entry, bus)
+        try:
+            await _report(store, entry, bus)
+        except StoreUnavailable:
+            if store.capabilities.partitions == 1:
+                raise
+            untold.add(entry.id)
     if told := [entry for entry in entries if entry.id not in untold]:
         await store.tasks.clear_outbox(told)
     return 0 if told and (len(entries) == limit or len(edges) >= MANY_MAX) else None

@@ -21,7 +21,7 @@ from tickwork.node.loop_watch import LoopWatch
 from tickwork.node.services import Service, Supervisor
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
-from tickwork.store.contract import Store
+from tickwork.store.contract import Extended, Lease, Store
 from tickwork.store.hints import CONTROL
 from tickwork.store.joining import join
 from tickwork.worker.worker import Worker
@@ -58,6 +58,7 @@ class Heart:
         self._home = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._home.create_future()
         self._renewed_at = time.monotonic()
+        self._doubtful: dict[Lease, float] = {}  # leases that could not be renewed alone, and when they last were
         self._warned_at = -WARN_INTERVAL
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -130,16 +131,21 @@ class Heart:
         sent_at = time.monotonic()
         margin = min(1.0, self._lease_ttl / 4)
         trusted_until = self._renewed_at + self._lease_ttl - margin
+        unshown: StoreUnavailable | None = None
         try:
             async with asyncio.timeout(max(trusted_until - sent_at, margin)):
                 for worker in self._workers:
                     # In this order, so that a worker that is killed is not a member for longer than its leases last. If
                     # a lease of a living member runs out, that counts as an interrupted connection, not as a loss.
-                    await self._show(worker)
+                    unshown = await self._show_or_not(worker) or unshown
                     await self._renew(worker)
             self._renewed_at = sent_at
-            self._store.contact.made("heart")
-            return True
+            if unshown is None and not self._doubtful:
+                self._store.contact.made("heart")
+                return True
+            self._store.contact.lost("heart", unshown or "some leases cannot be renewed")
+            self._cut_off_doubtful(self._lease_ttl - margin)
+            return False
         except TimeoutError:
             self._store.contact.lost("heart", "the store does not answer")
         except StoreError as error:
@@ -152,6 +158,23 @@ class Heart:
                 self._call_home(worker.cut_off)
             self._renewed_at = time.monotonic()
         return False
+
+    async def _show_or_not(self, worker: Worker) -> StoreUnavailable | None:
+        """Send a heartbeat. With several partitions, leases may be renewed though the members cannot be reached."""
+        try:
+            await self._show(worker)
+        except StoreUnavailable as error:
+            if self._store.capabilities.partitions == 1:
+                raise
+            return error
+        return None
+
+    def _cut_off_doubtful(self, trusted_for: float) -> None:
+        lost = {lease for lease, renewed_at in self._doubtful.items() if time.monotonic() >= renewed_at + trusted_for}
+        if lost:
+            for worker in self._workers:
+                self._call_home(functools.partial(worker.cut_off, lost))
+            self._doubtful.update(dict.fromkeys(lost, time.monotonic()))
 
     async def _show(self, worker: Worker, ttl: int | None = None) -> None:
         member = self._describe(worker)
@@ -190,11 +213,22 @@ class Heart:
 
     async def _renew(self, worker: Worker) -> None:
         leases = worker.leases()
+        if self._doubtful:
+            held = {lease for other in self._workers for lease in other.leases()}
+            self._doubtful = {lease: at for lease, at in self._doubtful.items() if lease in held}
         for start in range(0, len(leases), BATCH):
             batch = leases[start : start + BATCH]
             answers = await self._store.tasks.extend(batch, round(self._lease_ttl * 1000))
             if set(answers) != {"held"}:
+                self._doubt(batch, answers)
                 self._call_home(lambda batch=batch, answers=answers: worker.renewed(batch, answers))  # type: ignore[misc]
+
+    def _doubt(self, leases: list[Lease], answers: list[Extended]) -> None:
+        for lease, answer in zip(leases, answers, strict=True):
+            if answer == "unknown":
+                self._doubtful.setdefault(lease, self._renewed_at)
+            else:
+                self._doubtful.pop(lease, None)
 
     def _call_home(self, what: Callable[[], None]) -> None:
         try:

@@ -66,7 +66,7 @@ def runs(record: Record) -> bool:
     return record.status is Status.RUNNING
 
 
-def is_suspect(record: Record, policy: Policy) -> bool:
+def is_suspect(record: Record | Grant, policy: Policy) -> bool:
     """Whether the loss of one more worker would end this task for good (see `Policy.max_losses`).
 
     A process runs only one such task at a time. Tasks that were lost with one worker come back together, and the one

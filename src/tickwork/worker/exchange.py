@@ -23,7 +23,7 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.ids import new_claim_nonce
 from tickwork.model.outcomes import Aborted, Outcome
 from tickwork.observe.loggers import Log
-from tickwork.store.contract import Claim, Claimed, Grant, Store, Verdict
+from tickwork.store.contract import Claim, Claimed, Finished, Grant, Store, Verdict
 from tickwork.store.hints import WORK, Hint
 from tickwork.texts import storable
 from tickwork.worker.notes import Notes
@@ -77,6 +77,7 @@ class Exchange:
         self._on_ended = on_ended
         self._queues = tuple(config.queues)
         self._outcomes: list[Outcome] = []
+        self._postponed: list[Outcome] = []  # their part of the store cannot be reached now
         self._first, self._second = Turn(0), Turn(1)
         # A store in this process gains nothing from two calls at a time, and is fastest with large batches.
         self._share = config.concurrency // 2 if store.capabilities.remote else config.concurrency + 1
@@ -97,7 +98,7 @@ class Exchange:
 
     def pending(self) -> list[Outcome]:
         """Outcomes that the store has not confirmed yet. Called from the heart's thread, which renews their leases."""
-        return [*self._first.sending, *self._second.sending, *self._outcomes]
+        return [*self._first.sending, *self._second.sending, *self._outcomes, *self._postponed]
 
     def wake(self) -> None:
         """Make the first turn look again. If a call is under way, it looks again after that."""
@@ -122,7 +123,7 @@ class Exchange:
         try:
             with self._store.hint(WORK) as hint:
                 self._hint = hint
-                while not (self._slots.done and not self._outcomes and not self._second.busy):
+                while not (self._slots.done and not self._outcomes and not self._postponed and not self._second.busy):
                     if second.done():
                         second.result()
                     await self._run_first(hint)
@@ -179,10 +180,11 @@ class Exchange:
         if self._worth_a_second:
             self._wake_second()
         try:
+            if batch and (unwritten := await self._notes.write_last(batch)):
+                batch = turn.sending = self._postpone(batch, unwritten)
             if batch:
-                await self._notes.write_last(batch)
                 finished = await self._store.tasks.finish(batch, claim)
-                self._on_ended(batch, finished.verdicts)
+                self._ended(batch, finished)
                 claimed = finished.claimed
             elif claim is not None:
                 claimed = await self._store.tasks.claim(claim)
@@ -205,6 +207,26 @@ class Exchange:
         self._one_by_one = max(self._one_by_one - len(batch), 0)
         if claimed is not None and claim is not None:
             self._take(claimed, claim)
+
+    def _ended(self, batch: list[Outcome], finished: Finished) -> None:
+        verdicts = finished.verdicts
+        if finished.incomplete:
+            pairs = zip(batch, verdicts, strict=True)
+            batch = self._postpone(batch, {outcome.lease.id for outcome, verdict in pairs if verdict.kind == "later"})
+            verdicts = [verdict for verdict in verdicts if verdict.kind != "later"]
+        self._on_ended(batch, verdicts)
+
+    def _postpone(self, batch: list[Outcome], ids: set[str]) -> list[Outcome]:
+        """Keep outcomes of a part of the store that cannot be reached, to send them again. Answers the others."""
+        if not self._postponed:
+            asyncio.get_running_loop().call_later(BACKOFF_MAX, self._resume)
+        self._postponed += [outcome for outcome in batch if outcome.lease.id in ids]
+        return [outcome for outcome in batch if outcome.lease.id not in ids]
+
+    def _resume(self) -> None:
+        self._outcomes += self._postponed
+        self._postponed = []
+        self.wake()
 
     def _next_claim(self, turn: Turn, limit: int) -> Claim:
         if len(self._queues) > 1:

@@ -58,10 +58,12 @@ class Notes:
             except StoreError as error:
                 self._log.warning("task %s: progress could not be written: %s", run.grant.spec.id, error)
 
-    async def write_last(self, batch: list[Outcome]) -> None:
-        """Write the notes of runs that are about to be finished, as their leases end with that."""
+    async def write_last(self, batch: list[Outcome]) -> set[str]:
+        """Write the notes of runs that are about to be finished, as their leases end with that. Answers the ids of
+        tasks whose partition cannot be reached."""
+        unwritten: set[str] = set()
         if not self._noted:
-            return
+            return unwritten
         ending = {outcome.lease.id for outcome in batch}
         for run in [run for run in list(self._noted) if run.grant.spec.id in ending]:
             self._noted.discard(run)
@@ -74,9 +76,13 @@ class Notes:
                 if isinstance(error, StoreUnavailable) and not isinstance(error, StoreFull):
                     run.context._notes.put_back(*notes)
                     self._noted.add(run)
-                    raise  # the outcome cannot be handed in either; both are sent again
+                    if self._store.capabilities.partitions == 1:
+                        raise  # the outcome cannot be handed in either; both are sent again
+                    unwritten.add(run.grant.spec.id)
+                    continue
                 # The outcome is handed in all the same.
                 self._log.warning("task %s: its last notes could not be written: %s", run.grant.spec.id, error)
+        return unwritten
 
     def close(self) -> None:
         if self._timer is not None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Literal
 
 from msgspec.structs import replace
 
@@ -24,7 +23,7 @@ from tickwork.model.outcomes import Aborted, Outcome, Released, Stopped, Succeed
 from tickwork.model.tasks import Lease
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
-from tickwork.store.contract import Grant, Store
+from tickwork.store.contract import Extended, Grant, Store
 from tickwork.worker import outcomes
 from tickwork.worker.deadlines import Deadlines
 from tickwork.worker.exchange import STOP_STEP, Exchange
@@ -330,24 +329,24 @@ class Worker:
 
     # --- called by the heart
 
-    def renewed(self, leases: list[Lease], answers: list[Literal["held", "cancel", "lost"]]) -> None:
+    def renewed(self, leases: list[Lease], answers: list[Extended]) -> None:
         for lease, answer in zip(leases, answers, strict=True):
             run = self.running.get(lease.id)
-            if answer == "held" or run is None or run.grant.lease != lease:
+            if answer in ("held", "unknown") or run is None or run.grant.lease != lease:
                 continue
             if answer == "lost":
                 self._log.warning("task %s: this worker has lost its lease, so its handler is asked to stop", lease.id)
             self._stop_run(run, "cancel" if answer == "cancel" else "lost")
 
-    def cut_off(self) -> None:
-        """The leases could not be renewed in time, so other workers may run these tasks now. Handlers are asked to
-        stop, except where `when_cut_off` of the type says that they run on."""
-        runs = list(self.running.values())
+    def cut_off(self, leases: set[Lease] | None = None) -> None:
+        """These leases (None: all) could not be renewed in time, so other workers may run these tasks now. Handlers are
+        asked to stop, except where `when_cut_off` of the type says that they run on."""
+        runs = [run for run in self.running.values() if leases is None or run.grant.lease in leases]
         stopping = [run for run in runs if not self._runs_on(run)]
         if runs:
             self._log.error(
-                "no contact with the store for a whole lease: %d handlers are asked to stop, %d run on",
-                len(stopping), len(runs) - len(stopping),
+                "no contact with %s for a whole lease: %d handlers are asked to stop, %d run on",
+                "the store" if leases is None else "a partition of the store", len(stopping), len(runs) - len(stopping),
             )  # fmt: skip
         for run in stopping:
             self._stop_run(run, "fenced")

@@ -24,6 +24,10 @@ class Receipt(Struct, frozen=True, gc=False):
     other: str = ""
 
 
+# The answer to the renewal of a lease: see `Tasks.extend`.
+Extended = Literal["held", "cancel", "lost", "unknown"]
+
+
 class Claim(Struct, frozen=True):
     """A worker asks for at most `limit` tasks of these queues and types, leased for `lease_ttl`.
 
@@ -79,16 +83,19 @@ class Claimed(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True, gc=False):
-    """The answer to an outcome: `done`, `already` (this very lease ended the task before) or `lost` (refused, since the
-    lease is not the current one)."""
+    """The answer to an outcome: `done`, `already` (this very lease ended the task before), `lost` (refused, since the
+    lease is not the current one) or `later` (its partition cannot be reached now: hand the outcome in again)."""
 
-    kind: Literal["done", "already", "lost"]
+    kind: Literal["done", "already", "lost", "later"]
     status: Status | None = None
 
 
 class Finished(Struct, frozen=True):
+    """The verdicts on the outcomes, in their order. `incomplete`: some of them are `later`."""
+
     verdicts: list[Verdict]
     claimed: Claimed | None = None
+    incomplete: bool = False
 
 
 class OutboxEntry(Struct, frozen=True):
@@ -144,8 +151,9 @@ class Tasks(Protocol):
         is granted one at a time to a node, whichever of its workers asks; while it runs, the others are skipped.
         """
 
-    async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:
-        """Renew leases. `cancel`: renewed, but somebody asks the handler to stop. `lost`: it has another holder now."""
+    async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Extended]:
+        """Renew leases. `cancel`: renewed, but somebody asks the handler to stop. `lost`: it has another holder now.
+        `unknown`: its partition cannot be reached now, so it was not renewed."""
 
     async def note(self, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
         """Write progress and log lines; False when the lease is lost. Progress belongs to one run: it is kept when the

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Literal
 
 from tickwork.errors import StoreError
 from tickwork.model import transitions
@@ -15,7 +14,18 @@ from tickwork.model.facts import Fact
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import ENDS, Lease, Record, Spec, Status
-from tickwork.store.contract import MANY_MAX, Claim, Claimed, Edge, Finished, OutboxEntry, Receipt, Reclaimed, Verdict
+from tickwork.store.contract import (
+    MANY_MAX,
+    Claim,
+    Claimed,
+    Edge,
+    Extended,
+    Finished,
+    OutboxEntry,
+    Receipt,
+    Reclaimed,
+    Verdict,
+)
 from tickwork.store.hints import WORK
 from tickwork.store.memory.core import Core, Part, atomic
 from tickwork.store.memory.dispatch import Dispatch
@@ -90,10 +100,10 @@ class Tasks(Part):
     # --- running
 
     @atomic
-    def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:
+    def extend(self, leases: list[Lease], lease_ttl: int) -> list[Extended]:
         now = self._core.now()
         self._core.pulse(now)
-        answers: list[Literal["held", "cancel", "lost"]] = []
+        answers: list[Extended] = []
         for lease in leases:
             record = self._dispatch.held(lease)
             if record is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import hiredis
@@ -27,6 +27,7 @@ from tickwork.store.redis.net.listen import Listener
 from tickwork.store.redis.net.target import Target
 from tickwork.store.redis.net.wire import CALL_TIMEOUT, DURABLE, Wire
 from tickwork.store.redis.ops.server import Server, check_server
+from tickwork.store.redis.reach import Reach
 from tickwork.store.redis.scripts import Script, compose
 from tickwork.store.rules import Overflow
 
@@ -77,6 +78,8 @@ class Core:
         self.set_clock(SystemClock().now())
         self._epoch: bytes | None = None
         self.queues: dict[str, None] = {}
+        # With several partitions, by process: id and fence of the last suspect that it took (see `rules.is_suspect`).
+        self.suspects: dict[str, tuple[str, int]] = {}
         self._begin()
         tell_of_forks(self)
 
@@ -87,7 +90,11 @@ class Core:
         self.connections = self._by_loop.here
         self._reopening: asyncio.Future[None] | None = None
         self._hints_under_way: set[asyncio.Future[None]] = set()
+        self.reach = Reach(self._knock, self.hints.notify_all, self._timeout)
         self._open = False
+
+    async def _knock(self, prefix: str) -> None:
+        await self.ask(prefix, "EXISTS", f"{prefix}pulse")
 
     def after_fork(self) -> None:
         """In the child of a fork. Links close themselves. The parent's event loops, and the tasks on them, are kept
@@ -157,6 +164,7 @@ class Core:
         self._open = len(self._by_loop) > 0
         for hint in list(self._hints_under_way):
             hint.cancel()
+        self.reach.close()
         if found is not None:
             await found.listener.close()
             await found.wire.close()
@@ -196,7 +204,7 @@ class Core:
     def wake(self, queues: set[str], part: str) -> None:
         """Wake an idle worker of these queues, if there are several partitions: scripts of one partition cannot write
         to the wake lists of the namespace. The token names the partition; nobody waits for this call."""
-        if self.alone:
+        if self.alone or not self.reach.has(self.layout.root):
             return
         hint = asyncio.ensure_future(self._push_hints(sorted(queues), self.layout.parts.index(part)))
         self._hints_under_way.add(hint)
@@ -208,8 +216,8 @@ class Core:
         for queue in queues:
             key = f"{root}wake:{queue}"
             try:
-                await wire.run(root, pack("RPUSH", key, place))
-                await wire.run(root, pack("LTRIM", key, -count, -1))
+                await self.reach.call(root, lambda key=key: wire.run(root, pack("RPUSH", key, place)))  # type: ignore[misc]
+                await self.reach.call(root, lambda key=key: wire.run(root, pack("LTRIM", key, -count, -1)))  # type: ignore[misc]
             except (StoreError, LinkLost):  # workers look by themselves after `scan_interval`
                 return
 
@@ -251,6 +259,12 @@ class Core:
         return await self.connections().wire.script(
             self.script(name), prefix, self.layout.root, policy, *args, purpose=purpose
         )
+
+    async def reached(self, name: str, prefix: str, *args: Any, purpose: str = "ask") -> Any:
+        """Run a script. With several partitions it fails soon if this one cannot be reached."""
+        if self.alone:
+            return await self.run(name, prefix, *args, purpose=purpose)
+        return await self.reach.call(prefix, lambda: self.run(name, prefix, *args, purpose=purpose))
 
     async def run_durably(self, durability: Durability, name: str, prefix: str, *args: Any) -> Any:
         """Run a script and wait until its writes are as safe as `durability` says. If too few confirm, it is unknown
@@ -315,9 +329,6 @@ class Core:
     def part(self, task_id: str) -> str:
         parts = self.layout.parts
         return parts[0] if len(parts) == 1 else parts[self.layout.part_of(task_id)]
-
-    async def everywhere(self, calls: Iterable[Awaitable[T]]) -> list[T]:
-        return list(await asyncio.gather(*calls))
 
     async def by_part(self, items: list[Any], ids: list[str], act: Any) -> list[Any]:
         """Call `act` once for each partition, with its items; the results are in the order of all items."""

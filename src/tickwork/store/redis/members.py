@@ -19,17 +19,21 @@ class Members(Part):
     async def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
         args = (worker.id, worker.node, _encode(worker), ttl or self._core.policy.lease_ttl)
         self._core.own_workers.add(worker.id)
-        reply = await self._core.run("beat", self._core.layout.root, *args, purpose="work")
-        found, *rival = reply
+        found, *rival = await self._core.reached("beat", self._core.layout.root, *args, purpose="work")
         leader = Leader(found[0].decode(), *found[1:]) if found else None
         return Heard(leader, _read_worker(worker.id, *rival) if rival else None)
 
     async def leave(self, worker_id: str, node: str = "") -> None:
         self._core.own_workers.discard(worker_id)
+        root = self._core.layout.root
+        process = node
+        if not (node or self._core.alone):
+            process = (await self._core.ask(root, "HGET", f"{root}workers:nodes", worker_id) or b"").decode()
         # The namespace's own prefix comes first, since it holds the nodes of the workers.
         for prefix in self._core.prefixes:
-            if not await self._core.run("leave", prefix, worker_id, node):
+            if not await self._core.run("leave", prefix, worker_id, node, process):
                 return
+        self._core.suspects.pop(process or worker_id, None)
 
     async def workers(self) -> list[Worker]:
         root = self._core.layout.root

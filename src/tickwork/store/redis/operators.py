@@ -135,17 +135,19 @@ class Operators(Part):
         return [(STATUSES.get(each[:1].decode()), each[1:]) for each in found]
 
     async def prune(self, limit: int) -> int:
-        replies = await self._core.everywhere(
-            self._core.run("prune", prefix, limit, LOST_WORKER_KEPT) for prefix in self._core.prefixes
+        core = self._core
+        replies = await core.reach.each(
+            core.prefixes, lambda prefix: core.reached("prune", prefix, limit, LOST_WORKER_KEPT)
         )
-        for _, dropped, *forgotten in replies:
-            self._core.warn_of_dropped(dropped)
-            if not self._core.alone:
-                for worker_id in forgotten:
-                    await self._core.everywhere(
-                        self._core.run("leave", part, worker_id) for part in self._core.layout.parts
-                    )
-        return sum(reply[0] for reply in replies)
+        for _, dropped, *forgotten in replies.values():
+            core.warn_of_dropped(dropped)
+            for worker_id in () if core.alone else forgotten:
+                await self._leave_parts(worker_id)
+        return sum(reply[0] for reply in replies.values())
+
+    async def _leave_parts(self, worker_id: bytes) -> None:
+        core = self._core
+        await core.reach.each(core.layout.parts, lambda part: core.reached("leave", part, worker_id, ""), needed=False)
 
     async def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None:
         for number, part in enumerate(self._core.layout.parts):
@@ -153,7 +155,8 @@ class Operators(Part):
 
     async def resume(self, kind: Literal["queue", "type"], name: str) -> bool:
         paused = False
-        for number, part in enumerate(self._core.layout.parts):
+        # The first partition comes last, as it was the first to be paused: it shows a resume that was cut short.
+        for number, part in reversed(list(enumerate(self._core.layout.parts))):
             # Looked up first, so that a repeated call gets the same answer.
             paused = await self._core.ask(part, "HGET", f"{part}pauses", f"{kind}:{name}") is not None or paused
             await self._core.run("pause", part, kind, name, "resume", "", quiet=number > 0)

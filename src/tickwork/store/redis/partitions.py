@@ -1,42 +1,43 @@
 """Tasks in several partitions: the hash of a task's id decides its partition, and claims visit one after another.
 
-Priority and order are strict only inside a partition. An operation on tasks of two partitions (a dependency) takes
-several calls. Each may be repeated, and they come in an order in which a crash between them leaves no task waiting for
-ever.
+Priority and order are strict only inside a partition; `rounds.py` says how far apart two partitions may get. Calls
+about tasks of a partition that cannot be reached fail, and all others go on: see `reach.py` and `dispatch.py`.
+
+An operation on tasks of two partitions (a dependency) takes several calls. Each may be repeated, and they come in an
+order in which a crash between them leaves no task waiting for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
-from itertools import chain
 
 from msgspec.structs import replace
 
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.ids import partition_of
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
-from tickwork.model.tasks import Spec
-from tickwork.store.contract import Claim, Claimed, Edge, Finished, Grant, Receipt, Reclaimed, Unreadable, Verdict
+from tickwork.model.tasks import Lease, Spec
+from tickwork.store.contract import MANY_MAX, Claim, Claimed, Edge, Extended, Finished, OutboxEntry, Receipt, Reclaimed
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.creating import receipt_of, submit_args
+from tickwork.store.redis.dispatch import Dispatch
 from tickwork.store.redis.queries import Queries
-from tickwork.store.redis.tasks import SLICE, Tasks, claim_args, claimed_of
+from tickwork.store.redis.tasks import SLICE, Tasks, moved_on, soonest
+from tickwork.store.rules import still_gone
 
-STAY = 8  # claims in one partition before the next one is visited, while it has work
+CURRENT = "?"  # for an edge whose upstream is still as it ended
+HOLD_BACK = 1000  # milliseconds for which an entry of the outbox that cannot be removed yet is left out
 
 
 class PartitionedTasks(Tasks):
     def __init__(self, core: Core, queries: Queries) -> None:
         super().__init__(core)
         self._queries = queries
+        self._dispatch = Dispatch(core, self._finish_part)
+        self._held_back: dict[str, int] = {}  # entries of the outbox, and until when they are left out
         core.on_wake_up = self._go_where_work_is
-        self._place = 0  # where the next claim begins
-        self._stayed = 0
-        self._began: dict[
-            tuple[str, int], tuple[str, int]
-        ] = {}  # worker and turn -> nonce of its last claim, and where
 
     # --- in
 
@@ -68,8 +69,8 @@ class PartitionedTasks(Tasks):
             self._core.wake({specs[place].queue for place in places}, part)
 
     def _check_place(self, spec: Spec) -> None:
-        count = len(self._core.layout.parts)
-        if spec.dedup_key is not None and partition_of(spec.dedup_key, count) != partition_of(spec.id, count):
+        part_of = self._core.layout.part_of
+        if spec.dedup_key is not None and part_of(spec.dedup_key) != part_of(spec.id):
             raise StoreError(
                 f"task {spec.id} and its dedup key are in different partitions: leave the id out, and one that fits is "
                 "drawn"
@@ -84,10 +85,11 @@ class PartitionedTasks(Tasks):
             return Receipt(spec.id, "created" if known.spec.nonce == spec.nonce else "exists")
         upstreams = list(dict.fromkeys(spec.depends_on))
         answers = await self.wait_for(spec, upstreams)
+        waiting = [upstream for upstream, answer in answers.items() if answer == b"w"]
         for upstream, answer in answers.items():
             if answer == b"m":
+                await self._take_back_notes(spec.id, waiting)
                 return Receipt(spec.id, "orphan", upstream)
-        waiting = [upstream for upstream, answer in answers.items() if answer == b"w"]
         args = submit_args(spec, tuple(waiting))
         (verdict,) = await self._core.run_durably(durability, "submit_with", self._core.part(spec.id), *args)
         receipt = receipt_of(spec, verdict)
@@ -95,6 +97,8 @@ class PartitionedTasks(Tasks):
             answers = await self.wait_for(spec, waiting)
             await self.resolve([Edge(spec.id, each, end == b"s") for each, end in answers.items() if end != b"w"])
             self._core.wake({spec.queue}, self._core.part(spec.id))
+        elif receipt.verdict != "exists":
+            await self._take_back_notes(spec.id, waiting)
         return receipt
 
     async def wait_for(self, spec: Spec, upstreams: list[str]) -> dict[str, bytes]:
@@ -104,134 +108,166 @@ class PartitionedTasks(Tasks):
         )
         return dict(zip(upstreams, await asyncio.gather(*calls), strict=True))
 
+    async def _take_back_notes(self, task_id: str, upstreams: list[str]) -> None:
+        """The task was refused, so it is not listed with its upstreams any more."""
+        await asyncio.gather(
+            *(self._core.run("unawait", self._core.part(upstream), upstream, task_id, 1) for upstream in upstreams)
+        )
+
     async def resolve(self, edges: Sequence[Edge]) -> list[bool | None]:
-        """Partitions of dependants that cannot be reached hold up no other."""
+        """Partitions that cannot be reached hold up no other. Whether an upstream was retried is looked up before: a
+        retry between these calls is not noticed."""
+        states = await self._states({edge.upstream for edge in edges if edge.fence is not None})
+        letters: list[str | None] = [_without_looking(edge, states) for edge in edges]
+        current = [number for number, letter in enumerate(letters) if letter == CURRENT]
         errors: list[StoreUnavailable] = []
 
-        async def act(part: str, group: list[Edge]) -> list[str | None]:
-            answers: list[str | None] = []
+        async def act(part: str, numbers: list[int]) -> list[str | None]:
+            found: list[str | None] = []
             try:
-                for start in range(0, len(group), SLICE):
-                    answers += await self._resolve_part(part, group[start : start + SLICE])
+                for start in range(0, len(numbers), SLICE):
+                    found += await self._resolve_part(part, [edges[each] for each in numbers[start : start + SLICE]])
             except StoreUnavailable as error:
                 errors.append(error)
-            return answers + [None] * (len(group) - len(answers))
+            return found + [None] * (len(numbers) - len(found))
 
-        found = await self._core.by_part(list(edges), [edge.dependant for edge in edges], act)
-        told = [(edge, letter) for edge, letter in zip(edges, found, strict=True) if letter is not None]
-        if errors and not told:
+        found = await self._core.by_part(current, [edges[number].dependant for number in current], act)
+        for number, letter in zip(current, found, strict=True):
+            letters[number] = letter
+        if errors and letters.count(None) == len(letters):
             raise errors[0]
-        await self._core.by_slices(told, [edge.upstream for edge, _ in told], SLICE, self._unawait)
-        return [None if letter is None else letter == "1" for letter in found]
+        await self._unawait([(edges[number], letter) for number in current if (letter := letters[number]) is not None])
+        return [None if letter is None else letter == "1" for letter in letters]
 
-    async def _unawait(self, part: str, told: list[tuple[Edge, str]]) -> list[None]:
-        args = ((edge.upstream, edge.dependant, int(letter != " ")) for edge, letter in told)
-        await self._core.run("unawait", part, *chain.from_iterable(args))
-        return [None] * len(told)
+    async def _states(self, ids: set[str]) -> dict[str, bytes]:
+        """The replies of `state.lua` for tasks of the partitions that can be reached."""
+        groups: dict[str, list[str]] = {}
+        for task_id in ids:
+            groups.setdefault(self._core.part(task_id), []).append(task_id)
+
+        async def look(part: str) -> dict[str, bytes]:
+            found, *_ = await self._core.reached("state", part, *groups[part])
+            return dict(zip(groups[part], found, strict=True))
+
+        states: dict[str, bytes] = {}
+        for found in (await self._core.reach.each(groups, look, needed=False)).values():
+            states |= found
+        return states
+
+    async def _unawait(self, told: list[tuple[Edge, str]]) -> None:
+        groups: dict[str, list[tuple[Edge, str]]] = {}
+        for edge, letter in told:
+            groups.setdefault(self._core.part(edge.upstream), []).append((edge, letter))
+
+        async def strike(part: str) -> None:
+            for start in range(0, len(groups[part]), SLICE):
+                triples = (
+                    (edge.upstream, edge.dependant, int(letter != " "))
+                    for edge, letter in groups[part][start : start + SLICE]
+                )
+                for upstream in await self._core.reached("unawait", part, *itertools.chain.from_iterable(triples)):
+                    self._held_back[upstream.decode()] = self._core.now() + HOLD_BACK
+
+        await self._core.reach.each(groups, strike, needed=False)  # what stays listed is told once more
+
+    # --- time, dispatch, running, out: each partition has its own fate
+
+    async def promote(self, limit: int) -> int | None:
+        parts = self._core.layout.parts
+        waits = await self._core.reach.each(parts, lambda part: self._core.reached("promote", part, limit))
+        return soonest(waits.values())
+
+    async def claim(self, claim: Claim) -> Claimed:
+        self._core.queues.update(dict.fromkeys(claim.queues))
+        return await self._dispatch.claim(claim)
+
+    async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Extended]:
+        groups: dict[str, list[int]] = {}
+        for index, lease in enumerate(leases):
+            groups.setdefault(self._core.part(lease.id), []).append(index)
+
+        async def renew(part: str) -> list[Extended]:
+            return await self._extend_part(part, [leases[index] for index in groups[part]], lease_ttl)
+
+        answers: list[Extended] = ["unknown"] * len(leases)
+        for part, replies in (await self._core.reach.each(groups, renew, needed=False)).items():
+            for index, reply in zip(groups[part], replies, strict=True):
+                answers[index] = reply
+        return answers
+
+    async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
+        if then_claim is not None:
+            self._core.queues.update(dict.fromkeys(then_claim.queues))
+        finished = await self._dispatch.finish(outcomes, then_claim)
+        for outcome, verdict in zip(outcomes, finished.verdicts, strict=True):
+            if verdict.status is not None and not verdict.status.ended:
+                self._core.wake(set(self._core.queues), self._core.part(outcome.lease.id))
+        return finished
 
     async def reclaim(
         self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()
     ) -> Reclaimed:
-        taken = await super().reclaim(limit, gone, why, nodes)
-        for part in {self._core.part(task_id) for task_id in taken.ids}:
-            self._core.wake(set(self._core.queues), part)
-        return taken
-
-    # --- dispatch and out
-
-    async def claim(self, claim: Claim) -> Claimed:
-        self._core.queues.update(dict.fromkeys(claim.queues))
-        return await self._claim_around(claim, ())
-
-    async def _claim_around(self, claim: Claim, seen: tuple[int, ...]) -> Claimed:
-        count = len(self._core.layout.parts)
-        grants: list[Grant] = []
-        unreadable: list[Unreadable] = []
-        waits: list[int] = []
-        start = self._start_of(claim)
-        for place in ((start + step) % count for step in range(count)):
-            if place in seen:
-                continue
-            part, rest = self._core.layout.parts[place], replace(claim, limit=claim.limit - len(grants))
-            try:
-                reply = claimed_of(await self._core.run("claim", part, *claim_args(rest), purpose="work"), claim)
-            except StoreUnavailable:
-                if not grants:
-                    raise
-                break  # the tasks granted so far must be returned
-            grants += reply.grants
-            unreadable += reply.unreadable
-            waits += [] if reply.next_due_in is None else [reply.next_due_in]
-            self._go_on(place, bool(reply.grants))
-            if len(grants) >= claim.limit:
-                self._core.wake(set(claim.queues), part)
-                break
-        return Claimed(grants, min(waits, default=None), unreadable)
-
-    def _start_of(self, claim: Claim, place: int | None = None) -> int:
-        """The partition at which this claim begins. A claim that is sent again begins at the same one."""
-        nonce, began = self._began.get((claim.worker_id, claim.turn), ("", 0))
-        if nonce != claim.nonce:
-            began = self._place if place is None else place
-            self._began[claim.worker_id, claim.turn] = claim.nonce, began
-        return began
-
-    def _go_on(self, place: int, found: bool) -> None:
-        self._stayed = self._stayed + 1 if found else 0
-        if not found or self._stayed >= STAY:
-            self._place, self._stayed = (place + 1) % len(self._core.layout.parts), 0
-        else:
-            self._place = place
-
-    async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
-        groups: dict[int, list[int]] = {}
-        for index, outcome in enumerate(outcomes):
-            groups.setdefault(self._core.layout.part_of(outcome.lease.id), []).append(index)
-        here = -1
-        if then_claim is not None and groups:
-            here = self._start_of(then_claim, sorted(groups)[partition_of(then_claim.nonce, len(groups))])
-        next_claim = () if then_claim is None else claim_args(then_claim)
-        replies = await asyncio.gather(
-            *(
-                self._finish_part(
-                    self._core.layout.parts[place], [outcomes[i] for i in group], next_claim if place == here else ()
-                )
-                for place, group in groups.items()
-            )
-        )
-        verdicts: dict[int, Verdict] = {}
-        claimed = Claimed([], None)
-        for (place, group), (answers, reply) in zip(groups.items(), replies, strict=True):
-            verdicts.update(zip(group, answers, strict=True))
-            if place == here and then_claim is not None:
-                claimed = claimed_of(reply, then_claim)
-                self._go_on(place, bool(claimed.grants))
-        self._wake_unfinished(outcomes, verdicts)
-        if then_claim is not None:
-            claimed = await self._fill_up(claimed, then_claim, (here,) if here in groups else ())
-        ordered = [verdicts[index] for index in range(len(outcomes))]
-        return Finished(ordered, None if then_claim is None else claimed)
-
-    async def _fill_up(self, claimed: Claimed, claim: Claim, seen: tuple[int, ...]) -> Claimed:
-        missing = claim.limit - len(claimed.grants)
-        if missing <= 0:
-            return claimed
+        """The members are listed under the root. Those in `gone` count as lost when all their tasks were taken back, so
+        the root comes last. The limit is that of each partition."""
+        parts = self._core.layout.parts
+        still = await self._still_gone(gone, nodes)
+        dead = tuple(itertools.chain.from_iterable((worker, "") for worker in still))
+        found = await self._core.reach.each(parts, lambda part: self._reclaim_part(part, limit, dead, why))
+        taken = [task_id for each in found.values() for task_id in each.ids]
+        for part in found:
+            if found[part].ids:
+                self._core.wake(set(self._core.queues), part)
+        all_taken = len(found) == len(parts) and len(taken) < limit
         try:
-            rest = await self._claim_around(replace(claim, limit=missing), seen)
-        except StoreUnavailable:
-            if not claimed.grants:
-                raise
-            return claimed
-        waits = [wait for wait in (claimed.next_due_in, rest.next_due_in) if wait is not None]
-        unreadable = claimed.unreadable + rest.unreadable
-        return Claimed(claimed.grants + rest.grants, min(waits, default=None), unreadable)
+            lost = await self._reclaim_part(self._core.layout.root, limit, dead if all_taken else (), why)
+        except StoreUnavailable:  # the tasks were taken back all the same
+            return Reclaimed(taken, [])
+        return Reclaimed(taken, lost.lost_workers)
 
-    def _wake_unfinished(self, outcomes: list[Outcome], verdicts: dict[int, Verdict]) -> None:
-        for index, verdict in verdicts.items():
-            if verdict.status is not None and not verdict.status.ended:
-                self._core.wake(set(self._core.queues), self._core.part(outcomes[index].lease.id))
+    async def _still_gone(self, gone: tuple[str, ...], nodes: tuple[str, ...]) -> tuple[str, ...]:
+        if not gone or not nodes:
+            return gone
+        root = self._core.layout.root
+        found = await self._core.ask(root, "HMGET", f"{root}workers:nodes", *gone)
+        node_of = {worker: node and node.decode() for worker, node in zip(gone, found, strict=True)}
+        return still_gone(gone, nodes, node_of.get)
+
+    async def _living(self, workers: list[bytes]) -> list[int]:
+        try:
+            return await super()._living(workers)
+        except StoreUnavailable:  # nobody knows, so no loss is counted
+            return [1] * len(workers)
+
+    # --- outbox
+
+    async def outbox(self, limit: int) -> list[OutboxEntry]:
+        """Entries of all partitions in turns, so that those of one do not hold up the others. Neither do entries whose
+        dependants are about to be created: they are left out for a moment."""
+        now = self._core.now()
+        self._held_back = {task_id: until for task_id, until in self._held_back.items() if until > now}
+        reach, parts, count = self._core.reach, self._core.layout.parts, limit + len(self._held_back)
+        pieces = (await reach.each(parts, lambda part: self._outbox_part(part, count))).values()
+        waiting = [[entry for entry in piece if entry.id not in self._held_back] for piece in pieces]
+        in_turns = itertools.chain.from_iterable(itertools.zip_longest(*waiting))
+        found: list[OutboxEntry] = []
+        left = MANY_MAX  # dependants of all entries together
+        for entry in [entry for entry in in_turns if entry is not None][:limit]:
+            if left > 0 or not entry.dependants:
+                found.append(replace(entry, dependants=entry.dependants[:left]))
+                left -= len(found[-1].dependants)
+        return found
 
     def _go_where_work_is(self, token: bytes) -> None:
         """Begin the next claim at the partition that a wake-up token names."""
         if token.isdigit():
-            self._place, self._stayed = int(token) % len(self._core.layout.parts), 0
+            self._dispatch.rounds.go_to(int(token))
+
+
+def _without_looking(edge: Edge, states: dict[str, bytes]) -> str | None:
+    """The answer to an edge that is not sent: "0" if its upstream was retried since, None if nobody knows."""
+    if edge.fence is None:
+        return CURRENT
+    state = states.get(edge.upstream)
+    if state is None:
+        return None
+    return "0" if moved_on(state, edge.fence) else CURRENT

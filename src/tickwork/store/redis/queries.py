@@ -176,14 +176,16 @@ class Queries(Part):
         return sorted(dependant.decode() for dependant in found)
 
     async def paused(self) -> list[Pause]:
-        part = self._core.layout.parts[0]
-        reply = await self._core.ask(part, "HGETALL", f"{part}pauses")
-        pauses = []
-        for name, what in zip(reply[::2], reply[1::2], strict=True):
-            kind, _, subject = name.decode().partition(":")
-            at, _, note = what.decode("utf-8", "backslashreplace").partition(" ")
-            pauses.append(Pause(kind, subject, int(at) if at.isdecimal() else 0, note))
-        return sorted(pauses, key=lambda pause: (pause.kind, pause.name))
+        """What is paused in any partition: a pause or a resume may have been cut short."""
+        core = self._core
+        replies = await asyncio.gather(*(core.ask(part, "HGETALL", f"{part}pauses") for part in core.layout.parts))
+        pauses: dict[bytes, Pause] = {}
+        for reply in replies:
+            for name, what in zip(reply[::2], reply[1::2], strict=True):
+                kind, _, subject = name.decode().partition(":")
+                at, _, note = what.decode("utf-8", "backslashreplace").partition(" ")
+                pauses.setdefault(name, Pause(kind, subject, int(at) if at.isdecimal() else 0, note))
+        return sorted(pauses.values(), key=lambda pause: (pause.kind, pause.name))
 
     # --- soundness
 

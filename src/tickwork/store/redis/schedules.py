@@ -16,17 +16,15 @@ from msgspec.structs import replace
 from tickwork.errors import StoreUnavailable
 from tickwork.model.facts import Fact
 from tickwork.model.schedules import Schedule
-from tickwork.model.tasks import ENDS, Spec, Status
+from tickwork.model.tasks import Spec, Status
 from tickwork.store.contract import Advance, Receipt
 from tickwork.store.redis.batches import BATCH, WEIGHT
 from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.creating import receipt_of, submit_args
-from tickwork.store.redis.records import CODES
-from tickwork.store.redis.tasks import Tasks
+from tickwork.store.redis.tasks import Tasks, moved_on
 from tickwork.store.rules import advance_facts, advanced, changed, fired, held_up, redefined, same_definition, taken
 from tickwork.store.unreadable import read_schedule, refuse_stub
 
-ENDED = frozenset(CODES[status].encode() for status in ENDS)
 TRIES = 50  # to store a changed schedule; each failure means that another process has stored its own change
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -122,9 +120,8 @@ class Schedules(Part):
         async def too_late() -> bool:
             if fence is None:
                 return False
-            ((found,), *_) = await self._core.run("state", self._core.part(task_id), task_id)
-            is_there, ended = found != b" ", found[:1] in ENDED
-            return is_there and (not ended or int(found.partition(b".")[2]) != fence)
+            ((found,), *_) = await self._core.reached("state", self._core.part(task_id), task_id)
+            return moved_on(found, fence)
 
         def report(old: Schedule | None) -> tuple[Schedule, Facts] | None:
             if old is None or old.last_task_id != task_id:
@@ -199,14 +196,27 @@ class Schedules(Part):
         self, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...]
     ) -> Advance | None:
         """Advance in several calls, for several partitions or for more tasks than one call can carry. The tasks are
-        created first; creating them again has no effect."""
+        created first; creating them again has no effect while they are there."""
+        found = await self.get(schedule_id)
+        if found is None or found.unreadable or found.next_at != seen:
+            return None
         receipts = []
         for spec in ticks:
-            (receipt,) = await self._tasks.submit([spec])
+            receipt = await self._create(spec)
             if receipt.verdict == "orphan":
-                (receipt,) = await self._tasks.submit([msgspec.structs.replace(spec, depends_on=())])
+                receipt = await self._create(msgspec.structs.replace(spec, depends_on=()))
             receipts.append(receipt)
         return await self._advance(schedule_id, seen, taken(step, ticks, receipts, self._core.policy))
+
+    async def _create(self, spec: Spec) -> Receipt:
+        async def create() -> list[Receipt]:
+            return await self._tasks.submit([spec])
+
+        if self._core.alone:
+            (receipt,) = await create()
+        else:  # a tick whose partition cannot be reached does not hold up the others
+            (receipt,) = await self._core.reach.call(self._core.part(spec.id), create)
+        return receipt
 
     async def _advance(self, schedule_id: str, seen: int | None, step: Advance) -> Advance | None:
         done = False

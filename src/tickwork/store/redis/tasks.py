@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tickwork.forks import keep, tell_of_forks
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
-from tickwork.model.tasks import Lease, Spec
+from tickwork.model.tasks import ENDS, Lease, Spec
 from tickwork.store.contract import (
     MANY_MAX,
     Claim,
     Claimed,
     Edge,
+    Extended,
     Finished,
     Grant,
     OutboxEntry,
@@ -29,18 +30,19 @@ from tickwork.store.contract import (
 )
 from tickwork.store.redis.batches import Coalescer
 from tickwork.store.redis.core import Core, Part
-from tickwork.store.redis.records import STATUSES, lease_in, pack_outcome, unpack_grant
+from tickwork.store.redis.records import CODES, STATUSES, lease_in, pack_outcome, unpack_grant
 from tickwork.store.unreadable import UNREADABLE, reason
 
 SLICE = 50  # tasks in one script of those that steer many, so that it takes no more than a few milliseconds
 NOTE_BITS = 48  # of the random number by which a note that is sent again is recognised
 
+ENDED = frozenset(CODES[status].encode() for status in ENDS)
 ENDINGS = {
     "l ": Verdict("lost", None),
     **{f"d{code}": Verdict("done", status) for code, status in STATUSES.items()},
     **{f"a{code}": Verdict("already", status) for code, status in STATUSES.items()},
 }
-ANSWERS: dict[bytes, Literal["held", "cancel", "lost"]] = {b"h": "held", b"c": "cancel", b"l": "lost"}
+ANSWERS: dict[bytes, Extended] = {b"h": "held", b"c": "cancel", b"l": "lost"}
 
 
 class Tasks(Part):
@@ -63,12 +65,11 @@ class Tasks(Part):
         return [answer == "1" for answer in found]
 
     async def _resolve_part(self, prefix: str, edges: list[Edge]) -> str:
-        """A letter for each edge, see `resolve.lua`. It cannot see whether an upstream of another partition was retried
-        since."""
+        """A letter for each edge: see `resolve.lua`."""
         args: list[Any] = []
         for edge in edges:
             args += (edge.dependant, edge.upstream, int(edge.ok), "" if edge.fence is None else edge.fence)
-        letters, *queues = await self._core.run("resolve", prefix, *args)
+        letters, *queues = await self._core.reached("resolve", prefix, *args)
         self._core.wake({queue.decode() for queue in queues}, prefix)
         answers: str = letters.decode()
         return answers
@@ -76,8 +77,7 @@ class Tasks(Part):
     # --- time
 
     async def promote(self, limit: int) -> int | None:
-        waits = await self._core.everywhere(self._core.run("promote", part, limit) for part in self._core.layout.parts)
-        return _soonest(waits)
+        return soonest([await self._core.reached("promote", self._core.layout.root, limit)])
 
     # --- dispatch
 
@@ -89,20 +89,20 @@ class Tasks(Part):
 
     # --- running
 
-    async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:
-        async def renew(prefix: str, group: list[Lease]) -> list[bytes]:
-            proofs = itertools.chain.from_iterable((lease.id, lease.fence, lease.nonce) for lease in group)
-            reply: list[bytes] = await self._core.run("extend", prefix, lease_ttl, *proofs, purpose="work")
-            return reply
+    async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Extended]:
+        return await self._extend_part(self._core.layout.root, leases, lease_ttl)
 
-        answers = await self._core.by_part(leases, [lease.id for lease in leases], renew)
-        return [ANSWERS[answer] for answer in answers]
+    async def _extend_part(self, prefix: str, leases: list[Lease], lease_ttl: int) -> list[Extended]:
+        proofs = itertools.chain.from_iterable((lease.id, lease.fence, lease.nonce) for lease in leases)
+        return [
+            ANSWERS[reply] for reply in await self._core.reached("extend", prefix, lease_ttl, *proofs, purpose="work")
+        ]
 
     async def note(self, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
         number = "" if progress is None else repr(float(progress))
         call = (lease.id, lease.fence, lease.nonce, random.getrandbits(NOTE_BITS))
         return bool(
-            await self._core.run("note", self._core.part(lease.id), *call, number, text, *lines, purpose="work")
+            await self._core.reached("note", self._core.part(lease.id), *call, number, text, *lines, purpose="work")
         )
 
     # --- out
@@ -129,54 +129,61 @@ class Tasks(Part):
         self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()
     ) -> Reclaimed:
         dead = tuple(itertools.chain.from_iterable(zip(gone, nodes or ("",) * len(gone), strict=True)))
-        why = why or "its process is gone"
-        parts = await self._core.everywhere(
-            self._reclaim_part(prefix, limit, dead, why) for prefix in self._core.prefixes
-        )
-        taken = [task_id for part in parts for task_id in part.ids]
-        return Reclaimed(taken, sorted(worker for part in parts for worker in part.lost_workers))
+        return await self._reclaim_part(self._core.layout.root, limit, dead, why)
 
     async def _reclaim_part(self, prefix: str, limit: int, dead: tuple[str, ...], why: str) -> Reclaimed:
         """Call the script until enough tasks are found, or it has looked at all leases."""
         found = Reclaimed([], [])
-        place = b"-inf"
-        while place:
-            args = (limit - len(found.ids), why, place, *dead)
-            taken, lost, dropped, place = await self._core.run("reclaim", prefix, *args)
+        living: dict[bytes, int] = {}
+        place, asked = b"-inf", list[bytes]()
+        while place or asked:
+            known = itertools.chain.from_iterable(living.items())
+            args = (limit - len(found.ids), why or "its process is gone", place or b"+inf", len(living), *known, *dead)
+            taken, lost, dropped, place, asked = await self._core.reached("reclaim", prefix, *args)
             found.ids.extend(task_id.decode() for task_id in taken)
             found.lost_workers.extend(worker.decode() for worker in lost)
             self._core.warn_of_dropped(dropped)
             if len(found.ids) >= limit:
                 break
+            living.update(zip(asked, await self._living(asked) if asked else (), strict=True))
+        return found
+
+    async def _living(self, workers: list[bytes]) -> list[int]:
+        """Whether each of these workers is a member."""
+        found: list[int] = await self._core.reached("living", self._core.layout.root, *workers)
         return found
 
     # --- outbox
 
     async def outbox(self, limit: int) -> list[OutboxEntry]:
+        return await self._outbox_part(self._core.layout.root, limit)
+
+    async def _outbox_part(self, part: str, limit: int) -> list[OutboxEntry]:
         found: list[OutboxEntry] = []
-        for part in self._core.layout.parts:
-            left = limit - len(found), MANY_MAX - sum(len(entry.dependants) for entry in found)
-            reply = await self._core.run("outbox", part, *left) if min(left) > 0 else []
-            for task_id, status, fence, dependants in zip(*(reply[n::4] for n in range(4)), strict=True):
-                schedule = status[1:].decode("utf-8", "backslashreplace") or None
-                waiting = tuple(each.decode() for each in dependants)
-                ended = int(fence) if fence else None
-                found.append(OutboxEntry(task_id.decode(), STATUSES[status[:1].decode()], waiting, schedule, ended))
+        reply = await self._core.reached("outbox", part, limit, MANY_MAX)
+        for task_id, status, fence, dependants in zip(*(reply[n::4] for n in range(4)), strict=True):
+            schedule = status[1:].decode("utf-8", "backslashreplace") or None
+            waiting = tuple(each.decode() for each in dependants)
+            ended = int(fence) if fence else None
+            found.append(OutboxEntry(task_id.decode(), STATUSES[status[:1].decode()], waiting, schedule, ended))
         return found
 
     async def clear_outbox(self, told: list[OutboxEntry]) -> None:
-        async def strike(prefix: str, group: list[OutboxEntry]) -> list[None]:
-            pairs = ((entry.id, "" if entry.fence is None else entry.fence) for entry in group)
-            await self._core.run("clear_outbox", prefix, *itertools.chain.from_iterable(pairs))
-            return [None] * len(group)
+        groups: dict[str, list[OutboxEntry]] = {}
+        for entry in told:
+            groups.setdefault(self._core.part(entry.id), []).append(entry)
 
-        if told:
-            await self._core.by_part(told, [entry.id for entry in told], strike)
+        async def strike(prefix: str) -> None:
+            pairs = ((entry.id, "" if entry.fence is None else entry.fence) for entry in groups[prefix])
+            await self._core.reached("clear_outbox", prefix, *itertools.chain.from_iterable(pairs))
+
+        await self._core.reach.each(groups, strike)
 
 
-def claim_args(claim: Claim) -> tuple[Any, ...]:
+def claim_args(claim: Claim, suspect: bool = False) -> tuple[Any, ...]:
+    """`suspect`: the process runs one in another partition (see `rules.is_suspect`)."""
     proof = (claim.worker_id, claim.process, claim.turn, claim.nonce)
-    return *proof, claim.lease_ttl, claim.limit, len(claim.queues), *claim.queues, *claim.types
+    return *proof, claim.lease_ttl, claim.limit, int(suspect), len(claim.queues), *claim.queues, *claim.types
 
 
 def claimed_of(reply: list[Any], claim: Claim) -> Claimed:
@@ -196,5 +203,12 @@ def _three(reply: list[Any]) -> tuple[Any, Any, Any]:
     return reply[0], reply[1], reply[2] if len(reply) > 2 else None
 
 
-def _soonest(waits: list[int]) -> int | None:
+def moved_on(state: bytes, fence: int | None) -> bool:
+    """Whether a task was retried since the end with that fence. `state` is the reply of `state.lua`."""
+    if fence is None or state == b" ":
+        return False
+    return state[:1] not in ENDED or int(state.partition(b".")[2]) != fence
+
+
+def soonest(waits: Iterable[int]) -> int | None:
     return min((wait for wait in waits if wait >= 0), default=None)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Literal
 
 from tickwork.errors import StoreError
 from tickwork.model import transitions
@@ -15,7 +14,18 @@ from tickwork.model.facts import Fact
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import ENDS, Lease, Record, Spec, Status
-from tickwork.store.contract import MANY_MAX, Claim, Claimed, Edge, Finished, OutboxEntry, Receipt, Reclaimed, Verdict
+from tickwork.store.contract import (
+    MANY_MAX,
+    Claim,
+    Claimed,
+    Edge,
+    Extended,
+    Finished,
+    OutboxEntry,
+    Receipt,
+    Reclaimed,
+    Verdict,
+)
 from tickwork.store.hints import WORK
 from tickwork.store.rules import detail_of, fence_of_end, moved_on, still_gone
 from tickwork.store.sqlite.core import Core, Part, writes
@@ -121,7 +131,7 @@ class Tasks(Part):
         return held
 
     @writes
-    def extend(self, leases: list[Lease], lease_ttl: int) -> list[Literal["held", "cancel", "lost"]]:
+    def extend(self, leases: list[Lease], lease_ttl: int) -> list[Extended]:
         now = self.now()
         keep_pulse(self.tx, now)
         held = self._held(leases)

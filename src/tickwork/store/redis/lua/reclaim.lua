@@ -1,14 +1,21 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends pulse members
 -- Take back the tasks of lost workers: running -> ready (front lane), or dead after too many losses, or cancelled. Arguments:
--- limit, reason, the score in `leases` to begin at, then workers known to be gone and their nodes ('' for any). Reply: ids
--- taken back, ids of workers that now count as lost, dead letters that were dropped, and the score to go on at ('' when all
--- leases were looked at). Leases that ran out are left alone while expiry is held (see `pulse`).
+-- limit, reason, the score in `leases` to begin at, how many workers follow of which the caller knows whether they live, each of
+-- them and 1 or 0, then workers known to be gone and their nodes ('' for any). Reply: ids taken back, ids of workers that now
+-- count as lost, dead letters that were dropped, the score to go on at ('' when all leases were looked at), and workers whose
+-- leases ran out here, but who are listed elsewhere: whether they live is to be given in the next call. Leases that ran out are
+-- left alone while expiry is held (see `pulse`).
 local LOOK_MAX = 1000 -- leases that one call looks at for those of workers that are gone
 local limit, why = tonumber(ARGV[3]), ARGV[4]
 local hold_until = pulse()
+local living, unknown = {}, {}
+local gone_at = 7 + 2 * tonumber(ARGV[6])
+for i = 7, gone_at - 1, 2 do
+  living[ARGV[i]] = ARGV[i + 1]
+end
 local gone = {}
-for i = 6, #ARGV, 2 do
+for i = gone_at, #ARGV, 2 do
   local node = ARGV[i + 1]
   if node == '' or (call('HGET', KEY .. 'workers:nodes', ARGV[i]) or node) == node then
     gone[ARGV[i]] = true
@@ -16,8 +23,12 @@ for i = 6, #ARGV, 2 do
 end
 local taken = {}
 
--- A worker that is still a member has only lost the lease, since it could not renew it in time. That counts as no loss.
+-- A worker that is still a member has only lost the lease, since it could not renew it in time. That counts as no loss. The
+-- members of a namespace with several partitions are not listed in them.
 local function is_alive(worker)
+  if not ALONE then
+    return living[worker] == '1'
+  end
   local expires_at = not gone[worker] and call('ZSCORE', KEY .. 'workers:online', worker)
   return expires_at and tonumber(expires_at) > now
 end
@@ -84,7 +95,9 @@ end
 if now >= hold_until and #taken < limit then
   for _, id in ipairs(call('ZRANGEBYSCORE', KEY .. 'leases', '-inf', whole(now), 'LIMIT', 0, limit - #taken)) do
     local task = load(id)
-    if task and task.status == RUNNING then
+    if not ALONE and task and task.status == RUNNING and not living[task.worker] and not gone[task.worker] then
+      unknown[task.worker] = true
+    elseif task and task.status == RUNNING then
       expire(task, 'its lease ran out')
     else
       call('ZREM', KEY .. 'leases', id)
@@ -94,4 +107,8 @@ if now >= hold_until and #taken < limit then
     end
   end
 end
-return reply({ taken, lost, dropped, next_at })
+local asked = {}
+for worker in pairs(unknown) do
+  asked[#asked + 1] = worker
+end
+return reply({ taken, lost, dropped, next_at, asked })

@@ -67,13 +67,14 @@ local function park(task)
   log_task('task.parked', task, task.kind.type)
 end
 
--- Reads a claim from the arguments, beginning at `at`: worker, its process, turn, nonce, lease, limit, number of queues,
--- queues, types.
+-- Reads a claim from the arguments, beginning at `at`: worker, its process, turn, nonce, lease, limit, 1 if the process runs a
+-- suspect of another partition, number of queues, queues, types.
 local function claim_of(at)
   local claim = { worker = ARGV[at], process = ARGV[at + 1], turn = ARGV[at] .. '#' .. ARGV[at + 2], nonce = ARGV[at + 3],
-    lease_ttl = tonumber(ARGV[at + 4]), limit = math.min(tonumber(ARGV[at + 5]), CLAIM_MAX), queues = {}, types = {} }
-  local types_at = at + 7 + tonumber(ARGV[at + 6])
-  for i = at + 7, types_at - 1 do
+    lease_ttl = tonumber(ARGV[at + 4]), limit = math.min(tonumber(ARGV[at + 5]), CLAIM_MAX), suspect = ARGV[at + 6] == '1',
+    queues = {}, types = {} }
+  local types_at = at + 8 + tonumber(ARGV[at + 7])
+  for i = at + 8, types_at - 1 do
     claim.queues[#claim.queues + 1] = ARGV[i]
   end
   for i = types_at, #ARGV do
@@ -255,7 +256,7 @@ local function startable(claim)
   end
   if call('EXISTS', KEY .. 'aside') == 1 then
     look_aside(search, claim)
-    search.suspect = runs_suspect(claim.process)
+    search.suspect = claim.suspect or runs_suspect(claim.process)
   end
   for _, band in ipairs({ 'high', 'normal', 'low' }) do
     for _, queue in ipairs(claim.queues) do
