@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.redis_store import ClockedRedisStore
 from tests.support.stores import KINDS, open_store
 from tickwork.clock import ManualClock
 from tickwork.model.policy import Policy
@@ -20,6 +21,5 @@ def policy() -> Policy:
 async def bench(request: pytest.FixtureRequest, tmp_path: Path, policy: Policy) -> AsyncIterator[Bench]:
     clock = ManualClock(START)
     async with open_store(request.param, tmp_path, clock, policy) as store:
-        bench = Bench(store, clock)
-        yield bench
+        yield Bench(store, clock, store.keep_together if isinstance(store, ClockedRedisStore) else lambda: None)
         assert await store.queries.audit() == [], "a test left the store unsound"

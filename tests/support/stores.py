@@ -13,7 +13,8 @@ from tickwork.store.contract import Store
 from tickwork.store.memory import MemoryStore
 from tickwork.store.sqlite import SqliteStore
 
-KINDS = ("memory", "sqlite", "redis", "redis-6.2", "valkey")
+KINDS = ("memory", "sqlite", "redis", "redis-partitioned", "redis-6.2", "valkey")
+PARTITIONS = 4  # of the kind "redis-partitioned"
 
 
 @asynccontextmanager
@@ -23,6 +24,8 @@ async def open_store(kind: str, folder: Path, clock: ManualClock, policy: Policy
         store = MemoryStore(policy, clock)
     elif kind == "sqlite":
         store = SqliteStore(str(folder / "tick.db"), "test", policy, clock)
+    elif kind == "redis-partitioned":
+        store = ClockedRedisStore(clock, restricted_redis(), policy, partitions=PARTITIONS)
     else:
         store = ClockedRedisStore(clock, restricted_redis(kind), policy)
     await store.open()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 from tickwork.clock import ManualClock
@@ -20,10 +21,15 @@ START = 1_700_000_000_000  # what the clock of a test shows when it begins
 class Bench:
     """A store with short hands: tests say what they mean in one line each."""
 
-    def __init__(self, store: Store, clock: ManualClock) -> None:
+    def __init__(self, store: Store, clock: ManualClock, gather: Callable[[], None] = lambda: None) -> None:
         self.store = store
         self.clock = clock
+        self._gather = gather
         self._numbers = itertools.count(1)
+
+    def together(self) -> None:
+        """Keep all tasks of this test, and their dedup keys, in one partition, since it compares their order."""
+        self._gather()
 
     def spec(self, task_id: str | None = None, **fields: Any) -> Spec:
         number = next(self._numbers)
@@ -132,6 +138,13 @@ class Bench:
     async def facts(self, task_id: str | None = None) -> list[str]:
         return [event.kind for event in await self.events(task_id)]
 
+    def follow_each_other(self, numbers: list[int]) -> bool:
+        """Whether numbers of facts are one by one, or grow where there are several partitions."""
+        pairs = list(itertools.pairwise(numbers))
+        if self.store.capabilities.partitions > 1:
+            return all(first < second for first, second in pairs)
+        return all(first + 1 == second for first, second in pairs)
+
     async def walk(self, **fields: Any) -> list[str]:
         """All pages of a query, one after the other."""
         found: list[str] = []
@@ -159,13 +172,15 @@ class Bench:
 
     async def pass_time(self, seconds: float, beats: bool = True) -> None:
         """Let time go by with a live member, so that the store does not think it was out of touch."""
-        for _ in range(int(seconds // 5)):
-            self.clock.advance(5)
+        for step in [5.0] * int(seconds // 5) + [seconds % 5]:
+            self.clock.advance(step)
             if beats:
-                await self.store.members.beat(Worker(id="witness"))
-        self.clock.advance(seconds % 5)
-        if beats:
-            await self.store.members.beat(Worker(id="witness"))
+                await self.witness()
+
+    async def witness(self) -> None:
+        """What a living worker does: a heartbeat, and the renewal of leases in every partition."""
+        await self.store.members.beat(Worker(id="witness"))
+        await self.store.tasks.extend([Lease(f"witness{number}", 1, "-") for number in range(30)], 1000)
 
     async def bring(self, status: Status | None, task_id: str = "it", **fields: Any) -> Lease:
         """A task in that status, reached only by the store's own transitions. Answers the last lease it had."""

@@ -349,6 +349,7 @@ async def test_no_word_makes_retry_or_delete_move_what_has_not_ended(bench: Benc
 
 @pytest.mark.parametrize("policy", [Policy(dlq_max=3)], ids=["three"])
 async def test_a_full_dead_letter_queue_drops_its_oldest(bench: Bench, policy: Policy) -> None:
+    bench.together()
     for number in range(5):
         await die(bench, f"t{number}")
         bench.clock.advance(1)
@@ -362,6 +363,7 @@ async def test_a_full_dead_letter_queue_drops_its_oldest(bench: Bench, policy: P
 @pytest.mark.parametrize("policy", [Policy(dlq_max=2)], ids=["two"])
 async def test_the_oldest_dead_letter_is_the_one_that_died_first(bench: Bench, policy: Policy) -> None:
     """Whatever was submitted or started first, and whatever the clock said."""
+    bench.together()
     await bench.submit_many(3)
     leases = [grant.lease for grant in await bench.claim(3)]
     for number, seconds in ((2, 0), (0, -5), (1, 0)):
@@ -372,6 +374,7 @@ async def test_the_oldest_dead_letter_is_the_one_that_died_first(bench: Bench, p
 
 @pytest.mark.parametrize("policy", [Policy(dlq_max=1)], ids=["one"])
 async def test_a_batch_of_deaths_keeps_the_last(bench: Bench, policy: Policy) -> None:
+    bench.together()
     await bench.submit_many(3)
     leases = [grant.lease for grant in await bench.claim(3)]
     done = await bench.store.tasks.finish([Aborted(lease, "boom") for lease in leases])
@@ -394,6 +397,7 @@ async def test_without_room_a_death_is_dropped_after_it_was_told(bench: Bench, p
 
 @pytest.mark.parametrize("policy", [Policy(dlq_max=1)], ids=["one"])
 async def test_a_finish_sent_again_is_known_though_its_batch_pushes_the_task_out(bench: Bench, policy: Policy) -> None:
+    bench.together()
     await bench.submit_many(2)
     first, second = (grant.lease for grant in await bench.claim(2))
     await bench.end(Aborted(first, "boom"))
@@ -404,6 +408,7 @@ async def test_a_finish_sent_again_is_known_though_its_batch_pushes_the_task_out
 
 @pytest.mark.parametrize("policy", [Policy(dlq_max=2, max_losses=1)], ids=["two"])
 async def test_poison_tasks_obey_the_bound_too(bench: Bench, policy: Policy) -> None:
+    bench.together()
     await bench.submit_many(5)
     await bench.claim(5)
     await bench.store.tasks.reclaim(10, gone=("w1",))
@@ -413,6 +418,7 @@ async def test_poison_tasks_obey_the_bound_too(bench: Bench, policy: Policy) -> 
 
 @pytest.mark.parametrize("policy", [Policy(dlq_max=2)], ids=["two"])
 async def test_a_retried_dead_letter_makes_room(bench: Bench, policy: Policy) -> None:
+    bench.together()
     await die(bench, "a")
     await die(bench, "b")
     await bench.retry("a")
@@ -473,6 +479,7 @@ async def test_retention_counts_from_the_end_not_from_the_submit(bench: Bench) -
 
 @pytest.mark.parametrize("policy", [Policy(retention_max=3)], ids=["three"])
 async def test_of_too_many_ends_the_oldest_go(bench: Bench, policy: Policy) -> None:
+    bench.together()
     for number in range(6):
         if number % 2:
             await die(bench, f"t{number}")
@@ -486,6 +493,7 @@ async def test_of_too_many_ends_the_oldest_go(bench: Bench, policy: Policy) -> N
 
 @pytest.mark.parametrize("policy", [Policy(retention_max=1)], ids=["one"])
 async def test_ends_go_in_the_order_they_ended_whatever_their_kind(bench: Bench, policy: Policy) -> None:
+    bench.together()
     await bench.submit_many(4)
     leases = {grant.spec.id: grant.lease for grant in await bench.claim(4)}
     ends: list[tuple[Outcome, float]] = [
@@ -505,6 +513,7 @@ async def test_ends_go_in_the_order_they_ended_whatever_their_kind(bench: Bench,
 
 
 async def test_prune_removes_no_more_than_its_limit(bench: Bench) -> None:
+    bench.together()
     for number in range(5):
         await succeed(bench, f"t{number}")
     bench.clock.advance(8 * DAY)
@@ -537,6 +546,7 @@ async def test_an_untold_end_that_is_kept_does_not_stop_prune(bench: Bench) -> N
 
 @pytest.mark.parametrize("policy", [Policy(retention_max=1)], ids=["one"])
 async def test_too_many_ends_go_though_their_retention_is_not_over(bench: Bench, policy: Policy) -> None:
+    bench.together()
     await bench.bring(Status.SUCCESS, "untold", schedule_id="nightly")
     for name in ("a", "b", "c"):
         await succeed(bench, name)
@@ -593,6 +603,8 @@ async def test_a_retried_task_is_not_pruned_for_its_first_end(bench: Bench) -> N
 async def test_many_dropped_dead_letters_are_one_warning(
     bench: Bench, policy: Policy, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    bench.together()
+
     async def die(count: int, prefix: str) -> None:
         await bench.submit_many(count, prefix)
         await bench.store.tasks.finish([Aborted(grant.lease, "boom") for grant in await bench.claim(count)])

@@ -13,6 +13,7 @@ from tickwork.testing.contract.bench import Bench
 
 
 async def test_bands_are_strict_over_all_queues(bench: Bench) -> None:
+    bench.together()
     for queue in ("a", "b"):
         for priority in (1, 5, 10):
             await bench.submit(f"{queue}{priority}", queue=queue, priority=priority)
@@ -20,12 +21,14 @@ async def test_bands_are_strict_over_all_queues(bench: Bench) -> None:
 
 
 async def test_queues_are_taken_in_the_order_given(bench: Bench) -> None:
+    bench.together()
     for queue in ("a", "b", "c"):
         await bench.submit(queue, queue=queue)
     assert await bench.claimed_ids(queues=("c", "a", "b")) == ["c", "a", "b"]
 
 
 async def test_the_order_is_the_same_taken_one_by_one(bench: Bench) -> None:
+    bench.together()
     for queue in ("a", "b"):
         for priority in (1, 5, 10):
             await bench.submit(f"{queue}{priority}", queue=queue, priority=priority)
@@ -34,11 +37,13 @@ async def test_the_order_is_the_same_taken_one_by_one(bench: Bench) -> None:
 
 
 async def test_first_in_first_out_inside_a_lane(bench: Bench) -> None:
+    bench.together()
     ids = await bench.submit_many(30)
     assert await bench.claimed_ids(7) + await bench.claimed_ids(23) == ids
 
 
 async def test_two_claimers_share_a_lane_without_overlap(bench: Bench) -> None:
+    bench.together()
     ids = await bench.submit_many(10)
     assert await bench.claimed_ids(4, worker="w1") == ids[:4]
     assert await bench.claimed_ids(10, worker="w2") == ids[4:]
@@ -53,12 +58,14 @@ async def test_every_priority_has_its_band(bench: Bench, priority: int) -> None:
 
 
 async def test_inside_a_band_only_the_order_of_submission_counts(bench: Bench) -> None:
+    bench.together()
     for priority in (5, 9, 7, 1, 4, 2, 10):
         await bench.submit(f"p{priority}", priority=priority)
     assert await bench.claimed_ids() == ["p10", "p5", "p9", "p7", "p1", "p4", "p2"]
 
 
 async def test_a_high_task_behind_ten_thousand_low_ones_is_next(bench: Bench) -> None:
+    bench.together()
     await bench.submit_many(10_000, priority=1)
     await bench.submit("urgent", priority=10)
     assert await bench.claimed_ids(2) == ["urgent", "t0"]
@@ -66,6 +73,7 @@ async def test_a_high_task_behind_ten_thousand_low_ones_is_next(bench: Bench) ->
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 5, 6])
 async def test_a_claim_never_gets_more_than_its_limit(bench: Bench, limit: int) -> None:
+    bench.together()
     ids = await bench.submit_many(5)
     assert await bench.claimed_ids(limit) == ids[:limit]
 
@@ -79,6 +87,7 @@ async def test_a_claim_takes_from_its_own_queues_only(bench: Bench) -> None:
 
 
 async def test_a_queue_named_twice_gives_each_task_once(bench: Bench) -> None:
+    bench.together()
     await bench.submit_many(3)
     assert await bench.claimed_ids(queues=("default", "default")) == ["t0", "t1", "t2"]
 
@@ -114,6 +123,7 @@ async def test_delayed_tasks_wait_for_their_time_to_the_millisecond(bench: Bench
 
 
 async def test_due_tasks_start_in_order_of_their_time(bench: Bench) -> None:
+    bench.together()
     now = bench.clock.now()
     await bench.submit("third", at=now + 3000)
     await bench.submit("first", delay=1000)
@@ -132,6 +142,7 @@ async def test_what_comes_due_goes_behind_what_was_ready(bench: Bench) -> None:
 
 
 async def test_a_high_task_that_comes_due_passes_a_low_backlog(bench: Bench) -> None:
+    bench.together()
     await bench.submit_many(20, priority=1)
     await bench.submit("urgent", priority=10, delay=1000)
     bench.clock.advance(1)
@@ -139,6 +150,7 @@ async def test_a_high_task_that_comes_due_passes_a_low_backlog(bench: Bench) -> 
 
 
 async def test_promote_moves_no_more_than_its_limit_earliest_first(bench: Bench) -> None:
+    bench.together()
     for second in (3, 1, 2):
         await bench.submit(f"s{second}", delay=second * 1000)
     bench.clock.advance(10)
@@ -157,6 +169,7 @@ async def test_next_due_is_told_by_promote_and_claim(bench: Bench) -> None:
 
 
 async def test_a_claim_sent_again_tells_the_next_due_time_too(bench: Bench) -> None:
+    bench.together()
     await bench.submit("now")
     await bench.submit("later", delay=5000)
     claim = bench.new_claim(nonce="same")
@@ -167,6 +180,7 @@ async def test_a_claim_sent_again_tells_the_next_due_time_too(bench: Bench) -> N
 
 
 async def test_run_now_goes_to_the_tail(bench: Bench) -> None:
+    bench.together()
     await bench.submit("hastened", delay=60_000)
     await bench.submit("ready")
     assert await bench.run_now("hastened") is Status.PENDING
@@ -192,6 +206,7 @@ HOW = pytest.mark.parametrize("how", ["released", "reclaimed", "retried by hand"
 
 @HOW
 async def test_what_comes_back_without_blame_starts_before_a_backlog(bench: Bench, how: str) -> None:
+    bench.together()
     lease = await bench.start("it")
     await bench.submit_many(50)
     await come_back(bench, how, lease)
@@ -200,6 +215,7 @@ async def test_what_comes_back_without_blame_starts_before_a_backlog(bench: Benc
 
 @HOW
 async def test_the_front_lane_is_first_in_first_out(bench: Bench, how: str) -> None:
+    bench.together()
     await bench.submit_many(3)
     leases = {f"t{n}": (await bench.claim(worker=f"t{n}"))[0].lease for n in range(3)}
     await bench.submit("backlog")
@@ -210,6 +226,7 @@ async def test_the_front_lane_is_first_in_first_out(bench: Bench, how: str) -> N
 
 @HOW
 async def test_the_front_lane_does_not_leave_its_band(bench: Bench, how: str) -> None:
+    bench.together()
     await come_back(bench, how, await bench.start("low", priority=1))
     await bench.submit("normal")
     await bench.submit("low backlog", priority=1)
@@ -217,6 +234,7 @@ async def test_the_front_lane_does_not_leave_its_band(bench: Bench, how: str) ->
 
 
 async def test_the_front_of_a_later_queue_waits_for_the_queues_before_it(bench: Bench) -> None:
+    bench.together()
     await bench.submit("back", queue="b")
     (grant,) = await bench.claim(queues=("b",))
     await bench.end(Released(grant.lease))
@@ -225,6 +243,7 @@ async def test_the_front_of_a_later_queue_waits_for_the_queues_before_it(bench: 
 
 
 async def test_a_retry_that_comes_due_goes_to_the_tail(bench: Bench) -> None:
+    bench.together()
     lease = await bench.start("failed")
     await bench.submit_many(3)
     await bench.end(Failed(lease, "boom", 1000))
@@ -233,6 +252,7 @@ async def test_a_retry_that_comes_due_goes_to_the_tail(bench: Bench) -> None:
 
 
 async def test_a_snoozed_task_goes_to_the_tail(bench: Bench) -> None:
+    bench.together()
     lease = await bench.start("snoozed")
     await bench.submit_many(2)
     await bench.end(Snoozed(lease, delay=1000))
@@ -270,6 +290,7 @@ async def test_the_log_says_why_a_task_was_parked(bench: Bench) -> None:
 
 
 async def test_what_lies_beyond_the_limit_is_not_parked(bench: Bench) -> None:
+    bench.together()
     await bench.submit("known")
     await bench.submit("strange", type="strange")
     assert await bench.claimed_ids(1) == ["known"]
@@ -277,6 +298,7 @@ async def test_what_lies_beyond_the_limit_is_not_parked(bench: Bench) -> None:
 
 
 async def test_a_parked_task_starts_for_a_worker_that_knows_it_before_main(bench: Bench) -> None:
+    bench.together()
     await bench.submit("strange", type="strange")
     await bench.claim()
     await bench.submit_many(2)
@@ -285,6 +307,7 @@ async def test_a_parked_task_starts_for_a_worker_that_knows_it_before_main(bench
 
 
 async def test_parked_tasks_of_several_types_start_in_the_order_they_were_parked(bench: Bench) -> None:
+    bench.together()
     for name in ("b1", "a1", "c1", "b2", "a2"):
         await bench.submit(name, type=name[0])
     await bench.claim(types=("other",))
@@ -293,6 +316,7 @@ async def test_parked_tasks_of_several_types_start_in_the_order_they_were_parked
 
 
 async def test_front_goes_before_side_and_side_before_main(bench: Bench) -> None:
+    bench.together()
     lease = await bench.start("front")
     await bench.submit("side", type="strange")
     await bench.claim()
@@ -302,6 +326,7 @@ async def test_front_goes_before_side_and_side_before_main(bench: Bench) -> None
 
 
 async def test_a_parked_high_task_goes_before_a_normal_one(bench: Bench) -> None:
+    bench.together()
     await bench.submit("high", type="strange", priority=10)
     await bench.submit("low", type="strange", priority=1)
     await bench.claim()
@@ -321,6 +346,7 @@ async def test_a_front_task_of_unknown_type_does_not_block_the_lane(bench: Bench
 
 async def test_known_tasks_behind_strange_ones_keep_their_queues_rank(bench: Bench) -> None:
     """Strange heads that fill a whole look at the first queue must not let the second queue pass."""
+    bench.together()
     await bench.submit_many(5, "s", queue="a", type="strange")
     await bench.submit_many(5, "first", queue="a")
     await bench.submit_many(5, "second", queue="b")
@@ -328,6 +354,7 @@ async def test_known_tasks_behind_strange_ones_keep_their_queues_rank(bench: Ben
 
 
 async def test_known_tasks_behind_strange_ones_keep_their_band(bench: Bench) -> None:
+    bench.together()
     await bench.submit_many(5, "s", queue="a", type="strange", priority=10)
     await bench.submit("high", queue="a", priority=10)
     await bench.submit_many(5, "low", queue="b", priority=1)
@@ -335,6 +362,7 @@ async def test_known_tasks_behind_strange_ones_keep_their_band(bench: Bench) -> 
 
 
 async def test_strange_tasks_of_a_queue_that_was_not_reached_stay_where_they_are(bench: Bench) -> None:
+    bench.together()
     await bench.submit_many(3, "s", queue="a", type="strange")
     await bench.submit_many(3, "first", queue="a")
     await bench.submit("untouched", queue="b", type="strange")
@@ -345,6 +373,7 @@ async def test_strange_tasks_of_a_queue_that_was_not_reached_stay_where_they_are
 
 @pytest.mark.parametrize("limit", [1, 10, 300])
 async def test_known_tasks_behind_more_strange_ones_than_a_claim_may_park(bench: Bench, limit: int) -> None:
+    bench.together()
     strange = await bench.submit_many(2 * PARK_MAX + 50, "s", type="strange")
     await bench.submit("known")
     claims, found = 0, list[str]()

@@ -53,6 +53,7 @@ async def test_a_run_now_of_many_is_answered_for_each_in_order(bench: Bench) -> 
 
 
 async def test_a_retry_of_many_is_answered_for_each_in_order(bench: Bench) -> None:
+    bench.together()
     await bring_mixed(bench)
     assert await bench.store.operators.retry(MIXED) == list(map(Retried, FOUND))
     assert await bench.claimed_ids() == ["dead", "ready"]

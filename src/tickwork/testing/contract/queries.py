@@ -127,6 +127,7 @@ async def test_a_walk_over_one_status_gives_each_of_it_once(bench: Bench, status
 @pytest.mark.parametrize("limit", [1, 2, 50])
 async def test_an_end_is_listed_by_the_order_in_which_they_ended(bench: Bench, status: Status, limit: int) -> None:
     """Whatever the order of submits, and though the clock goes back or stands still."""
+    bench.together()
     await bench.submit_many(4)
     leases = {grant.spec.id: grant.lease for grant in await bench.claim(4 if status is not Status.CANCELLED else 0)}
     for task_id, seconds in (("t2", 1), ("t0", -5), ("t3", 0), ("t1", 0)):
@@ -143,6 +144,7 @@ async def test_an_end_is_listed_by_the_order_in_which_they_ended(bench: Bench, s
 @pytest.mark.parametrize("limit", [1, 2, 50])
 async def test_a_delayed_status_is_listed_by_time(bench: Bench, status: Status, limit: int) -> None:
     """Whatever the order of submits, which decides between those of one moment."""
+    bench.together()
     waits = {"mid": 2000, "soon": 1000, "late": 3000, "also-mid": 2000, "never": 4000}
     for task_id, wait in waits.items():
         if status is Status.PENDING:
@@ -159,6 +161,7 @@ async def test_a_delayed_status_is_listed_by_time(bench: Bench, status: Status, 
 
 
 async def test_a_walk_over_delayed_tasks_goes_on_while_they_come_and_go(bench: Bench) -> None:
+    bench.together()
     for number in range(6):
         await bench.submit(f"t{number}", delay=1000 * (number + 1))
     first, cursor = await bench.store.queries.page(Query(Status.PENDING, limit=2))
@@ -177,6 +180,7 @@ async def test_a_walk_over_delayed_tasks_goes_on_while_they_come_and_go(bench: B
 
 
 async def test_no_call_looks_at_more_ends_than_it_may(bench: Bench) -> None:
+    bench.together()
     await bench.submit("needle", type="rare")
     await bench.cancel("needle", False)
     for task_id in await bench.submit_many(PAGE_MAX + 5):

@@ -267,6 +267,7 @@ async def test_a_tick_whose_forerunner_is_gone_waits_for_nobody(bench: Bench) ->
 
 
 async def test_ticks_whose_dedup_key_is_held_are_skipped(bench: Bench) -> None:
+    bench.together()
     await bench.put(schedule())
     await bench.submit("holder", dedup_key="k", dedup_ttl=60_000)
     ticks = tuple(tick(number, dedup_key="k", dedup_ttl=60_000) for number in (1, 2))
@@ -281,6 +282,7 @@ async def test_ticks_whose_dedup_key_is_held_are_skipped(bench: Bench) -> None:
 
 
 async def test_of_ticks_with_a_dedup_key_the_first_is_fired(bench: Bench) -> None:
+    bench.together()
     await bench.put(schedule())
     ticks = tuple(tick(number, dedup_key="k", dedup_ttl=60_000) for number in (1, 2))
     done = await bench.store.schedules.advance("s", START + 1000, Advance(START + 2000), ticks)

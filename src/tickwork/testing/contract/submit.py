@@ -46,6 +46,7 @@ async def test_an_id_may_be_used_again_after_delete(bench: Bench) -> None:
 
 
 async def test_what_was_asked_is_kept_to_the_last_field(bench: Bench) -> None:
+    bench.together()
     await bench.submit("up")
     spec = Spec(
         id="full:1@x",
@@ -99,6 +100,7 @@ async def test_a_time_in_the_past_is_now(bench: Bench, before: int) -> None:
 
 
 async def test_this_very_moment_is_now(bench: Bench) -> None:
+    bench.together()
     await bench.submit("at", at=bench.clock.now())
     await bench.submit("delay", delay=0)
     assert await bench.claimed_ids() == ["at", "delay"]
@@ -118,6 +120,7 @@ async def test_an_absolute_time_goes_before_a_delay(bench: Bench) -> None:
 
 
 async def test_a_dedup_key_refuses_a_second_task_and_names_the_first(bench: Bench) -> None:
+    bench.together()
     await bench.submit("first", dedup_key="k", dedup_ttl=1000)
     assert await bench.submit("second", dedup_key="k", dedup_ttl=1000) == Receipt("second", "duplicate", "first")
     assert await bench.status("second") is None
@@ -125,12 +128,14 @@ async def test_a_dedup_key_refuses_a_second_task_and_names_the_first(bench: Benc
 
 
 async def test_the_holder_of_a_key_may_be_sent_twice(bench: Bench) -> None:
+    bench.together()
     spec = bench.spec("it", dedup_key="k", dedup_ttl=1000)
     await bench.store.tasks.submit([spec])
     assert await bench.store.tasks.submit([spec]) == [Receipt("it", "created")]
 
 
 async def test_a_dedup_key_lasts_its_ttl_by_the_stores_clock(bench: Bench) -> None:
+    bench.together()
     await bench.submit("first", dedup_key="k", dedup_ttl=1000)
     bench.clock.advance(0.999)
     assert (await bench.submit("second", dedup_key="k")).verdict == "duplicate"
@@ -140,6 +145,7 @@ async def test_a_dedup_key_lasts_its_ttl_by_the_stores_clock(bench: Bench) -> No
 
 
 async def test_every_key_is_free_after_its_ttl_however_many_there_were(bench: Bench) -> None:
+    bench.together()
     for number in range(40):
         await bench.submit(f"old{number}", dedup_key=f"k{number}", dedup_ttl=1000)
     bench.clock.advance(2)
@@ -147,6 +153,7 @@ async def test_every_key_is_free_after_its_ttl_however_many_there_were(bench: Be
 
 
 async def test_a_refused_duplicate_does_not_renew_the_key(bench: Bench) -> None:
+    bench.together()
     await bench.submit("first", dedup_key="k", dedup_ttl=1000)
     bench.clock.advance(0.5)
     await bench.submit("second", dedup_key="k", dedup_ttl=60_000)
@@ -155,24 +162,28 @@ async def test_a_refused_duplicate_does_not_renew_the_key(bench: Bench) -> None:
 
 
 async def test_a_key_without_ttl_holds_for_no_time_at_all(bench: Bench) -> None:
+    bench.together()
     specs = [bench.spec("a", dedup_key="k"), bench.spec("b", dedup_key="k")]
     assert [receipt.verdict for receipt in await bench.store.tasks.submit(specs)] == ["created", "created"]
 
 
 @pytest.mark.parametrize("status", [Status.SUCCESS, Status.DEAD, Status.RETRYING, Status.RUNNING], ids=str)
 async def test_a_dedup_key_outlives_the_run(bench: Bench, status: Status) -> None:
+    bench.together()
     await bench.bring(status, dedup_key="k", dedup_ttl=60_000)
     assert (await bench.submit("again", dedup_key="k")).verdict == "duplicate"
 
 
 @pytest.mark.parametrize("status", [Status.READY, Status.PENDING, Status.BLOCKED, Status.RETRYING], ids=str)
 async def test_a_cancel_frees_the_key(bench: Bench, status: Status) -> None:
+    bench.together()
     await bench.bring(status, dedup_key="k", dedup_ttl=3_600_000)
     await bench.cancel("it", False)
     assert (await bench.submit("again", dedup_key="k")).verdict == "created"
 
 
 async def test_a_forced_cancel_frees_the_key_when_the_run_ends(bench: Bench) -> None:
+    bench.together()
     lease = await bench.bring(Status.RUNNING, dedup_key="k", dedup_ttl=60_000)
     await bench.cancel("it", True)
     assert (await bench.submit("early", dedup_key="k")).verdict == "duplicate"
@@ -181,6 +192,7 @@ async def test_a_forced_cancel_frees_the_key_when_the_run_ends(bench: Bench) -> 
 
 
 async def test_a_delete_frees_the_key(bench: Bench) -> None:
+    bench.together()
     await bench.bring(Status.SUCCESS, dedup_key="k", dedup_ttl=60_000)
     await bench.delete("it")
     assert (await bench.submit("again", dedup_key="k")).verdict == "created"
@@ -188,6 +200,7 @@ async def test_a_delete_frees_the_key(bench: Bench) -> None:
 
 @pytest.mark.parametrize("status", [Status.CANCELLED, Status.SUCCESS, Status.DEAD], ids=str)
 async def test_a_retry_holds_the_key_for_its_whole_ttl_again(bench: Bench, status: Status) -> None:
+    bench.together()
     await bench.bring(status, dedup_key="k", dedup_ttl=1000)
     bench.clock.advance(0.6)
     await bench.retry("it")
@@ -198,6 +211,7 @@ async def test_a_retry_holds_the_key_for_its_whole_ttl_again(bench: Bench, statu
 
 
 async def test_a_retry_takes_a_key_that_has_run_out(bench: Bench) -> None:
+    bench.together()
     await bench.bring(Status.DEAD, dedup_key="k", dedup_ttl=1000)
     await bench.submit("another", dedup_key="k", dedup_ttl=500)
     bench.clock.advance(5)
@@ -206,6 +220,7 @@ async def test_a_retry_takes_a_key_that_has_run_out(bench: Bench) -> None:
 
 
 async def test_a_retry_goes_on_without_a_key_that_another_holds(bench: Bench) -> None:
+    bench.together()
     await bench.bring(Status.CANCELLED, dedup_key="k", dedup_ttl=60_000)
     await bench.submit("other", dedup_key="k", dedup_ttl=1000)
     assert await bench.retry("it") is Status.CANCELLED
@@ -216,6 +231,7 @@ async def test_a_retry_goes_on_without_a_key_that_another_holds(bench: Bench) ->
 
 
 async def test_a_retry_to_blocked_takes_the_key_too(bench: Bench) -> None:
+    bench.together()
     await bench.bring(Status.BLOCKED, dedup_key="k", dedup_ttl=60_000)
     await bench.cancel("it", False)
     await bench.retry("it")
@@ -224,6 +240,7 @@ async def test_a_retry_to_blocked_takes_the_key_too(bench: Bench) -> None:
 
 
 async def test_a_retry_that_changes_nothing_takes_no_key(bench: Bench) -> None:
+    bench.together()
     await bench.bring(Status.BLOCKED, dedup_key="k", dedup_ttl=60_000)
     await bench.cancel("it", False)
     assert await bench.retry("it", Status.DEAD) is Status.CANCELLED
@@ -234,6 +251,7 @@ async def test_a_retry_that_changes_nothing_takes_no_key(bench: Bench) -> None:
 
 
 async def test_a_retry_sent_twice_holds_the_key_once(bench: Bench) -> None:
+    bench.together()
     await bench.bring(Status.CANCELLED, dedup_key="k", dedup_ttl=1000)
     await bench.retry("it")
     bench.clock.advance(0.9)
@@ -243,6 +261,7 @@ async def test_a_retry_sent_twice_holds_the_key_once(bench: Bench) -> None:
 
 
 async def test_the_end_of_an_old_holder_does_not_free_the_new_holders_key(bench: Bench) -> None:
+    bench.together()
     await bench.submit("old", dedup_key="k", dedup_ttl=1000)
     bench.clock.advance(1)
     await bench.submit("new", dedup_key="k", dedup_ttl=1000)
@@ -253,6 +272,7 @@ async def test_the_end_of_an_old_holder_does_not_free_the_new_holders_key(bench:
 
 @pytest.mark.parametrize("policy", [Policy(retention_max=0)], ids=["keep-none"])
 async def test_prune_does_not_free_a_key_before_its_time(bench: Bench, policy: Policy) -> None:
+    bench.together()
     await bench.bring(Status.SUCCESS, dedup_key="k", dedup_ttl=60_000)
     assert await bench.store.operators.prune(10) == 1
     assert (await bench.submit("again", dedup_key="k")).verdict == "duplicate"
@@ -262,6 +282,7 @@ async def test_prune_does_not_free_a_key_before_its_time(bench: Bench, policy: P
 
 @pytest.mark.parametrize("policy", [Policy(retention_max=0)], ids=["keep-none"])
 async def test_a_later_task_of_the_same_id_does_not_free_the_first_ones_key(bench: Bench, policy: Policy) -> None:
+    bench.together()
     await bench.bring(Status.SUCCESS, dedup_key="k", dedup_ttl=60_000)
     await bench.store.operators.prune(10)
     await bench.submit("it")
@@ -273,6 +294,7 @@ async def test_a_later_task_of_the_same_id_does_not_free_the_first_ones_key(benc
 
 @pytest.mark.parametrize("policy", [Policy(dlq_max=0)], ids=["no-room"])
 async def test_a_dropped_dead_letter_keeps_its_key(bench: Bench, policy: Policy) -> None:
+    bench.together()
     await bench.end(Aborted(await bench.start("it", dedup_key="k", dedup_ttl=60_000), "boom"))
     assert await bench.status("it") is None
     assert (await bench.submit("again", dedup_key="k")).verdict == "duplicate"
@@ -289,6 +311,7 @@ async def test_prune_keeps_living_keys_and_forgets_expired_ones(bench: Bench) ->
 
 @pytest.mark.parametrize("policy", [Policy(dedup=False)], ids=["dedup-off"])
 async def test_dedup_can_be_turned_off(bench: Bench, policy: Policy) -> None:
+    bench.together()
     await bench.submit("first", dedup_key="k", dedup_ttl=60_000)
     assert (await bench.submit("second", dedup_key="k", dedup_ttl=60_000)).verdict == "created"
 
@@ -297,6 +320,7 @@ async def test_dedup_can_be_turned_off(bench: Bench, policy: Policy) -> None:
 
 
 async def test_a_batch_gives_each_its_own_receipt_in_order(bench: Bench) -> None:
+    bench.together()
     await bench.submit("taken")
     await bench.submit("holder", dedup_key="k", dedup_ttl=1000)
     receipts = await bench.store.tasks.submit(
@@ -319,6 +343,7 @@ async def test_a_batch_gives_each_its_own_receipt_in_order(bench: Bench) -> None
 
 
 async def test_inside_one_batch_the_first_of_an_id_or_key_wins(bench: Bench) -> None:
+    bench.together()
     twice = bench.spec("a")
     receipts = await bench.store.tasks.submit(
         [
@@ -352,6 +377,7 @@ async def finish(bench: Bench, task_id: str, ok: bool = True) -> None:
 
 
 async def test_thousands_in_one_call_keep_their_order_also_beside_other_calls(bench: Bench) -> None:
+    bench.together()
     calls = [[bench.spec(f"{call}.{number:04}") for number in range(1000)] for call in range(3)]
     await asyncio.gather(*map(bench.store.tasks.submit, calls))
     claimed = [task_id for _ in range(3) for task_id in await bench.claimed_ids(1000)]
@@ -377,6 +403,7 @@ async def test_the_same_call_once_more_creates_nothing(bench: Bench) -> None:
 
 
 async def test_an_orphan_is_refused_and_leaves_nothing(bench: Bench) -> None:
+    bench.together()
     await bench.submit("up")
     receipt = await bench.submit("it", depends_on=("up", "nobody"), dedup_key="k", dedup_ttl=1000)
     assert receipt == Receipt("it", "orphan", "nobody")
@@ -392,6 +419,7 @@ async def test_a_task_cannot_wait_for_itself(bench: Bench) -> None:
 
 @pytest.mark.parametrize("pruned", [False, True], ids=["as-is", "pruned"])
 async def test_a_dedup_key_that_ran_out_holds_again_when_the_clock_is_set_back(bench: Bench, pruned: bool) -> None:
+    bench.together()
     await bench.submit("first", dedup_key="order", dedup_ttl=1000)
     bench.clock.advance(1)
     if pruned:
@@ -428,6 +456,7 @@ async def test_in_one_batch_an_earlier_task_cannot_wait_for_a_later_one(bench: B
 
 
 async def test_the_last_of_several_upstreams_frees_it(bench: Bench) -> None:
+    bench.together()
     for name in ("u1", "u2", "u3"):
         await bench.submit(name)
     await bench.submit("it", depends_on=("u1", "u2", "u3"))
@@ -503,6 +532,7 @@ async def test_a_failure_cancels_down_the_whole_tree(bench: Bench) -> None:
 
 
 async def test_a_failed_upstream_cancels_though_others_are_still_open(bench: Bench) -> None:
+    bench.together()
     await bench.submit("bad", priority=10)
     await bench.submit("open")
     await bench.submit("it", depends_on=("open", "bad"))
@@ -596,6 +626,7 @@ async def test_the_outbox_tells_until_it_is_told(bench: Bench) -> None:
 
 
 async def test_the_outbox_is_read_oldest_first_up_to_the_limit(bench: Bench) -> None:
+    bench.together()
     for name in ("c", "a", "b"):
         await bench.submit(name)
         await bench.submit(f"after {name}", depends_on=(name,), delay=1)
@@ -606,6 +637,7 @@ async def test_the_outbox_is_read_oldest_first_up_to_the_limit(bench: Bench) -> 
 
 
 async def test_a_new_dependant_does_not_move_an_entry_back(bench: Bench) -> None:
+    bench.together()
     for name in ("a", "b"):
         await bench.submit(name)
         await bench.submit(f"after {name}", depends_on=(name,))
