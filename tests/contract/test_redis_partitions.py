@@ -595,3 +595,50 @@ async def test_pruning_goes_on_while_there_is_more(bench: Bench) -> None:
     while await duties.prune(bench.store, 10) == 0:
         continue
     assert (await bench.store.queries.stats()).statuses[Status.SUCCESS] == 0
+
+
+async def test_dependants_in_a_partition_that_is_away_hold_up_no_other(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (up,), downs = ids_in(0, 1), [ids_in(place, 60) for place in (1, 2, 3)]
+    await bench.submit(up)
+    for names in downs:
+        await bench.store.tasks.submit([bench.spec(name, depends_on=(up,)) for name in names])
+    (grant,) = await bench.claim(1)
+    await bench.end(Succeeded(grant.lease))
+    store: Any = bench.store
+    honest, calls = store.core.run, []
+
+    async def cut_off(name: str, prefix: str, *args: Any, **options: Any) -> Any:
+        if name == "resolve" and prefix == store.core.layout.parts[2]:
+            calls.append(name)
+            raise StoreUnavailable("partition 2 is away")
+        return await honest(name, prefix, *args, **options)
+
+    monkeypatch.setattr(store.core, "run", cut_off)
+    assert await duties.propagate(store, 100, Bus()) is None
+    assert len(calls) == 1, "it was asked again in vain"
+    assert (await store.queries.stats()).statuses[Status.READY] == 120
+    (entry,) = await store.tasks.outbox(10)
+    assert sorted(entry.dependants) == sorted(downs[1])
+    with pytest.raises(StoreUnavailable, match="partition"):
+        await duties.propagate(store, 100, Bus())
+    monkeypatch.undo()
+    await wait_until(lambda: store.core.reach.has(store.core.layout.parts[2]), what="it is noticed that it is back")
+    await duties.propagate(store, 100, Bus())
+    assert (await store.queries.stats()).statuses[Status.READY] == 180
+    assert await store.tasks.outbox(10) == []
+
+
+async def test_many_are_steered_in_all_partitions(bench: Bench) -> None:
+    ids = await bench.submit_many(300, delay=60_000)
+    ups, downs = ids[:100], [f"{up}-down" for up in ids[:100]]
+    specs = [bench.spec(down, depends_on=(up,)) for up, down in zip(ups, downs, strict=True)]
+    await bench.store.tasks.submit(specs)
+    assert set(await bench.store.operators.cancel(ids, False)) == {Status.PENDING}
+    await bench.propagate()
+    assert (await bench.store.queries.stats()).statuses[Status.CANCELLED] == 400
+    assert {each.upstream for each in await bench.store.operators.retry([*ids, *downs])} == {""}
+    statuses = (await bench.store.queries.stats()).statuses
+    assert (statuses[Status.READY], statuses[Status.BLOCKED]) == (300, 100)
+    assert await bench.store.operators.delete(downs[:2]) == [Status.BLOCKED] * 2

@@ -18,6 +18,7 @@ from tickwork.store.contract import Advance, Claim, Retried
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse
 from tickwork.store.redis.scripts import compose
+from tickwork.testing.contract.bench import edges_of
 
 
 class Line(NamedTuple):
@@ -67,7 +68,7 @@ async def line() -> AsyncIterator[Line]:
         await good.open()
         await bad.open()
         line = Line(bad, good, proxy)
-        await line.load_scripts("retry", "delete", "lock", "pause", "note", "run_now", "fire")
+        await line.load_scripts("retry", "delete", "lock", "pause", "note", "run_now", "fire", "cancel", "resolve")
         yield line
         assert await good.queries.audit() == []
         await good.close()
@@ -127,6 +128,46 @@ async def test_a_delayed_task_is_run_now_once(line: Line) -> None:
         assert await line.bad.operators.run_now(["it"]) == [Status.PENDING]
     assert await line.facts("task.hastened") == 1
     await line.end()
+
+
+COUNT = 120  # more than one script takes
+
+
+@pytest.mark.parametrize("verb", ["run_now", "cancel", "retry", "delete"])
+async def test_many_are_steered_once(line: Line, verb: str) -> None:
+    """One of several scripts of a call is sent again."""
+    ids = [f"t{number}" for number in range(COUNT)]
+    await line.good.tasks.submit([Spec(id=each, type="job", nonce=new_nonce(), delay=3_600_000) for each in ids])
+    if verb in ("retry", "delete"):
+        await line.good.operators.cancel(ids, False)
+    operators = line.bad.operators
+    with line.losing(verb):
+        if verb == "retry":
+            assert set(await operators.retry(ids)) == {Retried(Status.CANCELLED)}
+        elif verb == "cancel":
+            found = await operators.cancel(ids, False)
+            assert found.count(Status.PENDING) + found.count(Status.CANCELLED) == COUNT
+        else:
+            steer, found_as = (operators.run_now, Status.PENDING) if verb == "run_now" else (
+                operators.delete, Status.CANCELLED,
+            )  # fmt: skip
+            assert set(await steer(ids)) == {found_as}
+    kinds = {"run_now": "hastened", "cancel": "cancelled", "retry": "retried", "delete": "deleted"}
+    assert await line.facts(f"task.{kinds[verb]}") == COUNT
+
+
+async def test_many_dependants_are_told_once(line: Line) -> None:
+    await line.submit()
+    names = [f"d{number}" for number in range(COUNT)]
+    await line.good.tasks.submit([Spec(id=each, type="job", nonce="n", depends_on=("it",)) for each in names])
+    await line.end()
+    (entry,) = await line.good.tasks.outbox(10)
+    with line.losing("resolve"):
+        await line.bad.tasks.resolve(edges_of(entry))
+    assert await line.facts("task.resolved") == COUNT
+    assert (await line.good.queries.stats()).statuses[Status.READY] == COUNT
+    await line.good.tasks.clear_outbox([entry])
+    assert await line.good.tasks.outbox(10) == []
 
 
 async def test_a_lock_is_given_back_by_its_owner(line: Line) -> None:
