@@ -2,7 +2,8 @@
 
 Reading order: `keys.py` (what is where), `lua/parts/prelude.lua` and the scripts, `records.py` (a task as a string),
 `tasks.py` and its siblings (the parts of the contract), `batches.py` and `creating.py` (submits), `partitions.py`,
-`dispatch.py`, `rounds.py` and `reach.py` (what several partitions need more), `net/` (connections), `ops/` (for operators).
+`dispatch.py`, `rounds.py` and `reach.py` (what several partitions need more), `net/` (connections), `ops/` (for
+operators).
 """
 
 from __future__ import annotations

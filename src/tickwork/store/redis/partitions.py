@@ -76,7 +76,14 @@ class PartitionedTasks(Tasks):
                 "drawn"
             )
 
-    async def _submit_dependent(self, spec: Spec, durability: Durability) -> Receipt:
+    async def submit_tick(self, spec: Spec) -> Receipt:
+        """The task of a tick does not wait for tasks that are not there."""
+        if spec.depends_on:
+            return await self._submit_dependent(spec, self._core.durability, lenient=True)
+        (receipt,) = await self.submit([spec])
+        return receipt
+
+    async def _submit_dependent(self, spec: Spec, durability: Durability, lenient: bool = False) -> Receipt:
         """List the task with each upstream, create it, and list it again. So it is resolved even if an upstream ends in
         between."""
         self._check_place(spec)
@@ -86,10 +93,11 @@ class PartitionedTasks(Tasks):
         upstreams = list(dict.fromkeys(spec.depends_on))
         answers = await self.wait_for(spec, upstreams)
         waiting = [upstream for upstream, answer in answers.items() if answer == b"w"]
-        for upstream, answer in answers.items():
-            if answer == b"m":
-                await self._take_back_notes(spec.id, waiting)
-                return Receipt(spec.id, "orphan", upstream)
+        missing = [upstream for upstream, answer in answers.items() if answer == b"m"]
+        if missing and not lenient:
+            await self._take_back_notes(spec.id, waiting)
+            holder = await self._dedup_holder(spec)
+            return Receipt(spec.id, "duplicate", holder) if holder else Receipt(spec.id, "orphan", missing[0])
         args = submit_args(spec, tuple(waiting))
         (verdict,) = await self._core.run_durably(durability, "submit_with", self._core.part(spec.id), *args)
         receipt = receipt_of(spec, verdict)
@@ -100,6 +108,14 @@ class PartitionedTasks(Tasks):
         elif receipt.verdict != "exists":
             await self._take_back_notes(spec.id, waiting)
         return receipt
+
+    async def _dedup_holder(self, spec: Spec) -> str:
+        if spec.dedup_key is None or not self._core.policy.dedup:
+            return ""
+        part = self._core.part(spec.id)
+        value = await self._core.ask(part, "GET", f"{part}dedup:{spec.dedup_key}")
+        until, _, holder = (value or b"0 ").decode().partition(" ")
+        return holder if int(until) > self._core.now() else ""
 
     async def wait_for(self, spec: Spec, upstreams: list[str]) -> dict[str, bytes]:
         after_end = int(spec.run_after == "end")
@@ -213,13 +229,14 @@ class PartitionedTasks(Tasks):
         still = await self._still_gone(gone, nodes)
         dead = tuple(itertools.chain.from_iterable((worker, "") for worker in still))
         found = await self._core.reach.each(parts, lambda part: self._reclaim_part(part, limit, dead, why))
-        taken = [task_id for each in found.values() for task_id in each.ids]
-        for part in found:
-            if found[part].ids:
+        taken: list[str] = []
+        for part, (reclaimed, _) in found.items():
+            taken += reclaimed.ids
+            if reclaimed.ids:
                 self._core.wake(set(self._core.queues), part)
-        all_taken = len(found) == len(parts) and len(taken) < limit
+        all_taken = len(found) == len(parts) and all(complete for _, complete in found.values())
         try:
-            lost = await self._reclaim_part(self._core.layout.root, limit, dead if all_taken else (), why)
+            lost, _ = await self._reclaim_part(self._core.layout.root, limit, dead if all_taken else (), why)
         except StoreUnavailable:  # the tasks were taken back all the same
             return Reclaimed(taken, [])
         return Reclaimed(taken, lost.lost_workers)

@@ -21,6 +21,7 @@ from tickwork.store.contract import Advance, Receipt
 from tickwork.store.redis.batches import BATCH, WEIGHT
 from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.creating import receipt_of, submit_args
+from tickwork.store.redis.partitions import PartitionedTasks
 from tickwork.store.redis.tasks import Tasks, moved_on
 from tickwork.store.rules import advance_facts, advanced, changed, fired, held_up, redefined, same_definition, taken
 from tickwork.store.unreadable import read_schedule, refuse_stub
@@ -200,22 +201,16 @@ class Schedules(Part):
         found = await self.get(schedule_id)
         if found is None or found.unreadable or found.next_at != seen:
             return None
-        receipts = []
-        for spec in ticks:
-            receipt = await self._create(spec)
-            if receipt.verdict == "orphan":
-                receipt = await self._create(msgspec.structs.replace(spec, depends_on=()))
-            receipts.append(receipt)
+        receipts = [await self._create(spec) for spec in ticks]
         return await self._advance(schedule_id, seen, taken(step, ticks, receipts, self._core.policy))
 
     async def _create(self, spec: Spec) -> Receipt:
-        async def create() -> list[Receipt]:
-            return await self._tasks.submit([spec])
-
-        if self._core.alone:
-            (receipt,) = await create()
-        else:  # a tick whose partition cannot be reached does not hold up the others
-            (receipt,) = await self._core.reach.call(self._core.part(spec.id), create)
+        tasks = self._tasks
+        if isinstance(tasks, PartitionedTasks):  # a tick whose partition cannot be reached does not hold up the others
+            return await self._core.reach.call(self._core.part(spec.id), lambda: tasks.submit_tick(spec))
+        (receipt,) = await tasks.submit([spec])
+        if receipt.verdict == "orphan":
+            (receipt,) = await tasks.submit([replace(spec, depends_on=())])
         return receipt
 
     async def _advance(self, schedule_id: str, seen: int | None, step: Advance) -> Advance | None:

@@ -129,10 +129,12 @@ class Tasks(Part):
         self, limit: int, gone: tuple[str, ...] = (), why: str = "", nodes: tuple[str, ...] = ()
     ) -> Reclaimed:
         dead = tuple(itertools.chain.from_iterable(zip(gone, nodes or ("",) * len(gone), strict=True)))
-        return await self._reclaim_part(self._core.layout.root, limit, dead, why)
+        found, _ = await self._reclaim_part(self._core.layout.root, limit, dead, why)
+        return found
 
-    async def _reclaim_part(self, prefix: str, limit: int, dead: tuple[str, ...], why: str) -> Reclaimed:
-        """Call the script until enough tasks are found, or it has looked at all leases."""
+    async def _reclaim_part(self, prefix: str, limit: int, dead: tuple[str, ...], why: str) -> tuple[Reclaimed, bool]:
+        """Call the script until enough tasks are found, or it has looked at all leases. Answers also whether it has
+        taken back all tasks of dead workers."""
         found = Reclaimed([], [])
         living: dict[bytes, int] = {}
         place, asked = b"-inf", list[bytes]()
@@ -146,7 +148,7 @@ class Tasks(Part):
             if len(found.ids) >= limit:
                 break
             living.update(zip(asked, await self._living(asked) if asked else (), strict=True))
-        return found
+        return found, not place
 
     async def _living(self, workers: list[bytes]) -> list[int]:
         """Whether each of these workers is a member."""
