@@ -22,6 +22,14 @@ def _told(case: Callable[[int, Scale], Awaitable[Figures]]) -> Case:
     return tell
 
 
+PARTITIONED: dict[str, Case] = {
+    "workers_killed": partial(worker_cases.workers_killed, partitions=4),
+    "workers_killed_strangers": partial(worker_cases.workers_killed_strangers, partitions=4),
+    "zombie": partial(worker_cases.zombie, partitions=4),
+    "one_cut_off": _told(partial(test_redis_server.one_cut_off, partitions=4)),
+    "connections_killed": _told(partial(test_redis_server.connections_killed, partitions=4)),
+    "restarted": _told(partial(test_redis_server.redis_restarted, partitions=4)),
+}
 CASES: dict[str, Case] = {
     "workers_killed": worker_cases.workers_killed,
     "workers_killed_strangers": worker_cases.workers_killed_strangers,
@@ -54,6 +62,7 @@ CASES: dict[str, Case] = {
     "deep_queue": _told(test_redis_scale.deep_queue),
     "due_at_once": _told(test_redis_scale.due_at_once),
     "schedules_at_once": _told(test_redis_scale.schedules_at_once),
+    **{f"partitions_{name}": case for name, case in PARTITIONED.items()},
     **{f"random_{kind}": partial(random_case, kind) for kind in KINDS},
     "mutants": mutate.slow_mutants,
 }

@@ -172,10 +172,11 @@ class Stage:
 @asynccontextmanager
 async def stage(size: int = 3, **options: Any) -> AsyncIterator[Stage]:
     """A server with so many nodes on it; the options are those of their schedulers, and `stranger`."""
+    partitions = options.get("partitions", 1)
     with evidence() as folder, RedisServer() as server:
         crew = Crew(server.url, folder, options)
-        app = Scheduler(server.url, namespace="faults")
-        store = RedisStore(parse(server.url), "faults", Policy())
+        app = Scheduler(server.url, namespace="faults", partitions=partitions)
+        store = RedisStore(parse(server.url), "faults", Policy(), partitions=partitions)
         try:
             await store.open()
             await crew.start(size)

@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -46,12 +46,12 @@ SEED = 1
 # --- 1: killed and restarted
 
 
-async def redis_restarted(seed: int, scale: Scale) -> Figures:
+async def redis_restarted(seed: int, scale: Scale, **options: Any) -> Figures:
     """A server that keeps all on disk is killed again and again: nothing is lost, and work goes on by itself."""
     kills = 4 if scale == "short" else 60
     resumed: list[float] = []
     with RedisServer(options=SAFE) as server:
-        async with crew(server.url, seed) as team:
+        async with crew(server.url, seed, **options) as team:
             team.submit_on(3)
             for _ in range(kills):
                 await asyncio.sleep(team.chance.uniform(0.3, 0.9))
@@ -184,12 +184,12 @@ async def test_an_outage_longer_than_a_lease_runs_nothing_twice(how: Outage, whe
     show(f"redis_unreachable {how}", SEED, await redis_unreachable(SEED, "short", how, when_cut_off))
 
 
-async def one_cut_off(seed: int, scale: Scale, how: Literal["silent", "refused"] = "silent") -> Figures:
+async def one_cut_off(seed: int, scale: Scale, how: Literal["silent", "refused"] = "silent", **options: Any) -> Figures:
     """One node of two is cut off, without a sound or as its proxy is gone: it stops what it runs before the other may
     start it."""
     tasks = 5 if scale == "short" else 50
     with RedisServer() as server, Proxy(server.port) as proxy:
-        async with crew(f"redis://{proxy.host}:{proxy.port}/0", seed, nodes=1, concurrency=tasks) as team:
+        async with crew(f"redis://{proxy.host}:{proxy.port}/0", seed, nodes=1, concurrency=tasks, **options) as team:
             ids = [await team.submit(6000) for _ in range(tasks)]
             for task_id in ids:
                 await team.started(task_id)
@@ -319,11 +319,11 @@ class _Cut:
             assert self._proxy.cuts_left == 0, f"no reply was cut for {mark}"
 
 
-async def connections_killed(seed: int, scale: Scale) -> Figures:
+async def connections_killed(seed: int, scale: Scale, **options: Any) -> Figures:
     """Scripts are forgotten and connections killed twice a second, under load: nobody notices."""
     seconds = 4 if scale == "short" else 60  # longer, and the log would not hold it all
     with RedisServer() as server:
-        async with crew(server.url, seed) as team:
+        async with crew(server.url, seed, **options) as team:
             team.submit_on(4)
             for _ in range(2 * seconds):
                 await asyncio.sleep(0.5)

@@ -25,6 +25,7 @@ from tickwork.errors import StoreUnavailable
 from tickwork.model.outcomes import Outcome
 from tickwork.model.tasks import Lease
 from tickwork.store.contract import Claim, Finished
+from tickwork.store.redis.partitions import PartitionedTasks
 from tickwork.store.redis.tasks import Tasks
 
 OPTIONS: dict[str, Any] = {"concurrency": 5, "lease_ttl": 3, "renew_interval": 1, "max_losses": 1000, "timeout": 60}
@@ -41,7 +42,20 @@ def become_stranger() -> None:
 
 def write_answers(history: History) -> None:
     """Write down what the store says to outcomes, progress and log lines."""
-    finish, note = Tasks.finish, Tasks.note
+    for kind in (Tasks, PartitionedTasks):
+        _write_verdicts(history, kind)
+    note = Tasks.note
+
+    async def spied_note(self: Tasks, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
+        accepted = await note(self, lease, progress, text, lines)
+        history.write("note", id=lease.id, fence=lease.fence, text=text, accepted=accepted)
+        return accepted
+
+    setattr(Tasks, "note", spied_note)  # noqa: B010
+
+
+def _write_verdicts(history: History, kind: type[Tasks]) -> None:
+    finish = kind.finish
 
     async def spied_finish(self: Tasks, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
         answer = await finish(self, outcomes, then_claim)
@@ -50,13 +64,7 @@ def write_answers(history: History) -> None:
             history.write("verdict", id=lease.id, fence=lease.fence, outcome=type(outcome).__name__, kind=verdict.kind)
         return answer
 
-    async def spied_note(self: Tasks, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
-        accepted = await note(self, lease, progress, text, lines)
-        history.write("note", id=lease.id, fence=lease.fence, text=text, accepted=accepted)
-        return accepted
-
-    setattr(Tasks, "finish", spied_finish)  # noqa: B010
-    setattr(Tasks, "note", spied_note)  # noqa: B010
+    setattr(kind, "finish", spied_finish)  # noqa: B010
 
 
 def add_handlers(app: Scheduler, history: History) -> None:

@@ -21,14 +21,14 @@ TIMES |= {"leader_lease_ttl": 1.5, "leader_renew_interval": 0.5}
 # --- killed
 
 
-async def workers_killed(seed: int, scale: Scale) -> str:
+async def workers_killed(seed: int, scale: Scale, **options: Any) -> str:
     """Their host is still there, and sees that they are gone."""
-    return str(await kill_workers(seed, scale))
+    return str(await kill_workers(seed, scale, **options))
 
 
-async def workers_killed_strangers(seed: int, scale: Scale) -> str:
+async def workers_killed_strangers(seed: int, scale: Scale, **options: Any) -> str:
     """Each on a machine of its own: only the leases tell."""
-    return str(await kill_workers(seed, scale, stranger=True))
+    return str(await kill_workers(seed, scale, stranger=True, **options))
 
 
 async def kill_workers(seed: int, scale: Scale, **options: Any) -> Judgement:
@@ -65,11 +65,11 @@ async def submit_steadily(
 # --- frozen
 
 
-async def zombie(seed: int, scale: Scale) -> str:
+async def zombie(seed: int, scale: Scale, **options: Any) -> str:
     """A worker stops for longer than its lease, goes on, and finds that everything it says is refused: while the newer
     run still goes on, and after it has ended."""
     rounds = 30 if scale == "long" else 2
-    async with stage(3, **{**TIMES, "lease_ttl": SHORT_LEASE, "renew_interval": 0.5}) as on:
+    async with stage(3, **{**TIMES, "lease_ttl": SHORT_LEASE, "renew_interval": 0.5, **options}) as on:
         for number in range(rounds):
             await freeze_one(on, f"frozen-{number}", wake_after_end=number % 2 == 1)
         found = await on.judgement(SHORT_LEASE + lenient(SLACK))
