@@ -109,7 +109,10 @@ class Round:
             await self.steps.put_schedules()
             await self._disturb()
             await self._quieten()
-            return await self._observe()
+            observed = await self._observe()
+            for ended in (task for task in background if task.done()):
+                ended.result()  # a follower or the watch over the workers has failed: say why
+            return observed
         finally:
             watching.set()
             for task in background:
