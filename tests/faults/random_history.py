@@ -101,7 +101,7 @@ class Round:
         self.steps = Steps(place, self.slots, self.app, self.history)
 
     async def run(self) -> Observed:
-        watching = watch_for_stalls(self.history, "slow", None, self.place.look)
+        stop_watching = watch_for_stalls(self.history, "slow", None, self.place.look)
         background = [asyncio.create_task(follower.follow()) for follower in self.followers]
         try:
             await self.slots.start()
@@ -114,7 +114,7 @@ class Round:
                 ended.result()  # a follower or the watch over the workers has failed: say why
             return observed
         finally:
-            watching.set()
+            await asyncio.to_thread(stop_watching)
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)

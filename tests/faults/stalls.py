@@ -14,9 +14,9 @@ STALL = 0.2  # seconds longer than that which are worth a line
 
 def watch_for_stalls(
     history: History, kind: str, victim: int | None, look: Callable[[], None] = lambda: None
-) -> threading.Event:
+) -> Callable[[], None]:
     """Look again and again, in a thread of its own, and write down when that took too long: this process, or what it
-    looked at, was kept waiting. Setting the event ends it."""
+    looked at, was kept waiting. Calling the answer ends it; then it writes no more."""
     end = threading.Event()
 
     def watch() -> None:
@@ -28,5 +28,10 @@ def watch_for_stalls(
             if now - before > PAUSE + STALL and not end.is_set():
                 history.write("fault", kind=kind, victim=victim, at=before, till=now)
 
-    threading.Thread(target=watch, name=f"watch-{kind}", daemon=True).start()
-    return end
+    def stop() -> None:
+        end.set()
+        thread.join()
+
+    thread = threading.Thread(target=watch, name=f"watch-{kind}", daemon=True)
+    thread.start()
+    return stop

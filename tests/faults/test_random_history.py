@@ -11,7 +11,7 @@ from tests.faults.random_plan import make_plan
 from tests.faults.random_stores import KINDS
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+@pytest.mark.parametrize("kind", ["sqlite", "redis", "partitions"])
 async def test_a_random_history_breaks_no_promise(kind: str) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}: {await CASES[f'random_{kind}'](seed, 'short')}")
