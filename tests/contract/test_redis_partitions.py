@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.redis_store import ClockedRedisStore, empty_redis, restricted_redis
+from tests.support.redis_store import ClockedRedisStore, empty_redis, restricted_redis, shared_server
 from tests.support.waiting import wait_until
 from tickwork import ConfigError, Scheduler
 from tickwork.clock import ManualClock
@@ -642,3 +642,13 @@ async def test_many_are_steered_in_all_partitions(bench: Bench) -> None:
     statuses = (await bench.store.queries.stats()).statuses
     assert (statuses[Status.READY], statuses[Status.BLOCKED]) == (300, 100)
     assert await bench.store.operators.delete(downs[:2]) == [Status.BLOCKED] * 2
+
+
+async def test_wake_lists_of_queues_that_are_not_used_any_more_go_by_themselves() -> None:
+    url = empty_redis()
+    app = Scheduler(url, partitions=COUNT)
+    await app.submit("job", 1, queue="mail")
+    server = shared_server()
+    await wait_until(lambda: server.command("TTL", "{scheduler}:wake:mail") > 0)
+    assert server.command("LLEN", "{scheduler}:wake:mail") == 1
+    await app.close()

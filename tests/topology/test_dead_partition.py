@@ -11,7 +11,7 @@ import pytest
 from tests.integration.apps import eventually
 from tests.support.redis import Cluster, RedisServer
 from tests.support.waiting import wait_until
-from tickwork import Scheduler, Status
+from tickwork import Scheduler, Status, TaskNotFound
 from tickwork.ids import partition_of
 from tickwork.store.redis.keys import Layout, slot_of
 
@@ -111,3 +111,34 @@ async def test_one_dead_server_costs_its_own_tasks_and_no_other(cluster: Cluster
 
 async def all_ended(app: Scheduler) -> bool:
     return set((await app.status()).tasks) == {Status.SUCCESS}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("seconds", [0, 4], ids=["at once", "after a while"])
+async def test_a_server_that_comes_back_empty_is_noticed(caplog: pytest.LogCaptureFixture, seconds: float) -> None:
+    """Its tasks are gone, which is said; what was paused is paused there again."""
+    with Cluster(options={"cluster-require-full-coverage": "no"}) as cluster:
+        root = cluster.node_of(slot_of(LAYOUT.root))
+        node = next(each for each in cluster.masters if each is not root)
+        dead = places_of(cluster, node)
+        async with an_app(cluster.url, Held()) as app:
+            await app.queues.pause("default", "for now")
+            gone = await app.submit("add", {"a": 1, "b": 1}, id=an_id("gone", dead))
+            kept = await app.submit("add", {"a": 1, "b": 1}, id=an_id("kept", set(range(PARTITIONS)) - dead))
+            node.kill()
+            await asyncio.sleep(seconds)  # longer than the time in which it is only waited for
+            node.start()
+            lost = {LAYOUT.parts[place] for place in dead}
+            await wait_until(lambda: all(part in caplog.text for part in lost), what="the loss is said")
+            assert "came back without its data" in caplog.text
+            assert f" {LAYOUT.root}," not in caplog.text
+            await eventually(lambda: is_paused(node, lost), what="the pauses are there again")
+            with pytest.raises(TaskNotFound):
+                await gone.info()
+            await app.queues.resume("default")
+            assert await kept.result(30) == 2
+            assert await (await app.submit("add", {"a": 2, "b": 2}, id=gone.id)).result(30) == 4
+
+
+def is_paused(node: RedisServer, parts: set[str]) -> bool:
+    return all(node.command("HEXISTS", f"{part}pauses", "queue:default") for part in parts)

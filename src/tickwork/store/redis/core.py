@@ -27,12 +27,13 @@ from tickwork.store.redis.net.listen import Listener
 from tickwork.store.redis.net.target import Target
 from tickwork.store.redis.net.wire import CALL_TIMEOUT, DURABLE, Wire
 from tickwork.store.redis.ops.server import Server, check_server
-from tickwork.store.redis.reach import Reach
+from tickwork.store.redis.reach import ANSWER_TIME, Reach
 from tickwork.store.redis.scripts import Script, compose
 from tickwork.store.rules import Overflow
 
 PATIENCE = 15.0  # seconds for which a call is repeated while Redis fails over or restarts
 SHORTEST_TIMEOUT = 0.5  # seconds, for a sibling
+WAKE_KEPT = 3600  # seconds after which a wake list of a queue without new tasks is removed
 SLACK = 3_600_000  # milliseconds: locks and dedup keys, whose end scripts decide, expire in Redis this much later
 
 T = TypeVar("T")
@@ -51,6 +52,7 @@ class Core:
         pool_size: int = 10,
         patience: float = PATIENCE,
         timeout: float = CALL_TIMEOUT,
+        answer_time: float = ANSWER_TIME,
         durability: Durability = "memory",
     ) -> None:
         self.target = target
@@ -67,6 +69,7 @@ class Core:
         self._pool_size = pool_size
         self._patience = patience
         self._timeout = timeout
+        self._answer_time = answer_time
         self.prefixes = list(dict.fromkeys((self.layout.root, *self.layout.parts)))  # each has a log of its own
         self._policies = {
             (prefix, quiet): self._pack_policy(number, self.policy.events and not quiet)
@@ -76,7 +79,7 @@ class Core:
         self._confirmations = Confirmations()
         self._overflow = Overflow()
         self.set_clock(SystemClock().now())
-        self._epoch: bytes | None = None
+        self._epochs: dict[str, bytes] = {}  # of each prefix: another one means that its data was lost
         self.queues: dict[str, None] = {}
         # With several partitions, by process: id and fence of the last suspect that it took (see `rules.is_suspect`).
         self.suspects: dict[str, tuple[str, int]] = {}
@@ -90,11 +93,18 @@ class Core:
         self.connections = self._by_loop.here
         self._reopening: asyncio.Future[None] | None = None
         self._hints_under_way: set[asyncio.Future[None]] = set()
-        self.reach = Reach(self._knock, self.hints.notify_all, self._timeout)
+        self.reach = Reach(self._knock, self.hints.notify_all, self._answer_time)
         self._open = False
 
     async def _knock(self, prefix: str) -> None:
-        await self.ask(prefix, "EXISTS", f"{prefix}pulse")
+        """A partition that could not be reached is tried again. It may come back without its data."""
+        if await self._enter_prefix(prefix):
+            await self._came_back_empty([prefix])
+
+    async def _enter_reached(self, prefix: str) -> bool:
+        if self.alone:
+            return await self._enter_prefix(prefix)
+        return await self.reach.call(prefix, lambda: self._enter_prefix(prefix))
 
     def after_fork(self) -> None:
         """In the child of a fork. Links close themselves. The parent's event loops, and the tasks on them, are kept
@@ -127,20 +137,23 @@ class Core:
     async def _check_servers(self) -> Server:
         """Check every server that holds a part of the namespace. The oldest version decides which features are used."""
         keys = self.prefixes if self.target.kind == "cluster" else self.prefixes[:1]
+        keys = [key for key in keys if self.reach.has(key)] or keys
         servers = [await check_server(self.connections().wire, key, self.durability) for key in keys]
         return min(servers, key=lambda server: server.version)
 
     async def _enter(self) -> None:
         """Create the namespace if it does not exist, and notice if it was lost since it was opened before."""
-        for prefix in self.prefixes:
-            reply = await self.run("open", prefix, VERSION, len(self.layout.parts), new_nonce())
-            now, version, partitions, epoch = reply
-            if prefix == self.layout.root:
-                self.set_clock(now)
-                self._check_layout(version.decode(), int(partitions))
-                before, self._epoch = self._epoch, epoch
-                if before is not None and before != epoch:
-                    self._came_back_empty()
+        await self._came_back_empty([prefix for prefix in self.prefixes if await self._enter_prefix(prefix)])
+
+    async def _enter_prefix(self, prefix: str) -> bool:
+        """Whether what is under this prefix was lost since it was opened before."""
+        reply = await self.run("open", prefix, VERSION, len(self.layout.parts), new_nonce())
+        now, version, partitions, epoch = reply
+        if prefix == self.layout.root:
+            self.set_clock(now)
+            self._check_layout(version.decode(), int(partitions))
+        before, self._epochs[prefix] = self._epochs.get(prefix, epoch), epoch
+        return bool(before != epoch)
 
     def _check_layout(self, version: str, partitions: int) -> None:
         where = f"namespace {self.layout.namespace!r} at {self.url}"
@@ -152,12 +165,29 @@ class Core:
         if partitions != len(self.layout.parts):
             raise StoreError(f"{where} has partitions={partitions}, not {len(self.layout.parts)}: give that number")
 
-    def _came_back_empty(self) -> None:
-        self.contact.log.error(
-            "Redis at %s came back without its data: all tasks of %s are lost", self.url, self.layout.namespace
-        )
-        self.hints.notify(RESET)
+    async def _came_back_empty(self, lost: list[str]) -> None:
+        if not lost:
+            return
+        what = f"all tasks of {self.layout.namespace}"
+        if len(lost) < len(self.prefixes):
+            what = f"what was under {', '.join(lost)}"
+        self.contact.log.error("Redis at %s came back without its data: %s are lost", self.url, what)
+        if self.layout.root in lost:
+            self.hints.notify(RESET)
+        await self._pause_again([part for part in self.layout.parts if part in lost])
         self.hints.notify_all()
+
+    async def _pause_again(self, lost: list[str]) -> None:
+        """What is paused in the other partitions is paused in these too."""
+        kept = [part for part in self.layout.parts if part not in lost and self.reach.has(part)]
+        if not lost or not kept:
+            return
+        pauses = await self.ask(kept[0], "HGETALL", f"{kept[0]}pauses")
+        for name, what in zip(pauses[::2], pauses[1::2], strict=True):
+            kind, _, subject = name.decode().partition(":")
+            note = what.partition(b" ")[2]
+            for part in lost:
+                await self.run("pause", part, kind, subject, "pause", note, quiet=True)
 
     async def close(self) -> None:
         found = self._by_loop.give_up()
@@ -178,6 +208,8 @@ class Core:
             pool_size=1,
             patience=0.0,
             timeout=max(min(self._timeout, self.policy.lease_ttl / 3000), SHORTEST_TIMEOUT),
+            # Short, since one heartbeat calls the members, then the partitions, and must be over before a lease is.
+            answer_time=min(ANSWER_TIME, self.policy.lease_ttl / 8000),
             durability=self.durability,
         )
         twin.contact = self.contact
@@ -211,15 +243,18 @@ class Core:
         hint.add_done_callback(self._hints_under_way.discard)
 
     async def _push_hints(self, queues: list[str], place: int) -> None:
-        root, count = self.layout.root, len(self.layout.parts)
-        wire = self.connections().wire
-        for queue in queues:
-            key = f"{root}wake:{queue}"
-            try:
-                await self.reach.call(root, lambda key=key: wire.run(root, pack("RPUSH", key, place)))  # type: ignore[misc]
-                await self.reach.call(root, lambda key=key: wire.run(root, pack("LTRIM", key, -count, -1)))  # type: ignore[misc]
-            except (StoreError, LinkLost):  # workers look by themselves after `scan_interval`
-                return
+        async def push() -> None:
+            root, wire = self.layout.root, self.connections().wire
+            for queue in queues:
+                key = f"{root}wake:{queue}"
+                await wire.run(root, pack("RPUSH", key, place))
+                await wire.run(root, pack("LTRIM", key, -len(self.layout.parts), -1))
+                await wire.run(root, pack("EXPIRE", key, WAKE_KEPT))  # no script sees all lanes of a queue
+
+        try:
+            await self.reach.call(self.layout.root, push)
+        except (StoreError, LinkLost):  # workers look by themselves after `scan_interval`
+            return
 
     # --- calls
 
@@ -233,14 +268,15 @@ class Core:
         return LoopConnections(wire, listener)
 
     def _reconnected(self) -> None:
-        """Called after all connections were lost: the server may have restarted, perhaps without its data."""
+        """Called after all connections to a server were lost: it may have restarted, perhaps without its data."""
         if self._open and (self._reopening is None or self._reopening.done()):
             self._reopening = asyncio.ensure_future(self._reopen())
 
     async def _reopen(self) -> None:
         try:
+            found = await self.reach.each(self.prefixes, self._enter_reached, needed=self.alone)
+            await self._came_back_empty([prefix for prefix in self.prefixes if found.get(prefix)])
             self.server = await self._check_servers()
-            await self._enter()
         except StoreError as error:
             if not self._by_loop.closed_here:
                 self.contact.log.error("%s", error)

@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 class Reach:
     def __init__(
-        self, knock: Callable[[str], Awaitable[Any]], on_return: Callable[[], None], timeout: float = ANSWER_TIME
+        self, knock: Callable[[str], Awaitable[Any]], on_return: Callable[[], None], answer_time: float = ANSWER_TIME
     ) -> None:
-        self._answer_time = min(timeout, ANSWER_TIME)
+        self._answer_time = answer_time
         self._knock = knock
         self._on_return = on_return
         self._next_trial: dict[str, float] = {}  # partitions out of reach, and when they are tried again

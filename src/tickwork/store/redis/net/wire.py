@@ -69,7 +69,8 @@ class Wire:
         # The command that comes before the first script on a connection.
         self.greeting: Callable[[str], bytes | None] = lambda key: None
         self._had_links = False
-        self._returning = False  # all connections were lost, and no good reply has come since
+        self._addresses: set[Address] = set()  # to which there were connections
+        self._returning = False  # all connections to a server were lost, and no good reply has come since
         self._closed = False
         self._switch_watch: asyncio.Task[None] | None = None
 
@@ -269,7 +270,7 @@ class Wire:
             if links and (links[-1].under_way < CROWDED or len(links) >= self._pool_size):
                 return links[-1]
             self._check_open()
-            self._returning = self._returning or (self._had_links and not any(map(_alive, self._links.values())))
+            self._returning = self._returning or self._may_be_back(address)
             link = await connect(address, self._access, self._timeout)
             if purpose != DURABLE:  # a confirmation may take long, which proves nothing
                 link.probe = functools.partial(answers, address, self.target.access)
@@ -280,8 +281,16 @@ class Wire:
                 raise
             links.append(link)
             self._had_links = True
+            self._addresses.add(address)
             self._watch_switches()
             return link
+
+    def _may_be_back(self, address: Address) -> bool:
+        """Whether a server is about to be met again, after all connections to it, or to all servers, were lost."""
+        if not any(map(_alive, self._links.values())):
+            return self._had_links
+        of_address = (links for (other, _), links in self._links.items() if other == address)
+        return address in self._addresses and not any(map(_alive, of_address))
 
     def _check_open(self) -> None:
         if self._closed:

@@ -13,7 +13,7 @@ time get mget set mset getrange setrange del exists incr incrby hget hset hsetnx
 publish sadd srem smembers sismember smismember srandmember xadd xdel xlen xrange xtrim zadd zrem zrange zrangebyscore
 zscore zcard
 """
-BESIDE_THEM = "eval evalsha info ping subscribe unsubscribe blpop ltrim zmscore xrevrange wait role"
+BESIDE_THEM = "eval evalsha info ping subscribe unsubscribe blpop expire ltrim zmscore xrevrange wait role"
 # SCAN lists the names of all keys of a server, also those of other namespaces: Redis cannot bind it to a pattern.
 FOR_AUDITS = ("scan", "zscan")
 ON_CLUSTER = ("cluster|slots", "asking")
