@@ -48,9 +48,12 @@ if TYPE_CHECKING:
     from tickwork.handlers.registry import Handler
     from tickwork.model.facts import Fact
     from tickwork.model.info import (
+        AttemptInfo,
         Event,
+        Explanation,
         Page,
         QueueStats,
+        Reason,
         RemoteWorker,
         SchedulerStatus,
         Steered,
@@ -73,6 +76,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Abort",
     "AlertRule",
+    "AttemptInfo",
     "Capabilities",
     "Config",
     "ConfigError",
@@ -85,6 +89,7 @@ __all__ = [
     "Event",
     "Executor",
     "ExecutorError",
+    "Explanation",
     "ExponentialBackoff",
     "Fact",
     "FixedDelay",
@@ -112,6 +117,7 @@ __all__ = [
     "QueueInfo",
     "QueueStats",
     "RateLimited",
+    "Reason",
     "Receipt",
     "RemoteWorker",
     "ResultError",

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.layout2 import NAMESPACE, WRITTEN_AT, copy_sqlite, describe, expected, in_any_order, load_redis
-from tests.support.redis_store import ClockedRedisStore, restricted_redis, shared_server
+from tests.support.redis_store import ClockedRedisStore, auditing, restricted_redis, shared_server
 from tickwork.clock import ManualClock
 from tickwork.ids import partition_of
 from tickwork.model.outcomes import Aborted, Outcome, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import ENDS, Lease, Status
 from tickwork.store.contract import Store
+from tickwork.store.redis import RedisStore
 from tickwork.store.sqlite import SqliteStore
 from tickwork.testing.contract.bench import Bench
 
@@ -30,6 +32,8 @@ HOUR = 3_600_000
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
     clock = ManualClock(WRITTEN_AT)
     store = load(request.param, tmp_path, clock)
+    with auditing(store.core.target) if isinstance(store, RedisStore) else nullcontext():
+        assert await store.migrate(take_over=True, report=lambda count: None)
     await store.open()
     yield Bench(store, clock)
     await store.close()

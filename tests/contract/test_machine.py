@@ -74,6 +74,7 @@ def a_policy(any_: Random) -> Policy:
         events=any_.random() < 0.9,
         events_max=0 if any_.random() < 0.05 else any_.choice([150, 10_000]),
         log_lines_max=any_.randint(0, 3),
+        attempts_max=any_.randint(0, 3),
     )
 
 
@@ -92,6 +93,11 @@ def a_spec(any_: Random, task_id: str, others: list[str]) -> Spec:
         depends_on=() if plain else tuple(some(any_, (any_.choice(others), any_.choice(others)))),
         run_after=any_.choice(["success", "end"]),
         schedule_id=any_.choice([None, None, "s1"]),
+        unique=any_.choice([None, None, None, "queued", "unfinished"]),
+        expires=any_.choice([None, None, None, 0, 1000, 20_000]),
+        expires_at=any_.choice([None, None, None, START + 700, START + 40_000]),
+        retention=any_.choice([None, None, 0, 30_000, 500_000]),
+        key=any_.choice([None, "ka", "kb"]),
         tags=any_.choice([{}, {"env": "prod"}]),
     )
 
@@ -165,6 +171,7 @@ class Twins(RuleBasedStateMachine):
         self.seen, self.other_seen = 0, 0
         self.parts = 1  # over which tasks are spread
         self.dedup = True
+        self.indexed = False
         self.salt = 0.0
         self.seeds: Counter[float] = Counter()
         self.fences: dict[str, tuple[int, int]] = {}  # by name, the last of each store
@@ -414,7 +421,7 @@ class Twins(RuleBasedStateMachine):
             assert new_holders == holders
             return
         key = before.spec.dedup_key
-        if key is None or before.spec.dedup_ttl == 0 or not self.dedup:
+        if key is None or not (before.spec.dedup_ttl or before.spec.unique) or not self.dedup:
             assert new_holders == holders
             return
         assert new_holders == {**holders, key: holders[key] or task_id}
@@ -427,7 +434,7 @@ class Twins(RuleBasedStateMachine):
         key, first, second = any_.choice(KEYS), f"t{len(self.ids)}", f"t{len(self.ids) + 1}"
         self.ids += [first, second]
         one, other = (
-            replace(a_spec(any_, task_id, self.ids), dedup_key=key, dedup_ttl=60_000, depends_on=())
+            replace(a_spec(any_, task_id, self.ids), dedup_key=key, dedup_ttl=60_000, depends_on=(), expires=60_000)
             for task_id in (first, second)
         )
         self.send("tasks.submit", [one])
@@ -452,19 +459,27 @@ class Twins(RuleBasedStateMachine):
             else:
                 self.send("operators.resume", *what)
 
+    def index(self, any_: Random) -> None:
+        self.indexed = any_.random() < 0.6
+        self.told[f"index {self.send('operators.index', self.indexed)}"] += 1
+
     def list_tasks(self, any_: Random) -> None:
         query = Query(
             status=any_.choice([None, *Status]),
             type=any_.choice([None, *TYPES]),
             queue=any_.choice([None, *QUEUES]),
+            key=any_.choice([None, None, "ka", "kb"]),
             tags=any_.choice([None, {}, {"env": "prod"}]),
             limit=any_.choice(LIMITS),
         )
         show(query)
         expected = self.loop.run_until_complete(walk(self.model, query))
         answer = self.loop.run_until_complete(walk(self.other, query))
-        ordered = self.other.capabilities.submit_order or (query.status in ENDS | DELAYED and self.parts == 1)
-        if not ordered:  # in the store's own order
+        filtered = bool(query.type or query.queue or query.key)
+        either_way = self.indexed and query.status is not None and filtered  # along the index, or along the status
+        by_index = self.indexed and query.status is None and self.parts == 1
+        by_status = query.status in ENDS | DELAYED and self.parts == 1 and not either_way
+        if not (self.other.capabilities.submit_order or by_index or by_status):  # in the store's own order
             expected.sort(key=lambda record: record.id)
             answer.sort(key=lambda record: record.id)
         assert list(map(plain, answer)) == list(map(plain, expected))
@@ -578,7 +593,8 @@ ACTS: dict[Callable[[Twins, Random], None], int] = {
     Twins.claim_again: 3,
     Twins.clean_up: 3,
     Twins.pause_and_resume: 3,
-    Twins.list_tasks: 3,
+    Twins.list_tasks: 4,
+    Twins.index: 1,
     Twins.schedule: 4,
     Twins.fire: 5,
     Twins.meet: 4,
@@ -654,6 +670,7 @@ async def snapshot(store: Store, after: int, parts: int) -> tuple[dict[str, Any]
         "schedules": schedules,
         "due": due,
         "dedup keys": await key_holders(store) if parts == 1 else {},
+        "histories": {record.id: await store.queries.history(record.id) for record in records},
     }
     return seen, problems
 
@@ -664,7 +681,7 @@ RARE = {
     *("extend held", "extend cancel", "extend lost", "note True", "note False"),
     *("retry with its key", "retry without its key"),
     *("finish done", "finish already", "finish lost"),
-    *("lock taken", "lock renewed", "lock refused"),
+    *("lock taken", "lock renewed", "lock refused", "index True", "index False"),
     *("locks.extend True", "locks.extend False", "locks.release True", "locks.release False"),
 }
 

@@ -12,9 +12,10 @@ from tickwork.clock import ManualClock
 from tickwork.model.outcomes import Aborted, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
+from tickwork.store.redis.keys import Layout
 from tickwork.testing.contract.bench import START, Bench
 
-ROOT = f"{{{NAMESPACE}}}:"
+ROOT = Layout(NAMESPACE).root
 
 
 @pytest.fixture
@@ -47,8 +48,8 @@ async def test_a_sound_store_needs_no_mending(bench: Bench) -> None:
 
 async def test_a_running_task_without_a_lease_runs_again(bench: Bench) -> None:
     await bench.start("it")
-    break_it("DEL", f"{ROOT}leases")
-    assert "task it is missing in leases" in await bench.store.queries.audit()
+    break_it("DEL", f"{ROOT}leases:w1")
+    assert "task it is missing in leases:w1" in await bench.store.queries.audit()
     await bench.store.operators.mend()
     assert await bench.store.queries.audit() == []
     bench.clock.advance(1)
@@ -81,11 +82,12 @@ async def test_delayed_and_ended_tasks_find_home(bench: Bench) -> None:
 async def test_entries_without_a_task_go(bench: Bench) -> None:
     await bench.submit_many(2)
     break_it("DEL", f"{ROOT}task:t0")
-    break_it("ZADD", f"{ROOT}leases", START, "ghost")
+    break_it("ZADD", f"{ROOT}leases:w1", START, "ghost")
+    break_it("ZADD", f"{ROOT}lessees", START, "w1")
     await found_and_mended(
         bench,
         "task t0 is in stream:normal:default, but has no record",
-        "task ghost is in leases, but has no record",
+        "task ghost is in leases:w1, but has no record",
     )
     assert await bench.claimed_ids() == ["t1"]
 

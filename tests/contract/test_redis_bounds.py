@@ -18,10 +18,11 @@ from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
 from tickwork.store.contract import Query
 from tickwork.store.redis import RedisStore
+from tickwork.store.redis.keys import Layout
 from tickwork.store.redis.net.target import parse
 from tickwork.testing.contract.bench import START, Bench
 
-ROOT = f"{{{NAMESPACE}}}:"
+ROOT = Layout(NAMESPACE).root
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from tickwork.model.tasks import Lease, Status
 from tickwork.node import duties
 from tickwork.observe.bus import Bus
 from tickwork.store.contract import Edge, Grant, OutboxEntry, Receipt
-from tickwork.store.redis.keys import PARTITIONS_MAX
+from tickwork.store.redis.keys import PARTITIONS_MAX, Layout
 from tickwork.store.redis.rounds import STAY
 from tickwork.testing.contract.bench import START, Bench
 
@@ -648,7 +648,7 @@ async def test_wake_lists_of_queues_that_are_not_used_any_more_go_by_themselves(
     url = empty_redis()
     app = Scheduler(url, partitions=COUNT)
     await app.submit("job", 1, queue="mail")
-    server = shared_server()
-    await wait_until(lambda: server.command("TTL", "{scheduler}:wake:mail") > 0)
-    assert server.command("LLEN", "{scheduler}:wake:mail") == 1
+    server, wake = shared_server(), f"{Layout('scheduler').root}wake:mail"
+    await wait_until(lambda: server.command("TTL", wake) > 0)
+    assert server.command("LLEN", wake) == 1
     await app.close()

@@ -176,3 +176,44 @@ async def test_specs_are_kept_by_their_size(bench: Counted, monkeypatch: pytest.
         assert cache.bytes == sum(cache._sizes.values())
         cache.clear()
         assert cache.bytes == 0
+
+
+# --- lists by type, queue and key
+
+
+@pytest.fixture
+async def indexed(benches: tuple[Counted, Counted]) -> tuple[Counted, Counted]:
+    for bench in benches:
+        await bench.store.operators.index(True)
+    return benches
+
+
+async def test_the_indexes_of_lists_are_not_taken_for_other_calls(indexed: tuple[Counted, Counted]) -> None:
+    await test_no_call_walks_what_it_does_not_touch(indexed)
+
+
+async def test_no_page_of_fifty_thousand_tasks_looks_at_more_than_it_may(bench: Counted) -> None:
+    await bench.submit_many(25_000, "often", type="often", queue="a", key="x")
+    await bench.submit_many(25_000, "mixed", type="often", queue="b", key="y")
+    await bench.submit_many(3, "rare", type="rare", queue="a", key="z")
+    await bench.store.operators.index(True)
+    store = bench.store
+    newest = [f"rare{n}" for n in (2, 1, 0)]
+    for few in (Query(type="rare"), Query(key="z"), Query(queue="a", limit=3)):
+        assert await bench.steps(partial(store.queries.page, few)) < 2000
+        assert [record.id for record in (await store.queries.page(few))[0]] == newest
+    found: list[str] = []
+    cursor = None
+    while True:
+        query = Query(type="often", limit=1000, cursor=cursor)
+        pages: list[Any] = []
+
+        async def look(query: Query = query, pages: list[Any] = pages) -> None:
+            pages.append(await store.queries.page(query))
+
+        assert await bench.steps(look) < 100_000, "some ten steps for each of a thousand tasks"
+        ((records, cursor),) = pages
+        found += [record.id for record in records]
+        if cursor is None:
+            break
+    assert found == [f"{name}{n}" for name in ("mixed", "often") for n in reversed(range(25_000))]

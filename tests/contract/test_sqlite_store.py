@@ -198,7 +198,8 @@ async def test_what_one_process_notes_another_keeps(opened: Opener) -> None:
     await there.store.tasks.note(lease, 0.2, "there", ["two"])
     await here.store.tasks.note(lease, None, "", ["three"])
     record = await here.record("it")
-    assert (record.progress, record.progress_note, record.log) == (0.2, "there", ["one", "two", "three"])
+    assert (record.progress, record.progress_note) == (0.2, "there")
+    assert await here.lines("it") == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "in a group"])
@@ -434,7 +435,7 @@ async def refused(path: Path | str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1], ids=["older", "newer"])
+@pytest.mark.parametrize("version", [1, VERSION + 1], ids=["older", "newer"])
 async def test_another_schema_version_is_refused_by_name(opened: Opener, path: Path, version: int) -> None:
     await (await opened("scheduler")).store.close()
     with sqlite3.connect(path) as db:

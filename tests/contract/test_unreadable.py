@@ -458,7 +458,7 @@ def damage_any(chance: Random, damage: Damage, ids: list[str]) -> None:
 
 COLUMNS_OF_A_ROW = (
     "status", "due_at", "place", "position", "attempt", "losses", "fence", "nonce", "worker_id", "lease_until",
-    "cancel", "code", "message", "result", "progress", "progress_note", "log", "type", "queue", "band",
+    "cancel", "code", "message", "result", "progress", "progress_note", "parked", "type", "queue", "band",
 )  # fmt: skip
 
 
@@ -495,7 +495,9 @@ async def test_random_damage_never_raises(bench: Bench, damage: Damage, seed: in
     ids = [f"t{number}" for number in range(20)]
     for number, task_id in enumerate(ids):
         depends_on = (ids[number - 1],) if number % 5 == 4 else ()
-        await bench.submit(task_id, delay=1000 * (number % 3), depends_on=depends_on, tags={"a": "b"})
+        await bench.submit(
+            task_id, delay=1000 * (number % 3), depends_on=depends_on, tags={"a": "b"}, expires=60_000, retention=1000
+        )
     for grant in await bench.claim(6):
         if chance.random() < 0.7:
             failed, succeeded = Failed(grant.lease, "boom", 50), Succeeded(grant.lease, b"1" * 40)
@@ -518,7 +520,7 @@ async def empty(bench: Bench, damage: Damage) -> None:
     if isinstance(damage, RedisDamage):
         damage.server.command("FLUSHALL")
     else:
-        for table in ("tasks", "specs", "waits", "outbox"):
+        for table in ("tasks", "specs", "waits", "outbox", "deadlines", "kept", "attempts", "lines"):
             damage.run(f'DELETE FROM "@{table}"')
         damage.run('UPDATE "@state" SET ends = 0')
     forget_specs(bench)

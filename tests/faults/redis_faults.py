@@ -145,6 +145,9 @@ class Stage:
             if cursor is None:
                 return found
 
+    async def log_lines(self, task_id: str) -> list[str]:
+        return (await self.store.queries.history(task_id)).lines
+
     async def facts(self, *kinds: Fact) -> list[Event]:
         found: list[Event] = []
         after = 0

@@ -22,6 +22,7 @@ from tests.faults.server_faults import (
     show,
 )
 from tests.support.redis import Cluster, RedisServer, SentinelGroup, required_binary
+from tickwork.store.redis.keys import Layout
 
 pytestmark = pytest.mark.timeout(120)
 SEED = 1
@@ -121,7 +122,7 @@ async def test_a_lost_master_of_the_oldest_kind_costs_callers_only_time() -> Non
 
 
 def _home(cluster: Cluster) -> tuple[int, RedisServer]:
-    slot = cluster.slot_of(f"{{{NAMESPACE}}}:")
+    slot = cluster.slot_of(Layout(NAMESPACE).root)
     return slot, cluster.node_of(slot)
 
 

@@ -211,7 +211,7 @@ async def test_a_log_that_has_left_numbers_out_is_bounded_all_the_same() -> None
         assert after[-300:] == [*before[100:], *(f"b{number}" for number in range(200))]
         later = await told("c")
         assert later == [*after[-100:], *(f"c{number}" for number in range(200))]
-        assert server.command("XLEN", "{scheduler}:events") < 450, "Redis drops whole pieces of a hundred"
+        assert server.command("XLEN", "{scheduler}:3:events") < 450, "Redis drops whole pieces of a hundred"
         await store.close()
 
 
@@ -222,7 +222,7 @@ async def test_a_connection_that_was_silent_asks_anew_where_it_is(monkeypatch: p
         app = Scheduler(server.url)
         (first,) = await tell(app, "a")
         store: Any = await app._open()
-        server.command("HSET", "{scheduler}:meta", "server", "another")
+        server.command("HSET", "{scheduler}:3:meta", "server", "another")
         (group,) = store.core.connections().wire._links.values()
         await wait_until(lambda: not any(link.met for link in group), what="it no longer knows the server")
         (second,) = await tell(app, "b")

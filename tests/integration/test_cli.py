@@ -292,7 +292,7 @@ def test_submit_makes_the_file_and_prints_the_id() -> None:
     assert task["payload"] == {"a": 1, "b": 2}
     assert (task["priority"], task["queue"], task["max_retry"]) == (10, "mail", 1)
     assert (task["tags"], task["context"]) == ({"env": "prod", "x": "y"}, {"trace": 7})
-    assert task["explanation"] == "No worker is up."
+    assert task["explanation"]["text"] == "No worker is up."
     assert [event["kind"] for event in task["events"]] == ["task.submitted"]
     assert (
         good("submit", "add", "-", input="[1]").strip()
@@ -437,7 +437,7 @@ def test_queues_and_types_pause_and_resume() -> None:
     good("submit", "add", "--id", "t")
     good("queues", "pause", "default", "--note", "deploy")
     assert "paused: deploy" in good("queues", "list")
-    assert data("task", "t")["explanation"] == "Queue default is paused: deploy."
+    assert data("task", "t")["explanation"]["text"] == "Queue default is paused: deploy."
     assert good("queues", "resume", "default") == "queue default  resumed\n"
     assert data("queues", "pause", "--type", "add")["type"] == "add"
     assert "task type add is paused" in good("queues")
@@ -899,3 +899,71 @@ def test_a_submit_makes_no_file_that_nobody_named(monkeypatch: pytest.MonkeyPatc
     assert (refused.exit_code, "there is no SQLite file tickwork.db" in refused.stderr) == (3, True)
     assert run("submit", "add", "--store", "sqlite:///tickwork.db").exit_code == 0
     assert run("submit", "add").exit_code == 0, "now it is there"
+
+
+# --- lifetimes, histories and lists
+
+
+def test_a_task_shows_its_lifetimes_and_the_runs_before_its_last_one(own_folder: Path) -> None:
+    (own_folder / "shaky.py").write_text(SHAKY)
+    good(
+        "submit",
+        "shaky",
+        "--id",
+        "it",
+        "--max-retry",
+        "1",
+        "--retention",
+        "2h",
+        "--dedup-key",
+        "k",
+        "--unique",
+        "queued",
+    )
+    with_app = subprocess.run([sys.executable, "shaky.py"], capture_output=True, text=True, cwd=own_folder)
+    assert with_app.returncode == 0, with_app.stderr
+    shown = good("task", "it")
+    assert "k, held while the task is queued" in shown
+    assert re.search(r"retention +2h", shown)
+    assert re.search(r"Runs before the last one\n.*attempt 1 failed after .*, on .*\n +ValueError: not yet", shown)
+    (run_before,) = data("task", "it")["attempts"]
+    assert (run_before["number"], run_before["end"]) == (1, "failed")
+    assert "ValueError: not yet" in run_before["error"]
+
+
+SHAKY = """
+import asyncio
+from tickwork import FixedDelay, Scheduler, TaskContext
+
+app = Scheduler("sqlite:///tickwork.db", retry=FixedDelay(0.01))
+
+@app.task
+async def shaky(ctx: TaskContext) -> None:
+    if ctx.attempt == 1:
+        raise ValueError("not yet")
+
+async def main() -> None:
+    async with app:
+        while (await app.get_task("it")).status != "success":
+            await asyncio.sleep(0.01)
+
+asyncio.run(main())
+"""
+
+
+def test_a_task_that_expires_is_submitted_and_shown() -> None:
+    good("submit", "greet", "--id", "it", "--expires", "1h")
+    assert re.search(r"expires +\S", good("task", "it"))
+    assert run("submit", "greet", "--unique", "always").exit_code == 2
+    assert "give dedup_key with it" in run("submit", "greet", "--unique", "queued").output
+
+
+def test_tasks_are_listed_by_key_with_and_without_an_index() -> None:
+    for number in range(3):
+        good("submit", "greet", "--id", f"t{number}", "--key", f"k{number % 2}")
+    assert "Tasks are indexed by type, queue and key now." in good("index", "on")
+    assert "There is nothing to do: the index was on." in good("index", "on")
+    assert [task["id"] for task in data("tasks", "--key", "k0")["tasks"]] == ["t2", "t0"]
+    assert data("index", "off") == {"indexed": False, "changed": True}
+    assert [task["id"] for task in data("tasks", "--key", "k1")["tasks"]] == ["t1"]
+    assert run("index", "maybe").exit_code == 2

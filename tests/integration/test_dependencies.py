@@ -66,7 +66,7 @@ async def test_fan_in_waits_for_the_last_one(app: Scheduler, order: list[str]) -
         joined = await app.submit("step", "joined", depends_on=[quick, held])
         await quick.result(10)
         await eventually(lambda: _waits_for(app, joined.id, held.id), what="the first one was crossed off")
-        assert await app.explain(joined.id) == f"It waits for {held.id}."
+        assert (await app.explain(joined.id)).text == f"It waits for {held.id}."
         gate.open()
         await joined.result(10)
     assert order == ["quick", "joined"]
@@ -85,7 +85,7 @@ async def test_a_failure_cancels_all_that_follows(app: Scheduler, order: list[st
             await child.result(10)
         with pytest.raises(TaskCancelled, match=f"task {child.id}, on which it depends, did not succeed"):
             await grandchild.result(10)
-        assert await app.explain(child.id) == (
+        assert (await app.explain(child.id)).text == (
             f"It has ended: cancelled (task {bad.id}, on which it depends, did not succeed)."
         )
     assert order == ["bad"]

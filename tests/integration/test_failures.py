@@ -859,20 +859,20 @@ async def test_explain_before_anyone_works(make: Make, url: str, clock: ManualCl
 
     clock.set(datetime(2030, 1, 1, tzinfo=UTC))
     ready = await app.submit("work")
-    assert await app.explain(ready.id) == "No worker is up."
+    assert (await app.explain(ready.id)).text == "No worker is up."
     pending = await app.submit("work", delay=90)
-    assert await app.explain(pending.id) == "It waits for its time, 2030-01-01 00:01:30 UTC."
+    assert (await app.explain(pending.id)).text == "It waits for its time, 2030-01-01 00:01:30 UTC."
     blocked = await app.submit("work", depends_on=[ready, pending])
-    sentence = await app.explain(blocked.id)
+    sentence = (await app.explain(blocked.id)).text
     assert sentence in (f"It waits for {ready.id}, {pending.id}.", f"It waits for {pending.id}, {ready.id}.")
     await app.queues.pause("default", "maintenance")
-    assert await app.explain(ready.id) == "Queue default is paused: maintenance."
+    assert (await app.explain(ready.id)).text == "Queue default is paused: maintenance."
     await app.queues.resume("default")
     await app.queues.pause_type("work")
-    assert await app.explain(ready.id) == "Type work is paused."
+    assert (await app.explain(ready.id)).text == "Type work is paused."
     await app.queues.resume_type("work")
     await ready.cancel()
-    assert await app.explain(ready.id) == "It has ended: cancelled (cancelled by request)."
+    assert (await app.explain(ready.id)).text == "It has ended: cancelled (cancelled by request)."
     with pytest.raises(TaskNotFound):
         await app.explain("nobody")
 
@@ -892,28 +892,28 @@ async def test_explain_while_others_work(make: Make, url: str) -> None:
     async with app:
         failing = await fail.submit()
         await wait_for(app, failing.id, "retrying")
-        sentence = await app.explain(failing.id)
+        sentence = (await app.explain(failing.id)).text
         assert sentence.startswith("Attempt 1 failed (ValueError: first line); the next one is due at 20")
         running = await work.submit()
         await eventually(lambda: gate.inside)
-        assert await app.explain(running.id) == f"It is running on {app.id}, attempt 1."
+        assert (await app.explain(running.id)).text == f"It is running on {app.id}, attempt 1."
         waiting = await work.submit()
 
         async def busy() -> bool:
-            return await app.explain(waiting.id) == "All workers that may run it are busy."
+            return (await app.explain(waiting.id)).text == "All workers that may run it are busy."
 
         await eventually(busy)
         elsewhere = await app.submit("work", queue="elsewhere")
-        assert await app.explain(elsewhere.id) == "No worker that is up serves queue elsewhere."
+        assert (await app.explain(elsewhere.id)).text == "No worker that is up serves queue elsewhere."
         store = await store_of(app)
         await store.tasks.submit([Spec(id="strange", type="unheard", nonce="n")])
-        assert await app.explain("strange") == "No worker that is up on queue default knows task type unheard."
+        assert (await app.explain("strange")).text == "No worker that is up on queue default knows task type unheard."
         gate.open()
         await waiting.result(10)
-        assert await app.explain(waiting.id) == "It has ended: success."
+        assert (await app.explain(waiting.id)).text == "It has ended: success."
         await app.run_now(failing.id)
         await wait_for(app, failing.id, "dead")
-        assert await app.explain(failing.id) == "It has ended: dead (ValueError: first line)."
+        assert (await app.explain(failing.id)).text == "It has ended: dead (ValueError: first line)."
 
 
 async def test_explain_a_cancel_that_takes_its_time(app: Scheduler) -> None:
@@ -931,7 +931,7 @@ async def test_explain_a_cancel_that_takes_its_time(app: Scheduler) -> None:
         handle = await slow.submit()
         await wait_for(app, handle.id, "running")
         await handle.cancel(force=True)
-        assert await app.explain(handle.id) == f"It is running on {app.id}, attempt 1, and was asked to stop."
+        assert (await app.explain(handle.id)).text == f"It is running on {app.id}, attempt 1, and was asked to stop."
         assert (await handle.info()).cancelling
         release.set()
         await wait_for(app, handle.id, "cancelled")

@@ -50,7 +50,7 @@ async def test_what_ended_while_no_node_was_up_is_told_by_the_next(app: Schedule
     first = await app.submit("step", "first")
     second = await app.submit("step", "second", depends_on=[first])
     await app.cancel(first.id)
-    assert await app.explain(second.id) == (
+    assert (await app.explain(second.id)).text == (
         f"It waits for {first.id}. {first.id} has ended, but no node is up that would tell it so."
     )
     await app.start(lead=False)
@@ -63,7 +63,7 @@ async def test_a_dependant_that_is_told_in_a_moment(app: Scheduler, monkeypatch:
     first = await app.submit("step", "first")
     second = await app.submit("step", "second", depends_on=[first])
     await first.result(10)
-    assert await app.explain(second.id) == (
+    assert (await app.explain(second.id)).text == (
         f"It waits for {first.id}. {first.id} has ended, and it will be told so in a moment."
     )
 

@@ -37,7 +37,7 @@ async def test_what_does_not_fit_waits_visibly_and_is_dead_in_the_end(make: Make
         reason = f"{UNFIT}; it waits for a worker of another version, until 2023-11-14 23:13:20 UTC"
         (waiting,) = await app.list_tasks()
         assert (waiting.status, waiting.attempt, waiting.last_error) == (Status.PENDING, 0, reason)
-        assert await app.explain("it") == f"It waits for its time, 2023-11-14 22:13:21 UTC ({reason})."
+        assert (await app.explain("it")).text == f"It waits for its time, 2023-11-14 22:13:21 UTC ({reason})."
         assert await facts(app, "it") == ["task.submitted", "task.claimed", "task.snoozed"]
 
         clock.advance(3599)

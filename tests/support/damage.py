@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from tests.support.redis_store import shared_server
+from tickwork.store.redis.keys import Layout
+from tickwork.store.sqlite.schema import VERSION
 
 DEEP = b"\x91" * 3000 + b"\x01"  # as a client on another Python could write it
 BAD_TEXT = b"\xff\xfe"
@@ -40,7 +42,7 @@ COLUMNS = {
     "a text that is no UTF-8": "last_error = CAST(x'fffe' AS TEXT)",
     "a worker that is a number": "worker_id = x'00'",
     "a place that nobody knows": "place = 7",
-    "a log that is no log": "log = x'c1'",
+    "a reason to wait that nobody knows": "parked = 'because'",
 }
 
 
@@ -55,7 +57,7 @@ class SqliteDamage:
 
     def run(self, sql: str, *params: Any) -> list[Any]:
         with contextlib.closing(sqlite3.connect(self.path, timeout=10)) as db, db:
-            return db.execute(sql.replace("@", f"{self.namespace}/"), params).fetchall()
+            return db.execute(sql.replace("@", f"{self.namespace}/{VERSION}/"), params).fetchall()
 
     def task(self, task_id: str, kind: str) -> None:
         ((number,),) = self.run('SELECT seq FROM "@tasks" WHERE id = ?', task_id)
@@ -130,7 +132,7 @@ class RedisDamage:
     kinds = tuple(VALUES)
 
     def __init__(self, namespace: str, server: str = "redis") -> None:
-        self.root = f"{{{namespace}}}:"
+        self.root = Layout(namespace).root
         self.server = shared_server(server)
 
     def task(self, task_id: str, kind: str) -> None:

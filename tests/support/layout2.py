@@ -21,6 +21,7 @@ from tickwork.store.contract import Query, Store
 FOLDER = Path(__file__).parents[1] / "fixtures" / "layout2"
 WRITTEN_AT = 1_700_000_120_000  # what the clock showed after the last write
 NAMESPACE = "test"
+SINCE = frozenset({"unique", "expires", "expires_at", "retention", "workflow"})  # fields of tasks that are younger
 LOCKS = ("held", "run out", "released")
 ORDERED = sorted(DELAYED | ENDS)  # statuses whose lists have an order that the contract fixes
 
@@ -45,7 +46,10 @@ async def describe(store: Store) -> dict[str, Any]:
     events, dropped = await store.log.read(0, 10_000)
     stats = await store.queries.stats()
     return {
-        "tasks": {record.id: _task(record) for record in sorted(records, key=lambda record: record.id)},
+        "tasks": {
+            record.id: _task(record, (await store.queries.history(record.id)).lines)
+            for record in sorted(records, key=lambda record: record.id)
+        },
         "orders": {status: [record.id for record in records if record.status is status] for status in ORDERED},
         "ready": _lanes(records),
         "dependants": {record.id: await store.queries.dependants(record.id, 10) for record in records},
@@ -81,7 +85,7 @@ async def _all(store: Store, status: Status) -> list[Record]:
             return found
 
 
-def _task(record: Record) -> dict[str, Any]:
+def _task(record: Record, lines: list[str]) -> dict[str, Any]:
     if record.unreadable:
         return {"status": record.status, "unreadable": True}
     fields = {name: value for name, value in _plain(record).items() if name not in ("seq", "position")}
@@ -89,7 +93,7 @@ def _task(record: Record) -> dict[str, Any]:
         del fields["place"]
     if record.status is not Status.RUNNING:
         del fields["lease_until"]
-    return {**fields, "spec": _plain(record.spec), "waiting": sorted(record.waiting)}
+    return {**fields, "spec": _plain(record.spec), "waiting": sorted(record.waiting), "log": lines}
 
 
 def _lanes(records: list[Record]) -> dict[str, list[str]]:
@@ -102,13 +106,20 @@ def _lanes(records: list[Record]) -> dict[str, list[str]]:
     return dict(sorted(lanes.items()))
 
 
+def _is_new(value: msgspec.Struct, name: str) -> bool:
+    """Whether a field is younger than the data; such a one has its default, but for why a task was parked."""
+    if name == "parked":
+        return isinstance(value, Record)
+    return name in SINCE and getattr(value, name) is None
+
+
 def _plain(value: Any) -> Any:
     """As JSON has it; bytes as text in which a character is a byte."""
     if isinstance(value, bytes):
         return value.decode("latin-1")
     if isinstance(value, msgspec.Struct):
         tag = value.__struct_config__.tag
-        fields = {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+        fields = {name: _plain(getattr(value, name)) for name in value.__struct_fields__ if not _is_new(value, name)}
         return fields if tag is None else {"kind": str(tag), **fields}
     if isinstance(value, dict):
         return {str(key): _plain(each) for key, each in value.items()}

@@ -84,11 +84,11 @@ class ClockedCore(Core):
     def script(self, name: str) -> Script:
         return compose(name, self.server.modern, CLOCK)
 
-    async def run(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
+    async def _run_once(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
         if self._shown.get(prefix) != self._clock.now():
             self._shown[prefix] = self._clock.now()
             await self.ask(prefix, "SET", f"{prefix}clock", self._clock.now())
-        return await super().run(name, prefix, *args, purpose=purpose, quiet=quiet)
+        return await super()._run_once(name, prefix, *args, purpose=purpose, quiet=quiet)
 
 
 class ClockedRedisStore(RedisStore):

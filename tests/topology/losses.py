@@ -20,6 +20,7 @@ from tickwork.errors import StoreUnavailable
 from tickwork.model.policy import Durability, Policy
 from tickwork.model.tasks import Spec
 from tickwork.store.redis import RedisStore
+from tickwork.store.redis.keys import Layout
 from tickwork.store.redis.net.target import parse
 from tickwork.store.redis.ops.switchover import switchover
 
@@ -80,7 +81,7 @@ class Cost(NamedTuple):
 
 def kept(master: RedisServer) -> set[str]:
     """The ids of all tasks that a server has, read without the store's code."""
-    prefix = f"{{{NAMESPACE}}}:task:"
+    prefix = f"{Layout(NAMESPACE).root}task:"
     return {key.decode().removeprefix(prefix) for key in master.command("KEYS", f"{prefix}*")}
 
 

@@ -19,6 +19,7 @@ from tests.support.waiting import wait_until
 from tests.topology.shop import NAMESPACE, running, work_through
 from tickwork.cli import commands
 from tickwork.errors import StoreError
+from tickwork.store.redis.keys import Layout
 
 PASSWORD = "pa55-w0rd"
 
@@ -263,7 +264,7 @@ async def test_a_redis_with_a_replica(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_broken_index_is_found_and_mended(server: RedisServer) -> None:
-    root = f"{{{NAMESPACE}}}:"
+    root = Layout(NAMESPACE).root
     async with running(server.url) as app:
         late = [await app.submit("add", {"a": 1, "b": number}, delay=3600) for number in range(3)]
         server.command("ZREMRANGEBYRANK", f"{root}delayed", 0, 1)

@@ -21,6 +21,7 @@ from tickwork.model.policy import Durability, Policy
 from tickwork.model.tasks import Spec
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis import confirm as durable
+from tickwork.store.redis.keys import Layout
 from tickwork.store.redis.net.target import parse
 
 NAMESPACE = "shop"
@@ -166,7 +167,7 @@ async def test_a_replica_that_comes_in_time_is_waited_for() -> None:
             await asyncio.sleep(0.2)
             replica.command("REPLICAOF", master.host, master.port)
             assert (await submitting)[0].verdict == "created"
-            assert replica.command("EXISTS", f"{{{NAMESPACE}}}:task:one") == 1
+            assert replica.command("EXISTS", f"{Layout(NAMESPACE).root}task:one") == 1
 
 
 async def test_what_was_sent_is_not_called_unsent() -> None:
@@ -175,7 +176,7 @@ async def test_what_was_sent_is_not_called_unsent() -> None:
         await store.tasks.submit([spec("zero")])
         replica.pause()
         submitting = asyncio.ensure_future(store.tasks.submit([spec("one")]))
-        while not master.command("EXISTS", f"{{{NAMESPACE}}}:task:one"):
+        while not master.command("EXISTS", f"{Layout(NAMESPACE).root}task:one"):
             await asyncio.sleep(0.02)
         master.command("CLIENT", "KILL", "TYPE", "replica")
         with pytest.raises(StoreUnavailable) as unknown:
@@ -209,7 +210,7 @@ async def test_one_submission_may_ask_for_more_than_the_others() -> None:
             handle = await app.submit("add", {"a": 1, "b": 1}, durability=durability)
             assert await handle.result(10) == 2
         assert calls(master, "wait") >= 1
-        assert replica.command("EXISTS", f"{{{NAMESPACE}}}:task:{handle.id}") == 1
+        assert replica.command("EXISTS", f"{Layout(NAMESPACE).root}task:{handle.id}") == 1
         many = await app.submit_many("add", [{"a": n, "b": 1} for n in range(5)], durability="replicated")
         assert [await handle.result(10) for handle in many] == [1, 2, 3, 4, 5]
 

@@ -16,7 +16,7 @@ from tickwork import ConfigError
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.policy import Policy
 from tickwork.store.redis import RedisStore
-from tickwork.store.redis.keys import VERSION
+from tickwork.store.redis.keys import VERSION, Layout
 from tickwork.store.redis.net.target import parse
 from tickwork.store.redis.ops import server as redis_server
 
@@ -130,7 +130,7 @@ async def test_another_number_of_partitions(server: RedisServer) -> None:
 async def test_a_layout_of_another_release(server: RedisServer) -> None:
     async with running(server.url):
         pass
-    server.command("HSET", f"{{{NAMESPACE}}}:meta", "version", "99")
+    server.command("HSET", f"{Layout(NAMESPACE).root}meta", "version", "99")
     assert f"another version of Tickwork (layout 99, expected {VERSION}): use another namespace" in str(
         await refusal(server.url)
     )

@@ -32,6 +32,7 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Spec
 from tickwork.store.redis import RedisStore
+from tickwork.store.redis.keys import Layout
 from tickwork.store.redis.net.target import parse
 from tickwork.store.redis.ops.acl import acl_line
 
@@ -98,7 +99,7 @@ async def test_another_database(guarded: RedisServer) -> None:
     async with running(guarded.url.removesuffix("/0") + "/5") as app:
         ids = await work_through(app)
         assert guarded.command("DBSIZE") == 0
-        assert guarded.command("EXISTS", f"{{{NAMESPACE}}}:task:{ids[0]}") == 0
+        assert guarded.command("EXISTS", f"{Layout(NAMESPACE).root}task:{ids[0]}") == 0
 
 
 async def test_two_namespaces_do_not_see_each_other(guarded: RedisServer) -> None:
@@ -295,7 +296,7 @@ async def test_a_cluster_under_an_acl_line(cluster: Cluster) -> None:
 
 async def test_a_node_of_a_cluster_is_no_server_alone(cluster: Cluster) -> None:
     """The slot of the namespace may be another node's: the answer is an error that says so, not a wait for ever."""
-    slot = cluster.slot_of(f"{{{NAMESPACE}}}:")
+    slot = cluster.slot_of(Layout(NAMESPACE).root)
     stranger = next(node for node in cluster.masters if node is not cluster.node_of(slot))
     error = await refusal(stranger.url)
     assert "redis+cluster://" in str(error)
@@ -314,7 +315,7 @@ async def test_the_doctor_of_a_cluster(cluster: Cluster, monkeypatch: pytest.Mon
 
 
 async def test_every_node_of_a_cluster_that_holds_tasks_must_not_evict(cluster: Cluster) -> None:
-    home = cluster.node_of(cluster.slot_of(f"{{{NAMESPACE}}}:"))
+    home = cluster.node_of(cluster.slot_of(Layout(NAMESPACE).root))
     other = next(node for node in cluster.masters if node is not home)
     other.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     try:

@@ -91,7 +91,7 @@ def test_the_tree_of_errors(child: str, parent: str) -> None:
 METHODS = {
     "": "submit submit_many submit_task submit_tasks task periodic observe add_duty add_service "
     "start shutdown stop close run register "
-    "list_registered schedule schedule_after get_task list_tasks queue_stats status cancel retry run_now "
+    "list_registered schedule schedule_after get_task list_tasks index_tasks queue_stats status cancel retry run_now "
     "update_task_status register_worker unregister_worker get_worker list_workers set_serializer explain lock use "
     "on_startup on_shutdown",
     "registry": "register unregister has list clear set_serializer",
@@ -149,6 +149,7 @@ FIELDS = {
     "RetryPolicy": "max_retries retry_delay backoff_rate",
     "WorkerInfo": "id status address task_types capacity started_at beat_at",
     "RemoteWorker": "id address task_types capacity",
+    "Explanation": "reason text until ahead blockers",
     "Event": "seq at kind id type queue worker_id attempt duration detail",
 }
 
@@ -186,7 +187,7 @@ def test_submit_takes_the_promised_options() -> None:
 
     promised = (
         "id queue priority schedule_at delay cron timezone max_retry timeout retry dedup_key dedup_ttl key tags "
-        "context serializer executor target depends_on durability if_exists"
+        "context serializer executor target depends_on durability if_exists expires unique retention"
     )
     assert set(Options.__annotations__) == set(promised.split())
     assert set(tickwork.Task.__struct_fields__) == {*promised.split(), "type", "payload"}

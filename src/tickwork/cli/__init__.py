@@ -45,9 +45,11 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "stats": ("stats", "Count tasks by status and queue."),
         "workers": ("stats", "List workers."),
         "events": ("events", "Show what has happened; --follow shows what happens."),
+        "index": ("index", "Keep tasks findable by type, queue and key, or stop it."),
     },
     "Check": {
         "doctor": ("doctor", "Check the store, the workers and the schedules; say what to do."),
+        "migrate": ("migrate", "Move the data of an older version of Tickwork to the layout of this one."),
         "acl": ("redis", "Print the smallest Redis ACL line for the namespace."),
         "switchover": ("redis", "Change the master under Sentinel on purpose, losing nothing."),
         "config": ("settings", "Show every option and where its value comes from."),

@@ -189,6 +189,7 @@ def task_options(function: F) -> F:
             click.option("--max-retry", type=click.IntRange(0), help="Retries after the first attempt."),
             click.option("--timeout", type=Duration(), help="Time limit of one attempt; 0 means no limit."),
             click.option("--key", metavar="TEXT", help="A text that is shown with the task.", hidden=True),
+            click.option("--retention", type=Duration(), help="How long the task is kept after its end."),
             tag_option,
             click.option(
                 "--context", type=Json(dict), metavar="JSON", help="A JSON object that the handler gets with the task."

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ import click
 
 GAP = "  "
 ELLIPSIS = "…"
+PROGRESS_PAUSE = 1.0  # seconds between two lines on how far something is
 STATUS_COLORS = {
     "pending": "blue", "blocked": "magenta", "ready": "cyan", "assigned": "cyan", "running": "yellow",
     "retrying": "yellow", "success": "green", "failed": "red", "dead": "red", "cancelled": "bright_black",
@@ -207,6 +209,19 @@ def many(count: int, noun: str) -> str:
 
 
 # --- times
+
+
+def progress(what: str) -> Callable[[int], None]:
+    """Says on standard error how far something is that takes long, once a second."""
+    said_at = time.monotonic()
+
+    def report(count: int) -> None:
+        nonlocal said_at
+        if time.monotonic() - said_at >= PROGRESS_PAUSE:
+            said_at = time.monotonic()
+            click.echo(f"{count:,} {what}", err=True)
+
+    return report
 
 
 def duration(seconds: float) -> str:

@@ -55,15 +55,8 @@ def ask(question: Callable[[Client], Awaitable[T]], *, create: bool = False) -> 
 async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
     from tickwork.client.client import Client
     from tickwork.handlers.registry import Registry
-    from tickwork.store.opening import kind_of, make_store
 
-    loaded = settings()
-    config, url = loaded.config, loaded.config.store or DEFAULT_STORE
-    create = create and loaded.origins["store"] != BY_DEFAULT  # a file that nobody named, nobody may be looking at
-    check_store(url, config.namespace, create)
-    if kind_of(url) == "redis":
-        config = await _meet(url, config, create)
-    store: Store = make_store(url, config, patience=PATIENCE)
+    store, config = await _unopened(create)
 
     async def opened() -> Store:
         return store
@@ -73,6 +66,24 @@ async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
         return await question(Client(opened, Registry(), config))
     finally:
         await store.close()
+
+
+async def unopened_store() -> Store:
+    """The store that a command goes by, as it is: it must be there, but is not opened."""
+    store, _ = await _unopened(create=False)
+    return store
+
+
+async def _unopened(create: bool) -> tuple[Store, Config]:
+    from tickwork.store.opening import kind_of, make_store
+
+    loaded = settings()
+    config, url = loaded.config, loaded.config.store or DEFAULT_STORE
+    create = create and loaded.origins["store"] != BY_DEFAULT  # a file that nobody named, nobody may be looking at
+    check_store(url, config.namespace, create)
+    if kind_of(url) == "redis":
+        config = await _meet(url, config, create)
+    return make_store(url, config, patience=PATIENCE), config
 
 
 async def store_of(client: Client) -> Store:

@@ -24,6 +24,7 @@ from tickwork.cli.options import (
 from tickwork.cli.session import ask, check_store, settings, sqlite_path
 from tickwork.cli.tasks import explanation
 from tickwork.errors import ResultError, ResultTimeout
+from tickwork.model.info import Explanation, Reason
 
 if TYPE_CHECKING:
     from tickwork.client.handle import Handle
@@ -43,6 +44,10 @@ QUIET = 2.0  # seconds until somebody who waits is told why
 @click.option("--id", "id_", metavar="ID", help="The id of the task; generated if left out.")
 @click.option("--dedup-key", metavar="TEXT", help="Refuse the task while another one holds this key.")
 @click.option("--dedup-ttl", type=Duration(), help="How long the task holds the key.")
+@click.option(
+    "--unique", type=click.Choice(["queued", "unfinished"]), help="Hold the key until the task starts, or ends."
+)
+@click.option("--expires", type=Duration(), help="Do not run it if it has not started within this time.")
 @click.option("--depends-on", metavar="ID", multiple=True, help="Run after this task; may be given several times.")
 @click.option("--app", metavar="MODULE:APP", help="Check the payload with the application's handler.")
 @click.option("--wait", is_flag=True, help="Wait for the end and print the result; exit status 1 if it failed.")
@@ -105,7 +110,7 @@ async def _submit_by_app(
 
 
 async def _follow(
-    submitting: Awaitable[Handle[Any]], explain: Callable[[str], Awaitable[str]], patience: Patience
+    submitting: Awaitable[Handle[Any]], explain: Callable[[str], Awaitable[Explanation]], patience: Patience
 ) -> TaskInfo | str:
     """The task once it has ended, or only its id when nobody waits."""
     handle = await submitting
@@ -113,7 +118,7 @@ async def _follow(
 
     if not patience.wait and not isinstance(handle, ScheduleHandle):
         why = await explain(handle.id)
-        if "knows task type" in why:  # a typing mistake, or a worker that is still to come
+        if why.reason is Reason.TYPE_UNKNOWN:  # a typing mistake, or a worker that is still to come
             click.echo(f"note: {output.clean(why)}", err=True)
     if not patience.wait:
         return handle.id
@@ -129,7 +134,7 @@ async def _follow(
     return await handle.info()
 
 
-async def _tell_why(task_id: str, explain: Callable[[str], Awaitable[str]]) -> None:
+async def _tell_why(task_id: str, explain: Callable[[str], Awaitable[Explanation]]) -> None:
     await asyncio.sleep(QUIET)
     click.echo(output.clean(f"{task_id}: {await explain(task_id)}"), err=True)
 

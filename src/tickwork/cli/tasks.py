@@ -16,7 +16,7 @@ from tickwork.cli.pages import find
 from tickwork.cli.session import ask, store_of
 from tickwork.client.dependants import cancelled_with
 from tickwork.model.facts import Fact
-from tickwork.model.info import Event, Steered, TaskInfo
+from tickwork.model.info import AttemptInfo, Event, Explanation, Steered, TaskInfo
 from tickwork.model.tasks import DELAYED, Status
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ STORY_LINES: dict[str, str] = {
     Fact.TASK_LOST: "was taken back from a lost worker",
     Fact.TASK_CANCEL_ASKED: "was asked to stop",
     Fact.TASK_CANCELLED: "was cancelled",
+    Fact.TASK_EXPIRED: "expired: it had not started in time",
     Fact.TASK_RETRIED: "was retried by hand",
 }
 
@@ -58,20 +59,15 @@ STORY_LINES: dict[str, str] = {
 @click.option("--status", type=click.Choice([*map(str, Status), "completed"]), help="Only tasks in this status.")
 @click.option("--type", "type_", metavar="TYPE", help="Only tasks of this type.")
 @click.option("--queue", metavar="NAME", help="Only tasks of this queue.")
+@click.option("--key", metavar="TEXT", help="Only tasks with this key.")
 @tag_option
 @limit_option
 @cursor_option
 @global_options
-def tasks_command(
-    status: str | None, type_: str | None, queue: str | None, tags: dict[str, str], limit: int, cursor: str | None
-) -> None:
+def tasks_command(type_: str | None, tags: dict[str, str], cursor: str | None, **query: Any) -> None:
     """List tasks."""
 
-    found = ask(
-        lambda client: find(
-            client, cursor, status=status, type=type_, queue=queue, tags=tags or None, limit=limit
-        )
-    )  # fmt: skip
+    found = ask(lambda client: find(client, cursor, type=type_, tags=tags or None, **query))
     if output.as_json():
         output.show_json({"tasks": found.page.items, "cursor": found.page.cursor})
         return
@@ -105,7 +101,7 @@ def first_line(text: str | None) -> str:
     return (text or "").partition("\n")[0]
 
 
-async def explanation(client: Client, task_id: str) -> str:
+async def explanation(client: Client, task_id: str) -> Explanation:
     """Why a task is not running, in the times of this screen."""
     from tickwork.client.explain import of_task
 
@@ -118,7 +114,7 @@ async def explanation(client: Client, task_id: str) -> str:
 def task_command(task_id: str) -> None:
     """Show everything known about a task, and why it is not running."""
 
-    async def look(client: Client) -> tuple[TaskInfo, str, list[Event], list[TaskInfo]]:
+    async def look(client: Client) -> tuple[TaskInfo, Explanation, list[Event], list[TaskInfo]]:
         info = await client.get_task(task_id)
         story = await client.events.read(0, STORY_MAX, task_id=task_id)
         return info, await explanation(client, task_id), story, await client.dependants(task_id)
@@ -135,6 +131,9 @@ def task_command(task_id: str) -> None:
     if story:
         output.show_heading("What happened")
         _tell_story(story)
+    if info.attempts:
+        output.show_heading("Runs before the last one")
+        _show_attempts(info.attempts)
     if info.log:
         output.show_heading("Log")
         for line in info.log:
@@ -145,7 +144,7 @@ def task_command(task_id: str) -> None:
             click.echo(f"  {line}")
 
 
-def _show_facts(info: TaskInfo, explanation: str, dependants: list[TaskInfo]) -> None:
+def _show_facts(info: TaskInfo, explanation: Explanation, dependants: list[TaskInfo]) -> None:
     result = info.result
     progress = None if info.progress is None else f"{info.progress:.0%} {info.progress_note}".rstrip()
     output.show_facts(
@@ -159,7 +158,9 @@ def _show_facts(info: TaskInfo, explanation: str, dependants: list[TaskInfo]) ->
             ("lost workers", info.losses or None),
             ("timeout", None if info.timeout is None else f"{info.timeout:g} s"),
             ("retry", None if info.retry is None else repr(info.retry)),
-            ("dedup key", info.dedup_key),
+            ("dedup key", info.dedup_key and f"{info.dedup_key}{_held(info)}"),
+            ("expires", output.moment(info.expires_at) if info.started_at is None else None),
+            ("retention", None if info.retention is None else output.duration(info.retention)),
             ("serializer", info.serializer if info.serializer != "json" else None),
             ("payload", output.json_text(info.payload, one_line=True)),
             ("result", output.json_text(result.data, one_line=True) if result and result.data is not None else None),
@@ -181,6 +182,19 @@ def _show_facts(info: TaskInfo, explanation: str, dependants: list[TaskInfo]) ->
         ],
         {"status": output.status_color(info.status), "": "cyan"},
     )
+
+
+def _held(info: TaskInfo) -> str:
+    return "" if info.unique is None else f", held while the task is {info.unique}"
+
+
+def _show_attempts(attempts: Sequence[AttemptInfo]) -> None:
+    for attempt in attempts:
+        took = "" if attempt.duration is None else f" after {output.duration(attempt.duration)}"
+        text = f"attempt {attempt.number} {attempt.end}{took}, on {attempt.worker_id}"
+        click.echo(f"  {click.style(output.clock(attempt.started_at), dim=True)}  {output.clean(text)}")
+        for line in output.clean_lines((attempt.error or "").rstrip()):
+            click.echo(f"            {line}")
 
 
 def _some(items: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Unpack
@@ -29,13 +30,14 @@ from tickwork.errors import (
 )
 from tickwork.handlers.options import (
     Options,
+    known_id,
     name,
     note,
     returns_existing,
     wanted_durability,
 )
 from tickwork.handlers.registry import Registry
-from tickwork.model.info import Page, QueueStats, RemoteWorker, Task, TaskInfo, WorkerInfo
+from tickwork.model.info import Explanation, Page, QueueStats, RemoteWorker, Task, TaskInfo, WorkerInfo
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Status
 from tickwork.payload.parameters import MISSING
@@ -136,7 +138,9 @@ class Client:
 
     async def get_task(self, task_id: str) -> TaskInfo:
         """All that is known of a task; raises `TaskNotFound` when there is none of that id."""
-        return views.task_info(await self._access.record(task_id), self.registry)
+        store = await self._access.open_store()
+        record, history = await asyncio.gather(self._access.record(task_id), store.queries.history(known_id(task_id)))
+        return views.task_info(record, self.registry, history)
 
     async def list_tasks(
         self,
@@ -144,15 +148,26 @@ class Client:
         *,
         type: str | None = None,
         queue: str | None = None,
+        key: str | None = None,
         tags: dict[str, str] | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[TaskInfo]:
         """Ended tasks come newest first, delayed ones by due time; all together newest first, on Redis by status.
 
-        A page may be short of `limit` while `cursor` says that more remain.
+        While `index_tasks` is on, lists without a status, and all lists by type, queue or key, come newest first on
+        every store, and are found without a look at other tasks. A page may be short of `limit` while `cursor` says
+        that more remain. Log lines and earlier runs are not in a list: `get_task` has them.
         """
-        return await list_tasks(self._access, status, type=type, queue=queue, tags=tags, limit=limit, cursor=cursor)
+        return await list_tasks(
+            self._access, status, type=type, queue=queue, key=key, tags=tags, limit=limit, cursor=cursor
+        )
+
+    async def index_tasks(self, on: bool = True, report: Callable[[int], None] | None = None) -> bool:
+        """Keep tasks findable by type, queue and key, for all processes of the namespace, or stop it. It makes every
+        submit a little dearer. Answers whether that was not so already; `report` is told how many tasks it has done."""
+        store = await self._access.open_store()
+        return await store.operators.index(on, report)
 
     async def dependants(self, task_id: str) -> list[TaskInfo]:
         """The tasks that depend on this one: those that wait for it, and those that were cancelled with it."""
@@ -161,8 +176,8 @@ class Client:
         found = [each for each in waiting if each is not None] + await cancelled_with(store, record)
         return [views.task_info(each, self.registry) for each in found]
 
-    async def explain(self, task_id: str) -> str:
-        """Why a task is not running, in a sentence."""
+    async def explain(self, task_id: str) -> Explanation:
+        """Why a task is not running: the reason as data, and in a sentence."""
         return await explain.of_task(self._access, task_id)
 
     async def queue_stats(self, queue: str | None = None) -> QueueStats:

@@ -1,4 +1,4 @@
-"""Why a task is not running, in a sentence."""
+"""Why a task is not running: the reason as data, and in a sentence."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from datetime import datetime
 
 from tickwork.client.access import Access
 from tickwork.clock import to_datetime
+from tickwork.errors import TaskNotFound
+from tickwork.handlers.options import known_id
+from tickwork.model.info import Explanation, Reason
 from tickwork.model.members import Worker
-from tickwork.model.tasks import Record, Spec, Status
-from tickwork.store.contract import Pause, Store
+from tickwork.model.tasks import Record, Status
+from tickwork.store.contract import AHEAD_MAX, Situation, Store
 
 WAITING_MAX = 20  # tasks that one waits for, looked at to explain it
 Shown = Callable[[datetime], str]  # how to say a time
@@ -19,11 +22,16 @@ def in_utc(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-async def of_task(access: Access, task_id: str, shown: Shown = in_utc) -> str:
+async def of_task(access: Access, task_id: str, shown: Shown = in_utc) -> Explanation:
     """Of a task in the store."""
-    store, record = await access.open_store(), await access.record(task_id)
-    ended = [task_id for task_id in record.waiting[:WAITING_MAX] if await _has_ended(store, task_id)]
-    return explain(record, await store.queries.paused(), await store.members.workers(), ended, shown)
+    known_id(task_id)
+    store = await access.open_store()
+    found = await store.queries.situation(task_id)
+    if found is None:
+        raise TaskNotFound(task_id)
+    waiting = found.record.waiting[:WAITING_MAX]
+    ended = [upstream for upstream in waiting if await _has_ended(store, upstream)]
+    return explain(found, await store.members.workers(), ended, shown)
 
 
 async def _has_ended(store: Store, task_id: str) -> bool:
@@ -31,52 +39,84 @@ async def _has_ended(store: Store, task_id: str) -> bool:
     return record is not None and record.status.ended
 
 
-def explain(
-    record: Record,
-    pauses: list[Pause],
-    workers: list[Worker],
-    ended: Sequence[str] = (),
-    shown: Shown = in_utc,
-) -> str:
-    """Why a task is not running. `ended` are those of the tasks it waits for that have ended already; `shown` is how to
-    say a time."""
-    spec, status = record.spec, record.status
+def explain(found: Situation, workers: list[Worker], ended: Sequence[str] = (), shown: Shown = in_utc) -> Explanation:
+    """`ended` are those of the tasks it waits for that have ended already; `shown` is how to say a time."""
+    record, status = found.record, found.record.status
     if status is Status.PENDING:
-        problem = (record.last_error or "").partition("\n")[0]
-        return f"It waits for its time, {shown(to_datetime(record.due_at))}" + (f" ({problem})." if problem else ".")
+        due = to_datetime(record.due_at)
+        problem = f" ({_first_line(record)})" if record.last_error else ""
+        return Explanation(Reason.NOT_DUE, f"It waits for its time, {shown(due)}{problem}.", until=due)
     if status is Status.RETRYING:
-        first_line = (record.last_error or "").partition("\n")[0]
-        due = shown(to_datetime(record.due_at))
-        return f"Attempt {record.attempt} failed ({first_line}); the next one is due at {due}."
+        due = to_datetime(record.due_at)
+        text = f"Attempt {record.attempt} failed ({_first_line(record)}); the next one is due at {shown(due)}."
+        return Explanation(Reason.RETRY_NOT_DUE, text, until=due)
     if status is Status.BLOCKED:
-        return f"It waits for {', '.join(record.waiting)}." + _untold(ended, workers)
+        text = f"It waits for {', '.join(record.waiting)}." + _untold(ended, workers)
+        return Explanation(Reason.BLOCKED, text, blockers=tuple(record.waiting))
     if status is Status.RUNNING:
-        asked = ", and was asked to stop" if record.cancel else ""
-        return f"It is running on {record.worker_id}, attempt {record.attempt}{asked}."
+        return _running(record)
     if status.ended:
-        first_line = (record.last_error or record.message or "").partition("\n")[0]
-        return f"It has ended: {status}" + (f" ({first_line})." if first_line and status is not Status.SUCCESS else ".")
-    return _why_ready(spec, pauses, [worker for worker in workers if worker.lost_at is None])
+        line = _first_line(record) or record.message.partition("\n")[0]
+        return Explanation(
+            Reason.ENDED, f"It has ended: {status}" + (f" ({line})." if line and status is not Status.SUCCESS else ".")
+        )
+    return _why_ready(found, [worker for worker in workers if worker.lost_at is None])
 
 
-def _why_ready(spec: Spec, pauses: list[Pause], alive: list[Worker]) -> str:
-    for pause in pauses:
-        if (pause.kind, pause.name) in (("queue", spec.queue), ("type", spec.type)):
-            return f"{pause.kind.capitalize()} {pause.name} is paused" + (f": {pause.note}." if pause.note else ".")
+def _first_line(record: Record) -> str:
+    return (record.last_error or "").partition("\n")[0]
+
+
+def _running(record: Record) -> Explanation:
+    asked = ", and was asked to stop" if record.cancel else ""
+    return Explanation(
+        Reason.STOPPING if record.cancel else Reason.RUNNING,
+        f"It is running on {record.worker_id}, attempt {record.attempt}{asked}.",
+        blockers=(record.worker_id or "",),
+    )
+
+
+def _why_ready(found: Situation, alive: list[Worker]) -> Explanation:
+    spec = found.record.spec
+    for pause in found.pauses:
+        reason = Reason.QUEUE_PAUSED if pause.kind == "queue" else Reason.TYPE_PAUSED
+        note = f": {pause.note}." if pause.note else "."
+        text = f"{pause.kind.capitalize()} {pause.name} is paused{note}"
+        return Explanation(reason, text, ahead=found.ahead, blockers=(pause.name,))
     if not alive:
-        return "No worker is up."
+        return Explanation(Reason.NO_WORKER, "No worker is up.", ahead=found.ahead)
     serving = [worker for worker in alive if spec.queue in worker.queues]
     if not serving:
-        return f"No worker that is up serves queue {spec.queue}."
+        return Explanation(Reason.QUEUE_UNSERVED, f"No worker that is up serves queue {spec.queue}.", ahead=found.ahead)
     able = [worker for worker in serving if spec.type in worker.task_types]
     if not able:
-        return f"No worker that is up on queue {spec.queue} knows task type {spec.type}."
+        text = f"No worker that is up on queue {spec.queue} knows task type {spec.type}."
+        return Explanation(Reason.TYPE_UNKNOWN, text, ahead=found.ahead)
     own = [worker for worker in able if worker.node]
     if not own:
-        return f"Only workers that were registered by hand know task type {spec.type}, and those are given no tasks."
-    if all(worker.running >= worker.capacity for worker in own):
-        return "All workers that may run it are busy."
-    return "It is ready and will be taken next."
+        text = f"Only workers that were registered by hand know task type {spec.type}, and those are given no tasks."
+        return Explanation(Reason.TYPE_UNKNOWN, text, ahead=found.ahead)
+    return _in_line(found, own)
+
+
+def _in_line(found: Situation, able: list[Worker]) -> Explanation:
+    """Nothing is wrong: it is a matter of time."""
+    full = [worker.id for worker in able if found.running.get(worker.id, 0) >= worker.capacity]
+    before = _before(found.ahead)
+    if len(full) == len(able):
+        text = f"All workers that may run it are busy{'; ' + before if before else ''}."
+        return Explanation(Reason.WORKERS_BUSY, text, ahead=found.ahead, blockers=tuple(full))
+    if found.ahead:
+        return Explanation(Reason.IN_LINE, f"It is ready; {before}.", ahead=found.ahead)
+    return Explanation(Reason.NEXT, "It is ready and will be taken next.", ahead=0)
+
+
+def _before(ahead: int) -> str:
+    if ahead >= AHEAD_MAX:
+        return f"{AHEAD_MAX:,} or more tasks of its queue are before it"
+    if ahead > 1:
+        return f"{ahead} tasks of its queue are before it"
+    return "one task of its queue is before it" if ahead else ""
 
 
 def _untold(ended: Sequence[str], workers: list[Worker]) -> str:

@@ -1,4 +1,4 @@
-"""Pages of tasks, by status, type, queue and tags."""
+"""Pages of tasks, by status, type, queue, key and tags."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ async def list_tasks(
     *,
     type: str | None = None,
     queue: str | None = None,
+    key: str | None = None,
     tags: dict[str, str] | None = None,
     limit: int = 50,
     cursor: str | None = None,
@@ -31,7 +32,7 @@ async def list_tasks(
     count("limit", limit, 1, 1000)
     if cursor is not None and not (isinstance(cursor, str) and CURSOR.fullmatch(cursor)):
         raise TickworkError(f"cursor {shown(cursor)} is not one that an earlier page gave")
-    for what, text in (("type", type), ("queue", queue)):
+    for what, text in (("type", type), ("queue", queue), ("key", key)):
         if text is not None and not isinstance(text, str):
             raise ConfigError(f"{what} must be a text, not {shown(text)}")
     tags = None if tags is None else read_tags(tags)
@@ -39,7 +40,7 @@ async def list_tasks(
     wanted = Status.parse(status) if isinstance(status, str) else status
     found: list[Record] = []
     for _ in range(PAGES_MAX):
-        query = Query(wanted, type, queue, tags, limit - len(found), cursor)
+        query = Query(wanted, type, queue, key, tags, limit - len(found), cursor)
         records, cursor = await store.queries.page(query)
         found += records
         if cursor is None or len(found) >= limit:

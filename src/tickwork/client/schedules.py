@@ -60,6 +60,8 @@ class ScheduleInfo(Struct, frozen=True, kw_only=True):
     serializer: str = "json"
     dedup_key: str | None = None
     dedup_ttl: float | None = None
+    unique: str | None = None
+    retention: float | None = None
     dst: str = "once"
     misfire_grace: float = 3600.0
     misfire_cap: int = 100
@@ -99,7 +101,7 @@ class Schedules:
     def build(self, id: str, type: str, payload: Any, cron: str | None, options: ScheduleOptions) -> Schedule:
         """Check everything that can be checked without the store."""
         known_only(options, ScheduleOptions)
-        of_task = (*TaskOptions.__annotations__, "dedup_key", "dedup_ttl")
+        of_task = (*TaskOptions.__annotations__, "dedup_key", "dedup_ttl", "unique")
         given = {key: options[key] for key in of_task if key in options}  # type: ignore[literal-required]
         task = self._access.spec(type, payload, cast("TaskOptions", given))
         if task.dedup_key is not None and self._access.config.partitions > 1:
@@ -222,7 +224,9 @@ def _info(schedule: Schedule, registry: Registry) -> ScheduleInfo:
         context=copied(task.context),
         serializer=task.serializer,
         dedup_key=task.dedup_key,
-        dedup_ttl=task.dedup_ttl / 1000 if task.dedup_key is not None else None,
+        dedup_ttl=task.dedup_ttl / 1000 if task.dedup_key is not None and task.unique is None else None,
+        unique=task.unique,
+        retention=None if task.retention is None else task.retention / 1000,
         dst=schedule.dst,
         misfire_grace=schedule.misfire_grace / 1000,
         misfire_cap=schedule.misfire_cap,

@@ -17,6 +17,7 @@ from tickwork.handlers.options import (
     Options,
     TaskOptions,
     check_together,
+    deadline,
     is_text,
     known_only,
     moment,
@@ -60,6 +61,9 @@ class SpecMaker:
             check_together(options)
             at, delay = moment(options)
             fields = {name: READERS[name](value) for name, value in options.items() if name in READERS}
+            fields |= deadline(options)
+            if "retention" in fields:
+                fields["retention"] = round(fields["retention"] * 1000)
             if "executor" in fields:
                 self._registry.executors.check(fields["executor"])
         serializer = self._serializer(options.get("serializer"), entry, payload)
@@ -78,7 +82,7 @@ class SpecMaker:
             serializer=serializer.name,
             at=at,
             delay=delay,
-            dedup_ttl=self._dedup_ttl(options) if "dedup_key" in fields else 0,
+            dedup_ttl=self._dedup_ttl(options) if "dedup_key" in fields and "unique" not in fields else 0,
             key=self._key(options.get("key"), data, serializer, entry),
             **fields,
         )

@@ -65,12 +65,12 @@ def refusal(receipt: Receipt, spec: Spec) -> TickworkError:
 
 async def submit_cron(client: Client, type: str, payload: Any, options: Options) -> ScheduleHandle:
     known_only(options, Options)
-    for wrong in ("schedule_at", "delay", "depends_on", "durability"):
+    for wrong in ("schedule_at", "delay", "expires", "depends_on", "durability"):
         if options.get(wrong) is not None:
             raise ConfigError(f"{wrong} cannot be given together with cron")
     may_exist = returns_existing(options)
     schedule_id = options.get("id") or f"{type}.{new_id()}"
-    of_schedule = (*TaskOptions.__annotations__, "timezone", "dedup_key", "dedup_ttl")
+    of_schedule = (*TaskOptions.__annotations__, "timezone", "dedup_key", "dedup_ttl", "unique")
     try:
         await client.schedules.put(
             schedule_id,

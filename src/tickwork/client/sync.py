@@ -163,6 +163,7 @@ class Sync:
     get_task = blocking(Client.get_task)
     list_tasks = blocking(Client.list_tasks)
     dependants = blocking(Client.dependants)
+    index_tasks = blocking(Client.index_tasks)
     explain = blocking(Client.explain)
     queue_stats = blocking(Client.queue_stats)
     audit = blocking(Client.audit)

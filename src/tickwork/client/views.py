@@ -12,19 +12,21 @@ from tickwork.handlers.context import copied
 from tickwork.handlers.registry import Registry
 from tickwork.ids import name_of
 from tickwork.model import facts
-from tickwork.model.info import Event, QueueStats, TaskInfo, TaskResult, WorkerInfo, WorkerStatus
+from tickwork.model.info import AttemptInfo, Event, QueueStats, TaskInfo, TaskResult, WorkerInfo, WorkerStatus
 from tickwork.model.members import Worker
-from tickwork.model.tasks import Band, Record, Spec, Status
+from tickwork.model.tasks import Attempt, Band, History, Record, Spec, Status
 from tickwork.payload.codec import JSON, BuiltinSerializer
 from tickwork.store.contract import Stats
 from tickwork.texts import shown
 
 WORKER_STATUSES = get_args(WorkerStatus)
+NO_HISTORY = History()
 FACTS: dict[str, facts.Fact] = {fact.value: fact for fact in facts.Fact}
 
 
-def task_info(record: Record, registry: Registry) -> TaskInfo:
+def task_info(record: Record, registry: Registry, history: History = NO_HISTORY) -> TaskInfo:
     spec = record.spec
+    expires_at = spec.deadline(record.submitted_at + spec.delay if spec.at is None else spec.at)
     return TaskInfo(
         id=spec.id,
         type=spec.type,
@@ -49,7 +51,7 @@ def task_info(record: Record, registry: Registry) -> TaskInfo:
         context=copied(spec.context),
         progress=record.progress,
         progress_note=record.progress_note,
-        log=tuple(record.log),
+        log=tuple(history.lines),
         depends_on=spec.depends_on,
         waiting_for=tuple(record.waiting),
         key=spec.key,
@@ -57,9 +59,25 @@ def task_info(record: Record, registry: Registry) -> TaskInfo:
         timeout=spec.timeout,
         retry=spec.retry,
         dedup_key=spec.dedup_key,
-        dedup_ttl=spec.dedup_ttl / 1000 if spec.dedup_key is not None else None,
+        dedup_ttl=spec.dedup_ttl / 1000 if spec.dedup_key is not None and spec.unique is None else None,
+        unique=spec.unique,
+        expires_at=None if expires_at is None else to_datetime(expires_at),
+        retention=None if spec.retention is None else spec.retention / 1000,
+        attempts=tuple(map(_attempt_info, history.attempts)),
         serializer=spec.serializer,
         executor=spec.executor or "local",
+    )
+
+
+def _attempt_info(attempt: Attempt) -> AttemptInfo:
+    return AttemptInfo(
+        number=attempt.number,
+        started_at=to_datetime(attempt.started_at),
+        finished_at=to_datetime(attempt.finished_at),
+        worker_id=attempt.worker_id,
+        end=attempt.end,
+        duration=attempt.duration,
+        error=attempt.error,
     )
 
 

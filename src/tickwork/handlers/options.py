@@ -22,6 +22,7 @@ from tickwork.texts import cut, shown, storable
 
 DEPENDENCIES_MAX = 1000
 TAGS_MAX = 64
+UNIQUE = ("queued", "unfinished")
 STRATEGIES = get_args(Backoff)  # exactly these: a worker knows no class of somebody else's
 
 
@@ -39,6 +40,7 @@ class TaskOptions(TypedDict, total=False):
     serializer: str | Serializer | None
     executor: str | None
     target: str | None
+    retention: float | timedelta | None
 
 
 class Options(TaskOptions, total=False):
@@ -49,8 +51,10 @@ class Options(TaskOptions, total=False):
     delay: float | timedelta | None
     cron: str | None
     timezone: str | None
+    expires: float | timedelta | datetime | None
     dedup_key: str | None
     dedup_ttl: float | timedelta | None
+    unique: Literal["queued", "unfinished"] | None
     depends_on: Sequence[Any] | None
     durability: Durability | None
     if_exists: Literal["raise", "return"] | None
@@ -70,6 +74,7 @@ class ScheduleOptions(TaskOptions, total=False):
     enabled: bool
     dedup_key: str | None
     dedup_ttl: float | timedelta | None
+    unique: Literal["queued", "unfinished"] | None
 
 
 def wanted_durability(options: Options) -> Durability | None:
@@ -86,6 +91,10 @@ def check_together(options: Mapping[str, Any]) -> None:
         raise ConfigError("timezone is that of a cron line; give cron with it")
     if "dedup_ttl" in options and "dedup_key" not in options:
         raise ConfigError("dedup_ttl says how long a dedup_key is held; give dedup_key with it")
+    if "unique" in options and "dedup_key" not in options:
+        raise ConfigError("unique says how long a dedup_key is held; give dedup_key with it")
+    if "unique" in options and "dedup_ttl" in options:
+        raise ConfigError("unique and dedup_ttl both say how long a dedup_key is held; give only one of them")
     returns_existing(options)
 
 
@@ -210,6 +219,22 @@ def moment(options: Mapping[str, Any]) -> tuple[int | None, int]:
     return None, 0
 
 
+def deadline(options: Mapping[str, Any]) -> dict[str, int]:
+    """By when it must have started, as fields of a spec: a time after its due time, or a moment."""
+    value = options.get("expires")
+    if value is None:
+        return {}
+    if isinstance(value, datetime):
+        return {"expires_at": max(to_millis(aware("expires", value)), 0)}
+    return {"expires": round(seconds("expires", value) * 1000)}
+
+
+def unique(value: Any) -> str:
+    if value not in UNIQUE:
+        raise ConfigError(f"unique must be one of {', '.join(UNIQUE)}, not {shown(value)}")
+    return str(value)
+
+
 def aware(what: str, value: Any) -> datetime:
     if not isinstance(value, datetime):
         raise ConfigError(f"{what} must be a datetime, not {shown(value)}")
@@ -284,5 +309,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "context": context,
     "executor": partial(name, "executor"),
     "target": target,
+    "retention": partial(seconds, "retention"),
+    "unique": unique,
     "depends_on": dependencies,
 }

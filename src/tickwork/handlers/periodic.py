@@ -42,6 +42,8 @@ class PeriodicTask(ABC):
     enabled: bool | None = None
     dedup_key: str | None = None
     dedup_ttl: float | timedelta | None = None
+    unique: Literal["queued", "unfinished"] | None = None
+    retention: float | timedelta | None = None
 
     @abstractmethod
     def run(self, ctx: TaskContext) -> Any:

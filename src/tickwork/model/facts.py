@@ -25,6 +25,7 @@ class Fact(StrEnum):
     TASK_LOST = "task.lost"  # its worker vanished; it is ready again
     TASK_CANCEL_ASKED = "task.cancel_asked"
     TASK_CANCELLED = "task.cancelled"
+    TASK_EXPIRED = "task.expired"  # cancelled, since it had not started in time
     TASK_RETRIED = "task.retried"  # by hand, from an end
     TASK_DELETED = "task.deleted"
     TASK_DROPPED = "task.dropped"  # the dead-letter queue was full

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct
@@ -48,6 +49,19 @@ class Steered(Struct, frozen=True):
         return self.error is None
 
 
+class AttemptInfo(Struct, frozen=True, kw_only=True):
+    """A run of a task before its last one. `end` is `failed`, `snoozed` or `lost`, or the status in which a retry by
+    hand found the task."""
+
+    number: int
+    started_at: datetime
+    finished_at: datetime
+    worker_id: str
+    end: str
+    duration: float | None = None  # seconds, by the worker's own clock
+    error: str | None = None
+
+
 class TaskInfo(Struct, frozen=True, kw_only=True):
     """A task as users see it. The payload is None if there is none, and if it is null: only the handler can tell these
     apart, whose parameters are at their defaults without a payload."""
@@ -84,8 +98,49 @@ class TaskInfo(Struct, frozen=True, kw_only=True):
     retry: Backoff | None = None
     dedup_key: str | None = None
     dedup_ttl: float | None = None  # seconds
+    unique: Literal["queued", "unfinished"] | None = None
+    expires_at: datetime | None = None
+    retention: float | None = None  # seconds; None: as the scheduler is set
+    attempts: tuple[AttemptInfo, ...] = ()  # only of a task that was asked for alone, as is `log`
     serializer: str = "json"
     executor: str = "local"
+
+
+class Reason(StrEnum):
+    """Why a task is not running."""
+
+    NOT_DUE = "not_due"  # its time has not come
+    RETRY_NOT_DUE = "retry_not_due"  # it waits for its next attempt
+    BLOCKED = "blocked"  # it waits for other tasks
+    QUEUE_PAUSED = "queue_paused"
+    TYPE_PAUSED = "type_paused"
+    NO_WORKER = "no_worker"  # no worker is up
+    QUEUE_UNSERVED = "queue_unserved"  # no worker that is up serves its queue
+    TYPE_UNKNOWN = "type_unknown"  # no worker that is up on its queue knows its type
+    WORKERS_BUSY = "workers_busy"  # all workers that may run it have no free slot
+    IN_LINE = "in_line"  # others are before it
+    NEXT = "next"  # it will be taken next
+    RUNNING = "running"
+    STOPPING = "stopping"  # it runs, and was asked to stop
+    ENDED = "ended"
+
+
+class Explanation(Struct, frozen=True):
+    """Why a task is not running. `text` is a sentence for people; programs look at `reason`.
+
+    `until` is when that will be over, where it is known. `ahead` counts the ready tasks of its queue that are taken
+    before it, up to 1,000; None where that does not matter. `blockers` names what is in its way: tasks, a paused queue
+    or type, or workers.
+    """
+
+    reason: Reason
+    text: str
+    until: datetime | None = None
+    ahead: int | None = None
+    blockers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class WorkerInfo(Struct, frozen=True, kw_only=True):
@@ -198,6 +253,9 @@ class Task(Struct, frozen=True, kw_only=True):
     retry: Backoff | None = None
     dedup_key: str | None = None
     dedup_ttl: float | timedelta | None = None
+    unique: Literal["queued", "unfinished"] | None = None
+    expires: float | timedelta | datetime | None = None
+    retention: float | timedelta | None = None
     key: str | None = None
     tags: Mapping[str, str] | None = None
     context: Mapping[str, Any] | None = None

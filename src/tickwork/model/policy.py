@@ -29,3 +29,4 @@ class Policy(Struct, frozen=True, kw_only=True):
     events: bool = True
     events_max: int = 100_000
     log_lines_max: int = 200
+    attempts_max: int = 20  # earlier runs of a task that are kept

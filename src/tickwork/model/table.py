@@ -22,6 +22,7 @@ class Op(StrEnum):
     SNOOZE = "snooze"
     RELEASE = "release"  # given back unfinished at shutdown
     STOP = "stop"  # the handler ended because it was cancelled
+    OVERDUE = "overdue"  # it has not started by its deadline
     EXPIRE = "expire"  # the lease ran out, or its worker is known to be gone
     CANCEL = "cancel"
     FORCE_CANCEL = "force_cancel"
@@ -58,6 +59,7 @@ def _rules() -> tuple[Rule, ...]:
         Rule(s.RUNNING, o.EXPIRE, (s.READY, s.DEAD, s.FAILED, s.CANCELLED)),
         Rule(s.RUNNING, o.FORCE_CANCEL, (s.RUNNING,)),
         *(Rule(source, op, (s.CANCELLED,)) for source in waiting for op in (o.CANCEL, o.FORCE_CANCEL)),
+        *(Rule(source, o.OVERDUE, (s.CANCELLED,)) for source in (s.BLOCKED, s.PENDING, s.READY)),
         *(Rule(source, o.RETRY, (s.READY, s.BLOCKED, s.PENDING)) for source in ends),
         *(Rule(source, op, (None,)) for source in ends for op in (o.DELETE, o.PRUNE)),
     )

@@ -48,6 +48,7 @@ class Status(StrEnum):
 
 ENDS = frozenset({Status.SUCCESS, Status.FAILED, Status.DEAD, Status.CANCELLED})
 DELAYED = frozenset({Status.PENDING, Status.RETRYING})
+MAY_EXPIRE = frozenset({Status.BLOCKED, Status.PENDING, Status.READY})  # if it has never started
 
 
 class Priority(IntEnum):
@@ -80,7 +81,15 @@ class Place(IntEnum):
     MAIN = 2
 
 
-"""The whole life of a task. Contract tests and `docs/statuses.md` are made from it."""
+class ParkReason(StrEnum):
+    """Why a ready task was passed over, and waits in a side lane until that is over."""
+
+    TYPE_UNKNOWN = "type_unknown"  # the claimer has no handler for its type
+    TYPE_PAUSED = "type_paused"
+    KEY_LIMITED = "key_limited"
+    BREAKER_OPEN = "breaker_open"
+    SWITCHED_OFF = "switched_off"
+    LABELS_MISSING = "labels_missing"  # the claimer lacks labels that it requires
 
 
 class Spec(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -100,6 +109,7 @@ class Spec(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     retry: Backoff | None = None
     dedup_key: str | None = None
     dedup_ttl: int = 0  # milliseconds
+    unique: Literal["queued", "unfinished"] | None = None  # holds its dedup key as long as that, and not for a TTL
     key: str | None = None
     tags: dict[str, str] = field(default_factory=dict)
     context: dict[str, Any] = field(default_factory=dict)
@@ -109,10 +119,18 @@ class Spec(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     run_after: Literal["success", "end"] = "success"  # `end`: a failed dependency does not cancel it
     schedule_id: str | None = None
     scheduled_at: int | None = None  # the tick of its schedule
+    expires: int | None = None  # milliseconds after its due time by which it must have started
+    expires_at: int | None = None  # the same as an absolute time
+    retention: int | None = None  # milliseconds for which it is kept after its end; None: as the policy says
+    workflow: str | None = None  # the task whose plan it is part of
 
     @property
     def band(self) -> Band:
         return band_of(self.priority)
+
+    def deadline(self, due_at: int) -> int | None:
+        """When a task that is due at that time, and has never started, ends without a run."""
+        return self.expires_at if self.expires is None else due_at + self.expires
 
 
 class Lease(Struct, frozen=True, gc=False):
@@ -137,6 +155,7 @@ class Record(Struct, kw_only=True, gc=False):
     submitted_at: int = 0
     due_at: int = 0
     place: Place = Place.MAIN
+    parked: ParkReason | None = None  # set while it waits in a side lane
     position: int = 0  # order inside its lane, or among all that ended
     attempt: int = 0  # runs that may fail
     losses: int = 0  # workers that vanished under it
@@ -154,7 +173,6 @@ class Record(Struct, kw_only=True, gc=False):
     execution_time: float | None = None  # seconds, by the worker's own monotonic clock
     progress: float | None = None
     progress_note: str = ""
-    log: list[str] = field(default_factory=list)  # its last lines
     waiting: list[str] = field(default_factory=list)  # dependencies that have not ended
     unreadable: str = ""  # never stored: why this version cannot read it; only what is known of it is here then
 
@@ -171,3 +189,22 @@ class Record(Struct, kw_only=True, gc=False):
         """Failed attempts that were, or will be, followed by another one."""
         before_run = self.status in DELAYED or self.status in (Status.READY, Status.BLOCKED)
         return self.attempt if before_run else max(self.attempt - 1, 0)
+
+
+class Attempt(Struct, frozen=True, gc=False):
+    """A run that is over, while its task went on. The last run of a task is in its record."""
+
+    number: int
+    started_at: int
+    finished_at: int
+    worker_id: str
+    end: str  # `failed`, `snoozed`, `lost`, or the status that a retry by hand found
+    duration: float | None = None  # seconds, by the worker's own monotonic clock
+    error: str | None = None
+
+
+class History(Struct, frozen=True):
+    """What is kept beside the record of a task: its earlier runs and its last log lines, oldest first."""
+
+    attempts: list[Attempt] = []
+    lines: list[str] = []

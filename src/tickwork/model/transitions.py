@@ -11,7 +11,9 @@ from collections.abc import Callable
 from tickwork.model.facts import Fact
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.policy import Policy
-from tickwork.model.tasks import Place, Record, Spec, Status
+from tickwork.model.tasks import Attempt, Place, Record, Spec, Status
+
+EXPIRED = "it did not start in time"  # the message of a task that has expired
 
 
 def submit(spec: Spec, seq: int, now: int, waiting: list[str]) -> Record:
@@ -76,6 +78,7 @@ def run_now(record: Record) -> Fact:
 
 def start(record: Record, worker_id: str, nonce: str, lease_ttl: int, now: int) -> Fact:
     record.status = Status.RUNNING
+    record.parked = None
     record.attempt += 1
     record.fence = max(record.fence + 1, now * 1000)
     record.nonce = nonce
@@ -140,7 +143,51 @@ def expire(record: Record, now: int, policy: Policy, why: str, alive: bool = Fal
 def cancel(record: Record, now: int, reason: str) -> Fact:
     record.message = reason
     record.waiting = []
+    record.parked = None
     return _end(record, Status.CANCELLED, now, Fact.TASK_CANCELLED)
+
+
+def deadline(record: Record) -> int | None:
+    """When it ends without a run. A task that has started once, or was retried by hand, is never late."""
+    return None if record.fence else record.spec.deadline(record.due_at)
+
+
+def lapse(record: Record, now: int) -> Fact:
+    """It has not started by its deadline."""
+    cancel(record, now, EXPIRED)
+    return Fact.TASK_EXPIRED
+
+
+def run_before(record: Record, outcome: Outcome, now: int) -> Attempt | None:
+    """The run that an outcome ends, for the history, if its task goes on. To be asked before `finish`."""
+    if record.cancel:
+        return None
+    match outcome:
+        case Failed():
+            return _attempt(record, record.attempt, now, "failed", outcome.duration, outcome.error)
+        case Snoozed():
+            return _attempt(record, record.attempt, now, "snoozed", None, outcome.error or None)
+    return None
+
+
+def run_lost(record: Record, now: int) -> Attempt:
+    """The run whose worker is gone, for the history, also if the task has ended with it. To be asked after `expire`."""
+    error = None if record.status is Status.CANCELLED else record.last_error
+    return _attempt(record, record.attempt + 1, now, "lost", None, error)
+
+
+def run_ended(record: Record, kept: Attempt | None) -> Attempt | None:
+    """The last run of a task that is retried by hand, for the history. None if it never ran, or if that run is the last
+    one that is kept: then the task ended while it waited. To be asked before `retry`."""
+    if record.started_at is None or record.attempt < 1 or (kept is not None and kept.started_at == record.started_at):
+        return None
+    error = record.last_error if record.status in (Status.DEAD, Status.FAILED) else None
+    finished_at = record.finished_at or 0
+    return _attempt(record, record.attempt, finished_at, record.status.value, record.execution_time, error)
+
+
+def _attempt(record: Record, number: int, now: int, end: str, duration: float | None, error: str | None) -> Attempt:
+    return Attempt(number, record.started_at or 0, now, record.worker_id or "", end, duration, error)
 
 
 def ask_cancel(record: Record, reason: str) -> Fact:
@@ -169,12 +216,9 @@ def retry(record: Record, waiting: list[str], now: int) -> Fact:
     return _to_front(record, Fact.TASK_RETRIED)
 
 
-def note(record: Record, progress: float | None, text: str, lines: list[str], policy: Policy) -> None:
+def note(record: Record, progress: float | None, text: str) -> None:
     if progress is not None:
         record.progress, record.progress_note = progress, text
-    if lines:
-        kept = [*record.log, *lines]
-        record.log = kept[max(len(kept) - policy.log_lines_max, 0) :]
 
 
 def _to_front(record: Record, fact: Fact) -> Fact:

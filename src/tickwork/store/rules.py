@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from tickwork.errors import StoreError
+from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.members import Leader, Worker
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
-from tickwork.model.tasks import DELAYED, ENDS, Record, Spec, Status
+from tickwork.model.tasks import DELAYED, ENDS, ParkReason, Place, Record, Spec, Status
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Advance, Claimed, Grant, Query, Receipt, Unreadable
 from tickwork.texts import shown
+
+T = TypeVar("T")
 
 PARK_MAX = 100  # tasks that a claim may park in side lanes, so that one call stays bounded
 OVERFLOW_PAUSE = 60.0  # seconds between two warnings that the dead-letter queue is full
@@ -36,8 +39,8 @@ def for_each(ids: Sequence[str], act: Callable[[str], A]) -> list[A]:
 
 
 class Budget:
-    """How many more tasks one claim may park in side lanes. `spent`: it found more than that, so that another claim may
-    find tasks at once."""
+    """How many more tasks that may not start one claim may move: to side lanes, or to their end if they are overdue.
+    `spent`: it found more than that, so that another claim may find tasks at once."""
 
     def __init__(self) -> None:
         self.left = PARK_MAX
@@ -87,6 +90,33 @@ def claimed(records: list[Record], next_due_in: int | None) -> Claimed:
     )
 
 
+def has_deadline(spec: Spec) -> bool:
+    return spec.expires is not None or spec.expires_at is not None
+
+
+def is_overdue(record: Record, now: int) -> bool:
+    """Whether it should have started by now, so that it may not start any more."""
+    spec = record.spec
+    if spec.expires is None and spec.expires_at is None:
+        return False
+    deadline = transitions.deadline(record)
+    return deadline is not None and deadline <= now
+
+
+def holds_key(status: Status, unique: str | None) -> bool:
+    """Whether a task with `unique` still holds the dedup key that it has taken."""
+    return not status.ended and (unique == "unfinished" or status is not Status.RUNNING)
+
+
+def last(items: list[T], count: int) -> list[T]:
+    """The last so many of them."""
+    return items[max(len(items) - count, 0) :]
+
+
+def park_reason(kind: str, paused: Container[str]) -> ParkReason:
+    return ParkReason.TYPE_PAUSED if kind in paused else ParkReason.TYPE_UNKNOWN
+
+
 def detail_of(record: Record, fact: Fact) -> str:
     return record.last_error or "" if fact in (Fact.TASK_RETRYING, Fact.TASK_DIED, Fact.TASK_FAILED) else ""
 
@@ -106,6 +136,7 @@ def matches(record: Record, query: Query) -> bool:
         (query.status is None or record.status is query.status)
         and (query.type is None or spec.type == query.type)
         and (query.queue is None or spec.queue == query.queue)
+        and (query.key is None or spec.key == query.key)
         and (not query.tags or query.tags.items() <= spec.tags.items())
     )
 
@@ -140,6 +171,8 @@ def unsound(record: Record) -> list[str]:
         "is blocked by nothing": status is Status.BLOCKED and not record.waiting,
         "waits for others but is not blocked": status is not Status.BLOCKED and bool(record.waiting),
         "has ended without a time": status in ENDS and record.finished_at is None,
+        "has a reason to wait aside, but is in no side lane": record.parked is not None
+        and not (status is Status.READY and record.place is Place.SIDE),
         "has a negative counter": min(record.attempt, record.losses, record.fence) < 0,
     }
     return [problem for problem, wrong in checks.items() if wrong]

@@ -14,6 +14,7 @@ schedule that cannot be read is listed as stopped and does not fire; such facts 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
@@ -24,13 +25,13 @@ from tickwork.model.members import Leader, Worker
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.policy import Durability, Policy
 from tickwork.model.schedules import Schedule
-from tickwork.model.tasks import Lease, Record, Spec, Status
+from tickwork.model.tasks import Attempt, History, Lease, ParkReason, Record, Spec, Status
 from tickwork.store.contact import Contact
 from tickwork.store.contract.locks import Locks
 from tickwork.store.contract.log import FactLog
 from tickwork.store.contract.members import Heard, Members
 from tickwork.store.contract.operators import Operators, Retried
-from tickwork.store.contract.queries import PAGE_MAX, Finding, Pause, Queries, Query, Stats
+from tickwork.store.contract.queries import AHEAD_MAX, PAGE_MAX, Finding, Pause, Queries, Query, Situation, Stats
 from tickwork.store.contract.schedules import Advance, Schedules
 from tickwork.store.contract.tasks import (
     MANY_MAX,
@@ -51,12 +52,14 @@ from tickwork.store.contract.tasks import (
 from tickwork.store.hints import Hint
 
 __all__ = [
+    "AHEAD_MAX",
     "MANY_MAX",
     "PAGE_MAX",
     "PARTS",
     "SUBMIT_MAX",
     "Aborted",
     "Advance",
+    "Attempt",
     "Capabilities",
     "Claim",
     "Claimed",
@@ -73,6 +76,7 @@ __all__ = [
     "Grant",
     "Heard",
     "Hint",
+    "History",
     "Leader",
     "Lease",
     "Locks",
@@ -81,6 +85,7 @@ __all__ = [
     "Operators",
     "OutboxEntry",
     "Outcome",
+    "ParkReason",
     "Pause",
     "Policy",
     "Queries",
@@ -92,6 +97,7 @@ __all__ = [
     "Retried",
     "Schedule",
     "Schedules",
+    "Situation",
     "Snoozed",
     "Spec",
     "Stats",
@@ -167,6 +173,15 @@ class Store(Protocol):
         """Open files or connections; safe to call twice. Raises `StoreError` with a clear text when it cannot."""
 
     async def close(self) -> None: ...
+
+    async def migrate(self, take_over: bool, report: Callable[[int], None]) -> bool:
+        """Move what an older version of Tickwork wrote to the layout of this one. The store need not be open. False
+        when there is nothing to move. `report` is told how many entries have moved.
+
+        It may be interrupted at any moment and begun again. It refuses while workers of the older version are up,
+        unless it is to take over from them: then they can do nothing more, and what they run is taken back when its
+        lease ends.
+        """
 
     def sibling(self) -> Store:
         """A store on the same data for use from another thread; may be the same object."""

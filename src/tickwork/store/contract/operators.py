@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -42,8 +42,8 @@ class Operators(Protocol):
         A task that depends on others is blocked again until those that have not ended yet have ended, which are looked
         up after the ids before it were retried. It is left as it is if it depends on a task that ended badly, or on one
         that was removed before this task ever ran. A dependant that never ran keeps its time. The task holds its dedup
-        key again for its whole `dedup_ttl`, as from a submit; if another task holds the key, that one keeps it, and
-        this one goes on without.
+        key again, as from a submit: for its whole `dedup_ttl`, or as its `unique` says. If another task holds the key,
+        that one keeps it, and this one goes on without.
         """
 
     async def delete(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
@@ -51,10 +51,12 @@ class Operators(Protocol):
 
     async def prune(self, limit: int) -> int:
         """Remove ended tasks that are past their retention or too many, expired dedup keys, old locks, and what is
-        beyond the log's size. Answers how many tasks were removed.
+        beyond the log's size. Answers how many tasks were removed, at most `limit`.
 
-        Tasks go in the order in which they ended, whatever their status, up to the first that ended after the retention
-        limit, or further while there are too many. Tasks in the outbox are skipped.
+        First go tasks with a `retention` of their own that is over, the one first that was over first, ties in the
+        order in which they ended. Then tasks go in the order in which they ended, whatever their status: all of them
+        while there are too many, and then those without a retention of their own, up to the first that ended after
+        the retention limit. Tasks in the outbox are skipped.
         """
 
     async def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None:
@@ -62,6 +64,11 @@ class Operators(Protocol):
 
     async def resume(self, kind: Literal["queue", "type"], name: str) -> bool:
         """False when it was not paused."""
+
+    async def index(self, on: bool, report: Callable[[int], None] | None = None) -> bool:
+        """Keep indexes by type, queue and key, so that lists by these are answered without a scan, or stop keeping
+        them. They cost something with every submit. Tasks that are there already are indexed before the call returns;
+        `report` is told how many were. It may be repeated when it was cut short. False when nothing had to be done."""
 
     async def mend(self) -> list[str]:
         """Repair what an audit finds, where that is possible; answers what was found."""

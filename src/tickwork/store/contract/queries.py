@@ -6,10 +6,11 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from tickwork.model.tasks import Record, Status
+from tickwork.model.tasks import History, Record, Status
 from tickwork.store.hints import Hint
 
 PAGE_MAX = 1000  # entries that one call of `page` looks at
+AHEAD_MAX = 1000  # tasks that `situation` counts before one
 
 
 class Query(Struct, frozen=True):
@@ -18,6 +19,7 @@ class Query(Struct, frozen=True):
     status: Status | None = None
     type: str | None = None
     queue: str | None = None
+    key: str | None = None
     tags: dict[str, str] | None = None
     limit: int = 50
     cursor: str | None = None
@@ -44,6 +46,21 @@ class Stats(Struct, frozen=True):
     dropped: int
 
 
+class Situation(Struct, frozen=True):
+    """What keeps a task from running, at one moment.
+
+    `ahead` counts the ready tasks of its queue that are taken before it, no further than `AHEAD_MAX`; those in side
+    lanes count only if it is in the same one itself. `pauses` are those of its queue and its type. `running` has the
+    number of tasks that each worker has a lease of. In a store with several partitions, tasks before it are those of
+    its own partition.
+    """
+
+    record: Record
+    ahead: int = 0
+    pauses: list[Pause] = []
+    running: dict[str, int] = {}
+
+
 class Finding(Struct, frozen=True):
     """One line of `tickwork doctor`."""
 
@@ -62,9 +79,18 @@ class Queries(Protocol):
         short or even empty.
 
         Ended tasks come in the order in which they ended, the newest first; delayed ones by due time, the first one due
-        first, ties in the order of submits; others, and all together, in the store's own order, which is the newest
-        first where the store keeps the order of submits.
+        first, ties in the order of submits. Others, and all together, come in the order of submits, the newest first,
+        where `capabilities.submit_order` says so, or while the lists are indexed (see `Operators.index`); else in the
+        store's own order. While the lists are indexed, a list by type, queue or key without a status looks at no task
+        of another type, queue or key; one with a status looks at those, or at the tasks of that status, whichever are
+        fewer, and comes in the order of one or the other.
         """
+
+    async def history(self, task_id: str) -> History:
+        """The runs before the last one, and the last log lines; both empty for a task that is not there."""
+
+    async def situation(self, task_id: str) -> Situation | None:
+        """What keeps a task from running. None when there is no such task."""
 
     async def dependants(self, task_id: str, limit: int) -> list[str]:
         """The tasks that wait for this one now, sorted."""

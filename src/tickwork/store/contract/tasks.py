@@ -75,7 +75,8 @@ class Unreadable(Struct, frozen=True, gc=False):
 
 class Claimed(Struct, frozen=True):
     """The answer to a claim. `next_due_in` is the time until another claim may find more: until the next delayed task
-    of any queue is due; 0 when this claim could not look at all ready tasks; None when nothing is delayed."""
+    of any queue is due (deadlines do not count); 0 when this claim could not look at all ready tasks; None when nothing
+    is delayed."""
 
     grants: list[Grant]
     next_due_in: int | None = None
@@ -132,23 +133,28 @@ class Tasks(Protocol):
 
         `durability` says what a receipt stands for; the default is the store's own. One that the store cannot give is a
         `StoreError`. A dedup key is held for its `dedup_ttl`, counted from the submit; 0 holds it for no time. A cancel
-        or a delete of the task frees its key.
+        or a delete of the task frees its key. With `unique` it is held without a TTL: `queued` until the task starts,
+        and again while it waits for another attempt; `unfinished` until it ends in whatever way.
         """
 
     async def promote(self, limit: int) -> int | None:
-        """Move due tasks to the tail of their lanes, in order of their due times.
+        """Cancel tasks whose deadline is over (`Spec.deadline`), in the order of their deadlines, unless they have
+        started once or were retried by hand. Then move due tasks to the tail of their lanes, in order of their due
+        times; ties in both in the order of submits. Each is done to at most `limit` tasks.
 
-        Answers in how many milliseconds the next task is due: 0 when more than `limit` are due, None when no task is
-        delayed.
+        Answers in how many milliseconds the next task is due, or the next deadline is over: 0 when there are more than
+        `limit` of either now, None when no task is delayed or has a deadline.
         """
 
     async def claim(self, claim: Claim) -> Claimed:
-        """Promote what is due, then grant the first tasks: by band, within a band by the order of the queues in the
+        """Do what `promote` does, then grant the first tasks: by band, within a band by the order of the queues in the
         claim, within a queue from the front lane, then the side lanes, then the main lane.
 
-        A task whose type the claimer cannot start (it has no handler for it, or the type is paused) is moved once to
-        the side lane of its type and stays ready. A task in a front lane that would be dead after one more lost worker
-        is granted one at a time to a node, whichever of its workers asks; while it runs, the others are skipped.
+        A task that the claimer cannot start is moved once to a side lane and stays ready; its record says why
+        (`ParkReason`). If the type is paused, or else if the claimer has no handler for it, that is the side lane of
+        its type. A task whose deadline is over is never granted. A task in a front lane that would be dead after one
+        more lost worker is granted one at a time to a node, whichever of its workers asks; while it runs, the others
+        are skipped.
         """
 
     async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Extended]:
@@ -157,10 +163,15 @@ class Tasks(Protocol):
 
     async def note(self, lease: Lease, progress: float | None, text: str, lines: list[str]) -> bool:
         """Write progress and log lines; False when the lease is lost. Progress belongs to one run: it is kept when the
-        task ends, but not for its next run."""
+        task ends, but not for its next run. The log lines of all runs are kept together, beside the record: the last
+        `Policy.log_lines_max` of them."""
 
     async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
         """End runs, each checked against its own lease, and claim the next batch in the same step.
+
+        A run after which the task goes on is kept in its history: one that failed, that was snoozed, or whose worker
+        was lost (see `reclaim`; also if the task has ended with it), and the last one before a retry by hand, unless
+        that is kept already. The last `Policy.attempts_max` are kept.
 
         All tasks are looked up before the first is ended, and they end in the order given. When there are too many dead
         letters, the one that ended first is dropped.

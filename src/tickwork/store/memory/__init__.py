@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tickwork.clock import Clock
 from tickwork.model.policy import Policy
 from tickwork.store.contract import Capabilities
@@ -42,6 +44,9 @@ class MemoryStore:
 
     async def close(self) -> None:
         """Nothing to close: the tasks live as long as the object."""
+
+    async def migrate(self, take_over: bool, report: Callable[[int], None]) -> bool:
+        return False  # no other version ever wrote to it
 
     def sibling(self) -> MemoryStore:
         return self

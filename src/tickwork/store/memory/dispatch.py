@@ -7,13 +7,13 @@ from itertools import islice
 
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import Band, Lease, Place, Record
+from tickwork.model.tasks import Band, Lease, ParkReason, Place, Record
 from tickwork.store.contract import Claim, Claimed
 from tickwork.store.memory.core import Core
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.lanes import Lane
 from tickwork.store.memory.members import Members
-from tickwork.store.rules import PARK_MAX, Budget, grant, is_suspect, runs
+from tickwork.store.rules import PARK_MAX, Budget, grant, is_overdue, is_suspect, park_reason, runs
 
 
 class Dispatch:
@@ -23,6 +23,8 @@ class Dispatch:
         self._members = members
 
     def promote(self, now: int, limit: int) -> int:
+        for task_id in self._homes.deadlines.take_until(now, limit):
+            self._lapse(self._homes.tasks[task_id], now)
         due = self._homes.delayed.take_until(now, limit)
         for task_id in due:
             record = self._homes.tasks[task_id]
@@ -32,6 +34,10 @@ class Dispatch:
 
     def next_due_in(self, now: int) -> int | None:
         first = self._homes.delayed.first()
+        return None if first is None else max(first[0] - now, 0)
+
+    def next_deadline_in(self, now: int) -> int | None:
+        first = self._homes.deadlines.first()
         return None if first is None else max(first[0] - now, 0)
 
     def claim(self, claim: Claim, now: int) -> Claimed:
@@ -69,7 +75,8 @@ class Dispatch:
                 if lane is None or ("queue", queue) in self._homes.pauses:
                     continue
                 while (record := self._head(lane, types, has_suspect)) is not None:
-                    if record.spec.type in types:
+                    overdue = is_overdue(record, now)
+                    if record.spec.type in types and not overdue:
                         has_suspect = has_suspect or is_suspect(record, self._core.policy)
                         yield record
                     elif budget.left == 0:
@@ -77,7 +84,10 @@ class Dispatch:
                         return
                     else:
                         budget.left -= 1
-                        self._park(record, now)
+                        if overdue:
+                            self._lapse(record, now)
+                        else:
+                            self._park(record, park_reason(record.spec.type, paused), now)
 
     def _head(self, lane: Lane, types: frozenset[str], has_suspect: bool) -> Record | None:
         for record in islice(lane.front.values(), PARK_MAX + 1):
@@ -91,9 +101,13 @@ class Dispatch:
         lease = self._members.suspects.get(process)
         return lease is not None and self.held(lease) is not None
 
-    def _park(self, record: Record, now: int) -> None:
+    def _lapse(self, record: Record, now: int) -> None:
         self._homes.leave(record)
-        record.place = Place.SIDE
+        self._homes.enter(record, now, transitions.lapse(record, now))
+
+    def _park(self, record: Record, why: ParkReason, now: int) -> None:
+        self._homes.leave(record)
+        record.place, record.parked = Place.SIDE, why
         self._homes.enter(record, now, Fact.TASK_PARKED, record.spec.type)
 
     def held(self, lease: Lease) -> Record | None:

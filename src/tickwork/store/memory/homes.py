@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from tickwork.model import transitions
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import DELAYED, ENDS, Record, Spec, Status
+from tickwork.model.tasks import DELAYED, ENDS, MAY_EXPIRE, Attempt, Record, Spec, Status
 from tickwork.store.contract import Pause
 from tickwork.store.hints import OUTBOX
 from tickwork.store.memory.core import Core
 from tickwork.store.memory.lanes import Lane, TimeIndex
+from tickwork.store.memory.lists import Lists
 from tickwork.store.memory.log import FactLog
-from tickwork.store.rules import Overflow
+from tickwork.store.rules import Overflow, holds_key, last
 
 
 class Homes:
@@ -34,7 +36,12 @@ class Homes:
         self.lanes: dict[tuple[str, int], Lane] = {}
         self.leases = TimeIndex()
         self.ends: dict[Status, OrderedDict[int, Record]] = {status: OrderedDict() for status in ENDS}  # by position
-        self.dedup: dict[str, str] = {}
+        self.deadlines = TimeIndex()  # of those that have never started
+        self.kept = TimeIndex()  # ends of the retention of tasks that have their own
+        self.attempts: dict[str, list[Attempt]] = {}
+        self.lines: dict[str, list[str]] = {}
+        self.lists = Lists()
+        self.dedup: dict[str, str] = {}  # those without an end in `dedup_ends` are held as the task's `unique` says
         self.dedup_ends = TimeIndex()
         self.counts = dict.fromkeys(Status, 0)
         self.dependants: dict[str, set[str]] = {}  # those that wait for a task
@@ -67,6 +74,10 @@ class Homes:
         else:
             self._take_position(record)
             self.ends[status][record.position] = record
+            if record.spec.retention is not None:
+                self.kept.put(record.id, (record.finished_at or 0) + record.spec.retention, record.position)
+        if status in MAY_EXPIRE and (deadline := transitions.deadline(record)) is not None:
+            self.deadlines.put(record.id, deadline, record.seq)
 
     def _take_position(self, record: Record) -> None:
         self._position += 1
@@ -75,6 +86,7 @@ class Homes:
     def leave(self, record: Record) -> None:
         status = record.status
         self.counts[status] -= 1
+        self.deadlines.remove(record.id)
         if status is Status.READY:
             self.lanes[record.spec.queue, record.spec.band].remove(record)
         elif status is Status.RUNNING:
@@ -89,6 +101,7 @@ class Homes:
                     del self.dependants[upstream]
         else:
             del self.ends[status][record.position]
+            self.kept.remove(record.id)
 
     def enter(self, record: Record, now: int, fact: Fact, detail: str = "") -> None:
         """Put a changed record into the home of its status. What an end of a task brings with it happens here."""
@@ -98,7 +111,7 @@ class Homes:
             return
         if record.spec.schedule_id is not None or self.waiting_for(record.id):
             self.to_outbox(record)
-        if record.status is Status.CANCELLED:
+        if record.status is Status.CANCELLED or record.spec.unique is not None:
             self.free_dedup(record)
         self._core.hints.notify_ended((record.id,))
         if record.status is Status.DEAD:
@@ -123,16 +136,44 @@ class Homes:
     def forget(self, record: Record) -> None:
         self.leave(record)
         del self.tasks[record.id], self.by_seq[record.seq]
+        self.attempts.pop(record.id, None)
+        self.lines.pop(record.id, None)
+        self.lists.remove(record)
+
+    def add(self, record: Record) -> None:
+        """A new task, which has no home yet."""
+        self.tasks[record.id] = self.by_seq[record.seq] = record
+        self.lists.add(record)
+
+    def keep_run(self, record: Record, run: Attempt | None) -> None:
+        if run is not None:
+            self.attempts[record.id] = last([*self.attempts.get(record.id, ()), run], self._core.policy.attempts_max)
+
+    def last_kept(self, record: Record) -> Attempt | None:
+        kept = self.attempts.get(record.id)
+        return kept[-1] if kept else None
+
+    def keep_lines(self, record: Record, lines: list[str]) -> None:
+        if lines:
+            self.lines[record.id] = last([*self.lines.get(record.id, ()), *lines], self._core.policy.log_lines_max)
 
     def dedup_holder(self, spec: Spec, now: int) -> str | None:
-        if spec.dedup_key is None or not self._core.policy.dedup:
+        holder = None if spec.dedup_key is None else self.dedup.get(spec.dedup_key)
+        if spec.dedup_key is None or holder is None or not self._core.policy.dedup:
             return None
-        return self.dedup.get(spec.dedup_key) if self.dedup_ends.at(spec.dedup_key) > now else None
+        if spec.dedup_key in self.dedup_ends:
+            return holder if self.dedup_ends.at(spec.dedup_key) > now else None
+        record = self.tasks[holder]
+        return holder if holds_key(record.status, record.spec.unique) else None
 
     def hold_dedup(self, spec: Spec, now: int) -> None:
-        if spec.dedup_key is not None and self._core.policy.dedup:
-            self.dedup[spec.dedup_key] = spec.id
+        if spec.dedup_key is None or not self._core.policy.dedup:
+            return
+        self.dedup[spec.dedup_key] = spec.id
+        if spec.unique is None:
             self.dedup_ends.put(spec.dedup_key, now + spec.dedup_ttl)
+        else:
+            self.dedup_ends.remove(spec.dedup_key)
 
     def free_dedup(self, record: Record) -> None:
         key = record.spec.dedup_key

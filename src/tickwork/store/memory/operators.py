@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 from operator import attrgetter
 from typing import Literal
 
@@ -80,8 +80,10 @@ class Operators(Part):
             self._homes.leave(record)
             self._homes.outbox.pop(task_id, None)
             now = self._core.now()
-            if record.spec.dedup_ttl and self._homes.dedup_holder(record.spec, now) in (None, task_id):
-                self._homes.hold_dedup(record.spec, now)
+            self._homes.keep_run(record, transitions.run_ended(record, self._homes.last_kept(record)))
+            spec = record.spec
+            if (spec.dedup_ttl or spec.unique) and self._homes.dedup_holder(spec, now) in (None, task_id):
+                self._homes.hold_dedup(spec, now)
             self._homes.enter(record, now, transitions.retry(record, waiting, now))
             self._core.hints.notify(WORK)
         return Retried(found, never)
@@ -106,22 +108,40 @@ class Operators(Part):
         for key in self._homes.dedup_ends.take_until(now - ENDED_KEPT, limit):
             del self._homes.dedup[key]
         self._locks.prune(now, limit)
-        pruned = self._prune_ends(now - self._core.policy.retention, limit)
+        pruned = self._prune_ends(now, limit)
         self._members.forget_lost(now - LOST_WORKER_KEPT)
         return pruned
 
-    def _prune_ends(self, until: int, limit: int) -> int:
+    def _prune_ends(self, now: int, limit: int) -> int:
         excess = sum(map(len, self._homes.ends.values())) - self._core.policy.retention_max
-        by_end = merge(*(shelf.values() for shelf in self._homes.ends.values()), key=attrgetter("position"))
-        told = (record for record in by_end if record.id not in self._homes.outbox)
-        pruned: list[Record] = []
-        for record in islice(told, limit):
-            if (record.finished_at or 0) > until and len(pruned) >= excess:
-                break
-            pruned.append(record)
+        pruned = list(islice(self._past_their_own(now), limit))
         for record in pruned:
             self._homes.forget(record)
-        return len(pruned)
+        others = list(islice(self._past_the_policy(now, excess - len(pruned)), limit - len(pruned)))
+        for record in others:
+            self._homes.forget(record)
+        return len(pruned) + len(others)
+
+    def _past_their_own(self, now: int) -> Iterator[Record]:
+        """Ended tasks whose own retention is over, in the order of that."""
+        kept, outbox = self._homes.kept, self._homes.outbox
+        over = takewhile(lambda task_id: kept.at(task_id) <= now, kept.after(-1, 0))
+        return (self._homes.tasks[task_id] for task_id in over if task_id not in outbox)
+
+    def _past_the_policy(self, now: int, excess: int) -> Iterator[Record]:
+        """Ended tasks in the order of their ends: as many as are too many, then those that the policy lets go."""
+        until = now - self._core.policy.retention
+        by_end = merge(*(shelf.values() for shelf in self._homes.ends.values()), key=attrgetter("position"))
+        for record in by_end:
+            if record.id in self._homes.outbox:
+                continue
+            if excess > 0:
+                excess -= 1
+            elif record.spec.retention is not None:
+                continue
+            elif (record.finished_at or 0) > until:
+                return
+            yield record
 
     @atomic
     def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None:
@@ -135,6 +155,15 @@ class Operators(Part):
             return False
         self._log.add(self._core.now(), Fact.QUEUE_RESUMED if kind == "queue" else Fact.TYPE_RESUMED, name)
         self._core.hints.notify(WORK)
+        return True
+
+    @atomic
+    def index(self, on: bool, report: Callable[[int], None] | None = None) -> bool:
+        if self._homes.lists.on is on:
+            return False
+        self._homes.lists.switch(on, self._homes.by_seq.values())
+        if on and report is not None:
+            report(len(self._homes.tasks))
         return True
 
     async def mend(self) -> list[str]:

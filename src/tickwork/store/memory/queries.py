@@ -8,11 +8,13 @@ from itertools import dropwhile
 
 from msgspec.structs import replace
 
-from tickwork.model.tasks import DELAYED, ENDS, Record, Status
-from tickwork.store.contract import PAGE_MAX, Finding, Pause, Query, Stats
+from tickwork.model import transitions
+from tickwork.model.tasks import DELAYED, ENDS, MAY_EXPIRE, History, Place, Record, Status
+from tickwork.store.contract import AHEAD_MAX, PAGE_MAX, Finding, Pause, Query, Situation, Stats
 from tickwork.store.hints import Hint
 from tickwork.store.memory.core import Core, Part, atomic
 from tickwork.store.memory.homes import Homes
+from tickwork.store.memory.lists import Lists, Numbers
 from tickwork.store.memory.members import Members
 from tickwork.store.rules import matches, read_cursor, unsound
 
@@ -28,6 +30,32 @@ class Queries(Part):
         return list(self._homes.waiting_for(task_id)[:limit])
 
     @atomic
+    def situation(self, task_id: str) -> Situation | None:
+        record = self._homes.tasks.get(task_id)
+        if record is None:
+            return None
+        spec = record.spec
+        concerned = [("queue", spec.queue), ("type", spec.type)]
+        pauses = [pause for key, pause in sorted(self._homes.pauses.items()) if key in concerned]
+        running = Counter(self._homes.tasks[each].worker_id or "" for each in self._homes.leases)
+        ahead = self._ahead(record) if record.status is Status.READY else 0
+        return Situation(replace(record), ahead, pauses, dict(running))
+
+    def _ahead(self, record: Record) -> int:
+        count = 0
+        for band in range(record.spec.band + 1):
+            lane = self._homes.lanes.get((record.spec.queue, band))
+            shelves = [] if lane is None else [lane.front, lane.main]
+            if lane is not None and band == record.spec.band:
+                shelves = [lane.front] if record.place is Place.FRONT else [lane.front, lane.shelf(record)]
+            for shelf in shelves:
+                for task_id in shelf:
+                    if task_id == record.id or count == AHEAD_MAX:
+                        return count
+                    count += 1
+        return count
+
+    @atomic
     def paused(self) -> list[Pause]:
         return sorted(self._homes.pauses.values(), key=lambda pause: (pause.kind, pause.name))
 
@@ -37,7 +65,14 @@ class Queries(Part):
         return None if record is None else replace(record)
 
     @atomic
+    def history(self, task_id: str) -> History:
+        homes = self._homes
+        return History(list(homes.attempts.get(task_id, ())), list(homes.lines.get(task_id, ())))
+
+    @atomic
     def page(self, query: Query) -> tuple[list[Record], str | None]:
+        if (numbers := self._homes.lists.of(query)) is not None:
+            return self._page_of_list(query, numbers)
         if query.status in ENDS:
             return self._page_of_ends(query, self._homes.ends[query.status])
         if query.status in DELAYED:
@@ -52,6 +87,16 @@ class Queries(Part):
                 if len(found) == query.limit:
                     return found, str(seq) if seq > 1 else None
         return found, str(stop + 1) if stop > 0 else None
+
+    def _page_of_list(self, query: Query, numbers: Numbers) -> tuple[list[Record], str | None]:
+        found: list[Record] = []
+        for looked, seq in enumerate(numbers.before(*read_cursor(query, self._homes.seq + 1))):
+            if looked == PAGE_MAX or len(found) == query.limit:
+                return found, str(seq + 1)
+            record = self._homes.by_seq[seq]
+            if matches(record, query):
+                found.append(replace(record))
+        return found, None
 
     def _page_of_delayed(self, query: Query) -> tuple[list[Record], str | None]:
         found: list[Record] = []
@@ -109,7 +154,24 @@ class Queries(Part):
                 other = self._homes.tasks.get(upstream)
                 if (other is None or other.status in ENDS) and upstream not in self._homes.outbox:
                     problems.append(f"task {record.id} waits for {upstream}, which has ended or was removed")
-        return problems
+        return problems + self._audit_side_tables()
+
+    def _audit_side_tables(self) -> list[str]:
+        homes = self._homes
+        lists = Lists()
+        lists.switch(homes.lists.on, homes.by_seq.values())
+        deadlines = {
+            record.id: transitions.deadline(record) for record in homes.tasks.values() if record.status in MAY_EXPIRE
+        }
+        right = {
+            "lists": lists.counts() == homes.lists.counts(),
+            "deadlines": {i: at for i, at in deadlines.items() if at is not None}
+            == {task_id: homes.deadlines.at(task_id) for task_id in homes.deadlines},
+            "tasks with their own retention": set(homes.kept)
+            == {r.id for r in homes.tasks.values() if r.status in ENDS and r.spec.retention is not None},
+            "histories": {*homes.attempts, *homes.lines} <= homes.tasks.keys(),
+        }
+        return [f"the {name} are not those of the tasks" for name, is_right in right.items() if not is_right]
 
     async def health(self) -> list[Finding]:
         """There is no server or file that could be wrong."""

@@ -74,7 +74,7 @@ class Tasks(Part):
     def _create(self, spec: Spec, now: int, waiting: list[str]) -> None:
         self._homes.seq += 1
         record = transitions.submit(spec, self._homes.seq, now, waiting)
-        self._homes.tasks[spec.id] = self._homes.by_seq[record.seq] = record
+        self._homes.add(record)
         for upstream in waiting:
             if self._homes.tasks[upstream].status in ENDS:  # it ended badly: the outbox tells, as it would have then
                 self._homes.to_outbox(self._homes.tasks[upstream])
@@ -89,7 +89,8 @@ class Tasks(Part):
         now = self._core.now()
         if self._dispatch.promote(now, limit):
             self._core.hints.notify(WORK)
-        return self._dispatch.next_due_in(now)
+        waits = (self._dispatch.next_due_in(now), self._dispatch.next_deadline_in(now))
+        return min((wait for wait in waits if wait is not None), default=None)
 
     # --- dispatch
 
@@ -119,7 +120,8 @@ class Tasks(Part):
         record = self._dispatch.held(lease)
         if record is None:
             return False
-        transitions.note(record, progress, text, lines, self._core.policy)
+        transitions.note(record, progress, text)
+        self._homes.keep_lines(record, lines)
         return True
 
     # --- out
@@ -138,6 +140,7 @@ class Tasks(Part):
         if record.status is not Status.RUNNING:
             return Verdict("already", record.status)
         self._homes.leave(record)
+        self._homes.keep_run(record, transitions.run_before(record, outcome, now))
         self._homes.enter(
             record,
             now,
@@ -170,6 +173,7 @@ class Tasks(Part):
         self._homes.leave(record)
         alive = record.worker_id not in gone and self._members.is_alive(record.worker_id, now)
         fact = transitions.expire(record, now, self._core.policy, why, alive)
+        self._homes.keep_run(record, transitions.run_lost(record, now))
         self._homes.enter(record, now, fact, record.last_error or "")
         return record.id
 

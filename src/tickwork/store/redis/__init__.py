@@ -1,22 +1,25 @@
 """The Redis store: many machines, one namespace.
 
 Reading order: `keys.py` (what is where), `lua/parts/prelude.lua` and the scripts, `records.py` (a task as a string),
-`tasks.py` and its siblings (the parts of the contract), `batches.py` and `creating.py` (submits), `partitions.py`,
-`dispatch.py`, `rounds.py` and `reach.py` (what several partitions need more), `net/` (connections), `ops/` (for
-operators).
+`tasks.py` and its siblings (the parts of the contract), `batches.py` and `creating.py` (submits), `claims.py`,
+`partitions.py`, `dispatch.py`, `rounds.py` and `reach.py` (what several partitions need more), `indexes.py` (lists),
+`migrations.py`, `net/` (connections), `ops/` (for operators).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tickwork.model.policy import Policy
 from tickwork.store.contract import Capabilities
 from tickwork.store.hints import Hint
 from tickwork.store.redis.core import PATIENCE, Core
+from tickwork.store.redis.indexes import Indexes
 from tickwork.store.redis.locks import Locks
 from tickwork.store.redis.log import FactLog
 from tickwork.store.redis.members import Members
+from tickwork.store.redis.migrations import migrate
 from tickwork.store.redis.net.target import Target
 from tickwork.store.redis.operators import Operators
 from tickwork.store.redis.ops.audit import Audit
@@ -47,9 +50,10 @@ class RedisStore:
             partitions=len(core.layout.parts),
         )
         audit = Audit(core)
-        self.queries = Queries(core, audit)
+        indexes = Indexes(core, audit)
+        self.queries = Queries(core, audit, indexes)
         self.tasks = Tasks(core) if core.alone else PartitionedTasks(core, self.queries)
-        self.operators = Operators(core, self.tasks, self.queries, audit)
+        self.operators = Operators(core, self.tasks, self.queries, audit, indexes)
         self.schedules = Schedules(core, self.tasks)
         self.members = Members(core)
         self.locks = Locks(core)
@@ -57,6 +61,11 @@ class RedisStore:
 
     async def open(self) -> None:
         await self.core.open()
+
+    async def migrate(self, take_over: bool, report: Callable[[int], None]) -> bool:
+        """Move the namespace of an older version to this layout. The store need not be open."""
+        await self.core.connect()
+        return await migrate(self.core, take_over, report)
 
     async def close(self) -> None:
         await self.core.close()

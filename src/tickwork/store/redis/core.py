@@ -16,16 +16,17 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.forks import keep, tell_of_forks
 from tickwork.ids import new_nonce
 from tickwork.model.policy import Durability, Policy
+from tickwork.model.tasks import Record
 from tickwork.observe.loggers import Log
 from tickwork.store.contact import Contact
 from tickwork.store.hints import RESET, Hint, Hints
 from tickwork.store.redis.confirm import NO_REPLICA, Confirmations, enough
-from tickwork.store.redis.keys import VERSION, Layout
+from tickwork.store.redis.keys import BEFORE, VERSION, Layout
 from tickwork.store.redis.net.by_loop import ConnectionsByLoop, LoopConnections
 from tickwork.store.redis.net.link import LinkLost, pack
 from tickwork.store.redis.net.listen import Listener
 from tickwork.store.redis.net.target import Target
-from tickwork.store.redis.net.wire import CALL_TIMEOUT, DURABLE, Wire
+from tickwork.store.redis.net.wire import CALL_TIMEOUT, DURABLE, OtherLayout, Wire
 from tickwork.store.redis.ops.server import Server, check_server
 from tickwork.store.redis.reach import ANSWER_TIME, Reach
 from tickwork.store.redis.scripts import Script, compose
@@ -70,7 +71,7 @@ class Core:
         self._patience = patience
         self._timeout = timeout
         self._answer_time = answer_time
-        self.prefixes = list(dict.fromkeys((self.layout.root, *self.layout.parts)))  # each has a log of its own
+        self.prefixes = self.layout.prefixes
         self._policies = {
             (prefix, quiet): self._pack_policy(number, self.policy.events and not quiet)
             for number, prefix in enumerate(self.prefixes)
@@ -120,7 +121,7 @@ class Core:
         values = (
             events, policy.events_max, self.alone, len(self.prefixes), log, policy.lease_ttl, policy.renew_interval,
             policy.max_losses, policy.dlq, policy.dlq_max, policy.dedup, SLACK, policy.retention, policy.retention_max,
-            policy.log_lines_max,
+            policy.log_lines_max, policy.attempts_max,
         )  # fmt: skip
         return b"".join(map(_encode, values))
 
@@ -134,6 +135,20 @@ class Core:
         await self._enter()
         self._open = True
 
+    async def connect(self) -> None:
+        """Only check the servers: for a migration, which needs no namespace of this layout."""
+        self._by_loop.allow()
+        self.server = await self._check_servers()
+
+    async def stored_layout(self) -> str | None:
+        """The layout of the namespace, and of how far a migration has come: `2>3`. None if there is no namespace."""
+        root = self.layout.root
+        for prefix in (root, self.layout.before(root)):
+            found = await self.ask(root, "HGET", f"{prefix}meta", "version")
+            if found is not None:
+                return str(found.decode())
+        return None
+
     async def _check_servers(self) -> Server:
         """Check every server that holds a part of the namespace. The oldest version decides which features are used."""
         keys = self.prefixes if self.target.kind == "cluster" else self.prefixes[:1]
@@ -145,22 +160,37 @@ class Core:
         """Create the namespace if it does not exist, and notice if it was lost since it was opened before."""
         await self._came_back_empty([prefix for prefix in self.prefixes if await self._enter_prefix(prefix)])
 
+    async def _enter_again(self, prefix: str) -> None:
+        """A script was refused, as it does not know the layout of this prefix: it is gone, or was migrated."""
+        await self._came_back_empty([prefix] if await self._enter_prefix(prefix) else [])
+
     async def _enter_prefix(self, prefix: str) -> bool:
         """Whether what is under this prefix was lost since it was opened before."""
-        reply = await self.run("open", prefix, VERSION, len(self.layout.parts), new_nonce())
+        before = self.layout.before(prefix)
+        reply = await self._run_once("open", prefix, VERSION, len(self.layout.parts), new_nonce(), before)
         now, version, partitions, epoch = reply
         if prefix == self.layout.root:
             self.set_clock(now)
-            self._check_layout(version.decode(), int(partitions))
-        before, self._epochs[prefix] = self._epochs.get(prefix, epoch), epoch
-        return bool(before != epoch)
+        self._check_layout(version.decode(), int(partitions))
+        known, self._epochs[prefix] = self._epochs.get(prefix, epoch), epoch
+        return bool(known != epoch)
 
     def _check_layout(self, version: str, partitions: int) -> None:
         where = f"namespace {self.layout.namespace!r} at {self.url}"
+        if version.endswith(f">{VERSION}"):
+            raise StoreUnavailable(
+                f"{where} is being migrated to layout {VERSION}. If the migration was interrupted, run "
+                "`tickwork migrate` again"
+            )
+        if version == BEFORE:
+            raise StoreError(
+                f"{where} was written by an older version of Tickwork (layout {version}, this one uses {VERSION}). "
+                "Stop the nodes of the older version, then run `tickwork migrate`"
+            )
         if version != VERSION:
             raise StoreError(
-                f"{where} was written by another version of Tickwork (layout {version}, expected {VERSION}): "
-                "use another namespace"
+                f"{where} was written by a newer version of Tickwork (layout {version}, this one uses {VERSION}): "
+                "upgrade this process"
             )
         if partitions != len(self.layout.parts):
             raise StoreError(f"{where} has partitions={partitions}, not {len(self.layout.parts)}: give that number")
@@ -290,7 +320,15 @@ class Core:
         return pack("EVAL", self.script("greet").text, 2, prefix, f"{prefix}-", self.layout.root, policy)
 
     async def run(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
-        """Run a script on the keys of one prefix."""
+        """Run a script on the keys of one prefix. If they are gone, or a newer version has migrated them, the namespace
+        is entered again, which creates it or says what is wrong."""
+        try:
+            return await self._run_once(name, prefix, *args, purpose=purpose, quiet=quiet)
+        except OtherLayout:
+            await self._enter_again(prefix)
+            return await self._run_once(name, prefix, *args, purpose=purpose, quiet=quiet)
+
+    async def _run_once(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
         policy = self._policies[prefix, quiet]
         return await self.connections().wire.script(
             self.script(name), prefix, self.layout.root, policy, *args, purpose=purpose
@@ -308,6 +346,13 @@ class Core:
         `patience`."""
         if durability == "memory":
             return await self.run(name, prefix, *args)
+        try:
+            return await self._run_durably(durability, name, prefix, *args)
+        except OtherLayout:
+            await self._enter_again(prefix)
+            return await self._run_durably(durability, name, prefix, *args)
+
+    async def _run_durably(self, durability: Durability, name: str, prefix: str, *args: Any) -> Any:
         sent, give_up_at = False, time.monotonic() + self._patience
         while True:
             wait = await self._confirmations.command(durability, prefix, self.connections().wire, self.server)
@@ -350,6 +395,10 @@ class Core:
 
     async def ask_all(self, key: str, commands: list[tuple[Any, ...]]) -> list[Any]:
         return await self.connections().wire.calls(key, commands)
+
+    async def lease_end(self, prefix: str, record: Record) -> int:
+        """Until when a running task is leased: the score in the list of its worker."""
+        return int(float(await self.ask(prefix, "ZSCORE", f"{prefix}leases:{record.worker_id}", record.id) or 0))
 
     def warn_of_dropped(self, dropped: list[bytes]) -> None:
         """Warn of dead letters that a script has dropped; each line has the id and the type."""

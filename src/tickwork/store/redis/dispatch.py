@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from tickwork.errors import StoreUnavailable
 from tickwork.model.outcomes import Outcome, Released
 from tickwork.store.contract import Claim, Claimed, Finished, Grant, Verdict
+from tickwork.store.redis.claims import claim_args, claim_from, read_claimed
 from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.reach import raise_refusals
 from tickwork.store.redis.rounds import Rounds
-from tickwork.store.redis.tasks import claim_args, claimed_of
 from tickwork.store.rules import is_suspect
 
 Turn = tuple[str, int]
@@ -70,10 +70,9 @@ class Dispatch(Part):
     async def _claim_from(self, place: int, claim: Claim, limit: int, suspect: bool) -> Claimed:
         await self._ask_again(place, claim)
         args = claim_args(replace(claim, limit=limit), suspect)
-        reply = await self._call(
-            place, claim, lambda: self._core.run("claim", self._parts[place], *args, purpose="work")
+        claimed: Claimed = await self._call(
+            place, claim, lambda: claim_from(self._core, self._parts[place], claim, args)
         )
-        claimed = claimed_of(reply, claim)
         self.rounds.claimed(place, len(claimed.grants) + len(claimed.unreadable) >= limit)
         return claimed
 
@@ -109,8 +108,7 @@ class Dispatch(Part):
         if earlier is None or earlier.nonce == claim.nonce:
             return
         part, args = self._parts[place], claim_args(replace(earlier, limit=0))
-        reply = await self._core.reach.call(part, lambda: self._core.run("claim", part, *args, purpose="work"))
-        granted = claimed_of(reply, earlier)
+        granted = await self._core.reach.call(part, lambda: claim_from(self._core, part, earlier, args))
         released: list[Outcome] = [Released(grant.lease) for grant in granted.grants]
         released += [Released(unreadable.lease) for unreadable in granted.unreadable]
         if released:
@@ -164,7 +162,7 @@ class Dispatch(Part):
             for index, verdict in zip(groups[place], reply[0], strict=True):
                 verdicts[index] = verdict
             if place == here and then_claim is not None:
-                claimed = claimed_of(reply[1], then_claim)
+                claimed = reply[1]
                 self._note_suspect(then_claim, claimed.grants)
                 self.rounds.claimed(place, len(claimed.grants) + len(claimed.unreadable) >= then_claim.limit)
         if then_claim is None:
@@ -183,14 +181,20 @@ class Dispatch(Part):
         sent_before = self._visited.get(turn, ("",))[0] == claim.nonce
         return None if sent_before or place in self._unanswered.get(turn, ()) else place
 
-    async def _finish_in(self, place: int, outcomes: list[Outcome], claim: Claim | None) -> tuple[list[Verdict], Any]:
+    async def _finish_in(
+        self, place: int, outcomes: list[Outcome], claim: Claim | None
+    ) -> tuple[list[Verdict], Claimed]:
         part = self._parts[place]
+
+        async def finish(claim: Claim) -> tuple[list[Verdict], Claimed]:
+            args = claim_args(claim)
+            verdicts, reply = await self._finish_part(part, outcomes, args)
+            return verdicts, await read_claimed(self._core, part, reply, claim, args)
+
         if claim is None:
-            return await self._core.reach.call(part, lambda: self._finish_part(part, outcomes, ()))
-        args = claim_args(claim)
-        found: tuple[list[Verdict], Any] = await self._call(
-            place, claim, lambda: self._finish_part(part, outcomes, args)
-        )
+            verdicts, _ = await self._core.reach.call(part, lambda: self._finish_part(part, outcomes, ()))
+            return verdicts, Claimed([])
+        found: tuple[list[Verdict], Claimed] = await self._call(place, claim, lambda: finish(claim))
         return found
 
 

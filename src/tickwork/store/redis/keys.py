@@ -1,7 +1,8 @@
 """Every key of a namespace: its name, type and bound. `docs/redis.md` is made from this table.
 
-All keys begin with the namespace as a hash tag, `{shop}:`, so that one Redis Cluster slot holds them. With several
-partitions each has a tag of its own, `{shop/0}:`, for the tasks; the rest stays under `{shop}:`.
+All keys begin with the namespace as a hash tag and the layout, `{shop}:3:`, so that one Redis Cluster slot holds them,
+and so that no script of another layout ever touches them. With several partitions each has a tag of its own,
+`{shop/0}:3:`, for the tasks; the rest stays under `{shop}:3:`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from tickwork.ids import partition_of
 
 NAMESPACE = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 PARTITIONS_MAX = 48  # so that the log of each has at least 20,000 numbers a second: see `last_number`
-VERSION = "2"  # of the layout; a namespace with another one is refused
+VERSION = "3"  # of the layout; a namespace with another one is refused, or migrated
+BEFORE = "2"  # the layout that can be migrated
 
 
 class Key(NamedTuple):
@@ -37,6 +39,8 @@ TASK_KEYS = (
         "parked tasks: ready, of types that a claimer could not start",
         "ready tasks",
     ),
+    Key("lines:<id>", "List", "the last log lines of a task", "`log_lines_max`"),
+    Key("attempts:<id>", "List", "the earlier runs of a task (msgpack)", "20"),
     Key("aside", "Set", "the front and side lanes that hold something", "lanes"),
     Key("lanes", "Set", "all lanes seen, as `<band>:<queue>`", "queues x 3"),
     Key(
@@ -44,8 +48,12 @@ TASK_KEYS = (
     ),
     Key("retrying", "ZSet", "tasks that wait for their next attempt, in the same form", "delayed tasks"),
     Key("blocked", "ZSet", "tasks that wait for others, by submit order", "blocked tasks"),
-    Key("leases", "ZSet", "running tasks by the end of their lease", "running tasks"),
+    Key("leases:<worker>", "ZSet", "running tasks of a worker by the end of their lease", "running tasks"),
+    Key("lessees", "ZSet", "workers with leases, by a time before which none of theirs ends", "workers"),
+    Key("deadlines", "ZSet", "tasks by the time until which they must have started", "tasks with `expires`"),
     Key("ended:<status>", "Stream", "ended tasks in the order in which they ended", "`retention`, `dlq_max`"),
+    Key("kept", "ZSet", "ended tasks with a retention of their own, by its end", "tasks with `retention`"),
+    Key("walked", "Hash", "by status: the last ended task that was looked at and has one", "4"),
     Key("claims", "Hash", "the last claim of each turn of a worker, `<worker>#<turn>`: nonce and ids", "workers x 2"),
     Key(
         "chances",
@@ -53,7 +61,12 @@ TASK_KEYS = (
         "the task of each process that one more lost worker would end for good, and its fence",
         "nodes",
     ),
-    Key("dedup:<key>", "String", "until when, and the task that holds the key", "its TTL"),
+    Key(
+        "dedup:<key>",
+        "String",
+        "until when, or `q` (while it is queued) or `u` (while it is unfinished), and the task that holds the key",
+        "its TTL, or its task",
+    ),
     Key("dependants:<id>", "ZSet", "blocked tasks that wait for this one", "dependencies"),
     Key("awaited", "Set", "tasks that have dependants", "dependencies"),
     Key("outbox", "ZSet", "ended tasks with dependants or a schedule to be notified, in order", "tasks in the outbox"),
@@ -61,6 +74,10 @@ TASK_KEYS = (
     Key("watchers", "Hash", "channels on which the end of a task is published", "tasks waited for"),
     Key("pauses", "Hash", "`queue:<name>` or `type:<name>`: since when, and a note", "pauses"),
     Key("wake:<queue>", "List", "one token when there may be work; idle workers block on it", "1"),
+    Key("index:all", "ZSet", "all tasks by submit order, while lists are indexed", "tasks"),
+    Key("index:<kind>:<name>", "ZSet", "those of a type, queue or key (`type`, `queue`, `key`)", "tasks"),
+    Key("indexes", "Set", "the indexes that there are", "types + queues + keys"),
+    Key("layout", "String", "the version of this layout, and `i` while lists are indexed", "1"),
     Key("pulse", "String", "when somebody last called, and until when no lease counts as expired", "1"),
     Key("position", "String", "counts submits, and positions in lanes and ends", "1"),
     Key("facts", "String", "the number of the last fact", "1"),
@@ -97,8 +114,15 @@ class Layout:
         if not 1 <= partitions <= PARTITIONS_MAX:
             raise ConfigError(f"partitions={partitions}: a namespace has 1 to {PARTITIONS_MAX}")
         self.namespace = namespace
-        self.root = f"{{{namespace}}}:"
-        self.parts = [self.root] if partitions == 1 else [f"{{{namespace}/{part}}}:" for part in range(partitions)]
+        tags = [namespace] if partitions == 1 else [namespace, *(f"{namespace}/{part}" for part in range(partitions))]
+        self.prefixes = [f"{{{tag}}}:{VERSION}:" for tag in tags]  # each has a log of its own
+        self.root = self.prefixes[0]
+        self.parts = self.prefixes if partitions == 1 else self.prefixes[1:]
+
+    def before(self, prefix: str) -> str:
+        """The prefix that these keys had in the layout before. That of layout 2 did not name it."""
+        tag = prefix.removesuffix(f"{VERSION}:")
+        return tag if BEFORE == "2" else f"{tag}{BEFORE}:"
 
     def part_of(self, task_id: str) -> int:
         return partition_of(task_id, len(self.parts))

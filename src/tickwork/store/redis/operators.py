@@ -10,6 +10,7 @@ from tickwork.model.tasks import DELAYED, ENDS, UNKNOWN, Record, Status
 from tickwork.model.transitions import waits_again
 from tickwork.store.contract import Edge, Retried
 from tickwork.store.redis.core import Core, Part
+from tickwork.store.redis.indexes import Indexes
 from tickwork.store.redis.ops.audit import Audit
 from tickwork.store.redis.partitions import PartitionedTasks
 from tickwork.store.redis.queries import Queries
@@ -21,11 +22,12 @@ Act = Callable[[str, list[str]], Awaitable[list[Status | None]]]
 
 
 class Operators(Part):
-    def __init__(self, core: Core, tasks: Tasks, queries: Queries, audit: Audit) -> None:
+    def __init__(self, core: Core, tasks: Tasks, queries: Queries, audit: Audit, indexes: Indexes) -> None:
         super().__init__(core)
         self._tasks = tasks
         self._queries = queries
         self._audit = audit
+        self._indexes = indexes
 
     async def cancel(self, ids: Sequence[str], force: bool, reason: str = "") -> list[Status | None]:
         async def act(prefix: str, group: list[str]) -> list[Status | None]:
@@ -163,6 +165,9 @@ class Operators(Part):
         for part in self._core.layout.parts:
             self._core.wake(set(self._core.queues), part)
         return paused
+
+    async def index(self, on: bool, report: Callable[[int], None] | None = None) -> bool:
+        return await self._indexes.keep(on, report)
 
     async def mend(self) -> list[str]:
         return await self._audit.examine(mend=True)

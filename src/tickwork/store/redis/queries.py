@@ -6,13 +6,14 @@ import asyncio
 from typing import Any, NamedTuple
 
 from tickwork.errors import StoreError
-from tickwork.model.tasks import ENDS, Band, Record, Status
-from tickwork.store.contract import PAGE_MAX, Finding, Pause, Query, Stats
+from tickwork.model.tasks import ENDS, Band, History, Record, Status
+from tickwork.store.contract import AHEAD_MAX, PAGE_MAX, Finding, Pause, Query, Situation, Stats
 from tickwork.store.hints import Hint
 from tickwork.store.redis.core import Core, Part
+from tickwork.store.redis.indexes import CURSOR, Indexes
 from tickwork.store.redis.ops.audit import Audit
 from tickwork.store.redis.ops.doctor import Doctor
-from tickwork.store.redis.records import unpack
+from tickwork.store.redis.records import unpack, unpack_attempt
 from tickwork.store.rules import matches
 from tickwork.texts import shown
 
@@ -41,9 +42,10 @@ class Home(NamedTuple):
 
 
 class Queries(Part):
-    def __init__(self, core: Core, audit: Audit) -> None:
+    def __init__(self, core: Core, audit: Audit, indexes: Indexes) -> None:
         super().__init__(core)
         self._audit = audit
+        self._indexes = indexes
 
     async def get(self, task_id: str, waiter: Hint | None = None) -> Record | None:
         if waiter is not None and waiter.news:
@@ -57,8 +59,40 @@ class Queries(Part):
             record = _read(task_id, await self._core.run("watch", prefix, task_id, self._core.channel))
             waiter.announced = True
         if record is not None and record.status is Status.RUNNING:
-            record.lease_until = int(float(await self._core.ask(prefix, "ZSCORE", f"{prefix}leases", task_id) or 0))
+            record.lease_until = await self._core.lease_end(prefix, record)
         return record
+
+    async def history(self, task_id: str) -> History:
+        prefix = self._core.part(task_id)
+        attempts, lines = await self._core.ask_all(
+            prefix, [("LRANGE", f"{prefix}attempts:{task_id}", 0, -1), ("LRANGE", f"{prefix}lines:{task_id}", 0, -1)]
+        )
+        return History([unpack_attempt(run) for run in attempts], [line.decode("utf-8", "replace") for line in lines])
+
+    async def situation(self, task_id: str) -> Situation | None:
+        prefix = self._core.part(task_id)
+        reply = await self._core.run("situation", prefix, task_id, AHEAD_MAX)
+        if reply is None:
+            return None
+        value, lease_end, ahead, queue_pause, type_pause, *counts = reply
+        record = unpack(task_id, value, int(float(lease_end or 0)))
+        pauses = [
+            _pause(kind, name, found)
+            for kind, name, found in (("queue", record.spec.queue, queue_pause), ("type", record.spec.type, type_pause))
+            if found is not None
+        ]
+        running = dict(zip((worker.decode() for worker in counts[::2]), counts[1::2], strict=True))
+        for other in self._core.layout.parts:
+            if other != prefix:
+                await self._add_running(other, running)
+        return Situation(record, ahead, pauses, running)
+
+    async def _add_running(self, part: str, running: dict[str, int]) -> None:
+        """Add the numbers of tasks that workers run from another partition."""
+        workers = [worker.decode() for worker in await self._core.ask(part, "ZRANGE", f"{part}lessees", 0, 999)]
+        counts = await self._core.ask_all(part, [("ZCARD", f"{part}leases:{worker}") for worker in workers])
+        for worker, count in zip(workers, counts, strict=True):
+            running[worker] = running.get(worker, 0) + count
 
     async def records(self, ids: list[str]) -> list[Record | None]:
         """Records of tasks without the ends of their leases, as many in one read as a page has."""
@@ -72,6 +106,8 @@ class Queries(Part):
     # --- pages
 
     async def page(self, query: Query) -> tuple[list[Record], str | None]:
+        if await self._by_index(query):
+            return await self._indexes.page(query)
         homes = [home for status in ([query.status] if query.status else ORDER) for home in await self._homes(status)]
         number, place = _read_cursor(query, homes)
         found: list[Record] = []
@@ -94,6 +130,21 @@ class Queries(Part):
                 if len(ids) < wanted:
                     number, place = number + 1, 0
         return found, None
+
+    async def _by_index(self, query: Query) -> bool:
+        """Whether an index answers this list. With a status, the one of both that holds fewer tasks does."""
+        if query.cursor:
+            return query.cursor.startswith(CURSOR)
+        if not await self._indexes.are_kept():
+            return False
+        if query.status is None:
+            return True
+        if query.type is None and query.queue is None and query.key is None:
+            return False
+        return await self._indexes.size(query) < await self._count(query.status)
+
+    async def _count(self, status: Status) -> int:
+        return (await self.stats()).statuses[status]
 
     async def _next_cursor(self, homes: list[Home], number: int, place: int) -> str | None:
         for later in range(number, len(homes)):
@@ -120,7 +171,10 @@ class Queries(Part):
             return streams + [(name.decode(), "zset") for name in aside]
         if status is Status.ASSIGNED:
             return []
-        return [({Status.PENDING: "delayed", Status.RUNNING: "leases"}.get(status, str(status)), "zset")]
+        if status is Status.RUNNING:
+            workers = await self._core.ask(part, "ZRANGE", f"{part}lessees", 0, -1)
+            return [(f"leases:{worker.decode()}", "zset") for worker in workers]
+        return [("delayed" if status is Status.PENDING else str(status), "zset")]
 
     async def _read_home(self, home: Home, place: int, count: int) -> tuple[list[str], list[int]]:
         """Ids from a place on, and the place after each."""
@@ -143,7 +197,7 @@ class Queries(Part):
             return []
         part = self._core.layout.parts[home.turn[1]]
         commands: list[tuple[Any, ...]] = [("MGET", *(f"{part}task:{task_id}" for task_id in ids))]
-        if home.key == f"{part}leases":
+        if home.status is Status.RUNNING:
             commands.append(("ZMSCORE", home.key, *ids))
         values, *leases = await self._core.ask_all(part, commands)
         ends = leases[0] if leases else [None] * len(ids)
@@ -183,8 +237,7 @@ class Queries(Part):
         for reply in replies:
             for name, what in zip(reply[::2], reply[1::2], strict=True):
                 kind, _, subject = name.decode().partition(":")
-                at, _, note = what.decode("utf-8", "backslashreplace").partition(" ")
-                pauses.setdefault(name, Pause(kind, subject, int(at) if at.isdecimal() else 0, note))
+                pauses.setdefault(name, _pause(kind, subject, what))
         return sorted(pauses.values(), key=lambda pause: (pause.kind, pause.name))
 
     # --- soundness
@@ -198,6 +251,11 @@ class Queries(Part):
 
 def _read(task_id: str, value: bytes | None) -> Record | None:
     return None if value is None else unpack(task_id, value)
+
+
+def _pause(kind: Any, name: str, stored: bytes) -> Pause:
+    at, _, note = stored.decode("utf-8", "backslashreplace").partition(" ")
+    return Pause(kind, name, int(at) if at.isdecimal() else 0, note)
 
 
 def _read_cursor(query: Query, homes: list[Home]) -> tuple[int, int]:
@@ -217,8 +275,9 @@ def _read_cursor(query: Query, homes: list[Home]) -> tuple[int, int]:
 
 
 def _rank_of(name: str) -> int:
+    if name.startswith("leases:"):
+        return ORDER.index(Status.RUNNING)
     known = {
-        "leases": Status.RUNNING,
         "delayed": Status.PENDING,
         "retrying": Status.RETRYING,
         "blocked": Status.BLOCKED,

@@ -1,15 +1,16 @@
 """A task as Redis holds it: one string of lengths, label, body and state (`docs/redis-records.md`).
 
-Label and body say what was submitted and never change. The label (type, queue, band, submit nonce, schedule, `e` or `s`
-for `run_after`, dedup key, one on each line) is what scripts may need to read; they never read the body. The state is
+Label and body say what was submitted and never change. The label (type, queue, band, submit nonce, schedule, flags,
+workflow, and both keys, one on each line) is what scripts may need to read; they never read the body. The state is
 written by scripts alone; `lua/parts/lanes.lua` and `lua/parts/records.lua` have the same formats.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 
 from tickwork.backoff import Backoff
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
-from tickwork.model.tasks import Lease, Place, Record, Spec, Status
+from tickwork.model.tasks import Attempt, Lease, ParkReason, Place, Record, Spec, Status
 from tickwork.payload.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.store.contract import Grant
 from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec
@@ -26,6 +27,7 @@ STATUSES = {
     "p": Status.PENDING,
     "b": Status.BLOCKED,
     "r": Status.READY,
+    "a": Status.ASSIGNED,
     "x": Status.RUNNING,
     "t": Status.RETRYING,
     "s": Status.SUCCESS,
@@ -34,6 +36,19 @@ STATUSES = {
     "c": Status.CANCELLED,
 }
 CODES = {status: code for code, status in STATUSES.items()}
+# The lane of a ready task, as the state has it; that of a side lane says why it was parked.
+LANES: dict[int, tuple[Place, ParkReason | None]] = {
+    0: (Place.FRONT, None),
+    1: (Place.SIDE, ParkReason.TYPE_UNKNOWN),
+    2: (Place.MAIN, None),
+    3: (Place.SIDE, ParkReason.TYPE_PAUSED),
+    4: (Place.SIDE, ParkReason.KEY_LIMITED),
+    5: (Place.SIDE, ParkReason.BREAKER_OPEN),
+    6: (Place.SIDE, ParkReason.SWITCHED_OFF),
+    7: (Place.SIDE, ParkReason.LABELS_MISSING),
+}
+UNIQUE: dict[str | None, str] = {None: "", "queued": "q", "unfinished": "u"}
+LARGE = 16384  # bytes of a label and body that do not travel through scripts again: the worker reads them itself
 DEFAULT_SERIALIZER = "json"
 _BY_BYTE = {code.encode(): status for code, status in STATUSES.items()}
 
@@ -46,6 +61,7 @@ _COUNTS = struct.Struct(">IH")
 _RUN = (7, 6, 6)  # fence, started_at, finished_at
 _SUBMITTED_AT = _FLAGS.size + 6
 _FENCE_AT = _FRESH_SIZE + _COUNTS.size
+_ROOM = bytes(_FRESH_SIZE + 256)  # behind a large body: for its state, which can then grow without a new allocation
 
 
 class Body(Struct, array_like=True, gc=False):
@@ -61,13 +77,14 @@ class Body(Struct, array_like=True, gc=False):
     delay: int = 0
     retry: Backoff | None = None
     dedup_ttl: int = 0
-    key: str | None = None
     tags: dict[str, str] = {}
     context: dict[str, Any] = {}
     executor: str | None = None
     target: str | None = None
     depends_on: tuple[str, ...] = ()
     scheduled_at: int | None = None
+    expires: int | None = None
+    expires_at: int | None = None
 
 
 class Extras(Struct, array_like=True, gc=False):
@@ -81,7 +98,6 @@ class Extras(Struct, array_like=True, gc=False):
     last_error: str = ""
     progress: float = -1
     progress_note: str = ""
-    log: list[str] = []
     waiting: list[str] = []
 
 
@@ -121,19 +137,55 @@ def pack_spec(spec: Spec) -> bytes:
         seconds = int(seconds)  # which is shorter, and reads back as the same
     usual = (spec.payload, spec.priority, serializer, spec.max_retry, seconds)
     rare = (
-        spec.at, spec.delay, spec.retry, spec.dedup_ttl, spec.key, spec.tags, spec.context, spec.executor, spec.target,
-        spec.depends_on, spec.scheduled_at,
+        spec.at, spec.delay, spec.retry, spec.dedup_ttl, spec.tags, spec.context, spec.executor, spec.target,
+        spec.depends_on, spec.scheduled_at, spec.expires, spec.expires_at,
     )  # fmt: skip
-    body = _encode(usual + rare if any(rare) else usual)
+    body = _encode(usual + rare if any(rare) or has_deadline(spec) else usual)
     kind = f"{spec.type}\n{spec.queue}\n{int(spec.band)}".encode()
+    label = kind + f"\n{spec.nonce}\n{spec.schedule_id or ''}\n{_pack_flags(spec)}\n{spec.workflow or ''}\n".encode()
+    label += _pack_keys(spec.key, spec.dedup_key)
+    packed = _LENGTHS.pack(len(kind), len(label), len(body)) + label + body
+    # Room for the state is made here: in a script every copy of a large text costs more than all the rest.
+    return packed + _ROOM if len(packed) > LARGE else packed
+
+
+def _pack_flags(spec: Spec) -> str:
+    """`s` or `e` for `run_after`, `q` or `u` for `unique`, `x` if it has a deadline, and its own retention."""
     after = "e" if spec.run_after == "end" else "s"
-    label = kind + f"\n{spec.nonce}\n{spec.schedule_id or ''}\n{after}\n{spec.dedup_key or ''}".encode()
-    return _LENGTHS.pack(len(kind), len(label), len(body)) + label + body
+    if is_plain(spec):
+        return after
+    expires = "x" if has_deadline(spec) else ""
+    return f"{after}{UNIQUE[spec.unique]}{expires}{'' if spec.retention is None else spec.retention}"
+
+
+def _pack_keys(key: str | None, dedup_key: str | None) -> bytes:
+    """The length of `key`, then both keys. They may be any text, so that no line end can stand between them."""
+    if key is None and dedup_key is None:
+        return b"0:"
+    packed = (key or "").encode()
+    return b"%d:" % len(packed) + packed + (dedup_key or "").encode()
+
+
+def _unpack_keys(packed: bytes) -> tuple[str | None, str | None]:
+    size, _, keys = packed.partition(b":")
+    return keys[: int(size)].decode() or None, keys[int(size) :].decode() or None
+
+
+def has_deadline(spec: Spec) -> bool:
+    return spec.expires is not None or spec.expires_at is not None
 
 
 def is_plain(spec: Spec) -> bool:
-    """Whether `submit.lua` can create the task: it has no dedup key, dependencies or schedule."""
-    return spec.dedup_key is None and not spec.depends_on and spec.schedule_id is None
+    """Whether `submit.lua` can create the task: it has no dedup key, dependencies, schedule, deadline or retention of
+    its own."""
+    return (
+        spec.dedup_key is None
+        and not spec.depends_on
+        and spec.schedule_id is None
+        and spec.retention is None
+        and spec.expires is None
+        and spec.expires_at is None
+    )
 
 
 def pack_options(spec: Spec, waiting: tuple[str, ...] | None = None) -> bytes:
@@ -147,9 +199,11 @@ def pack_options(spec: Spec, waiting: tuple[str, ...] | None = None) -> bytes:
     if not is_plain(spec):
         options |= {"depends_on": spec.depends_on, "after_end": spec.run_after == "end"}
         if spec.dedup_key is not None:
-            options |= {"dedup": spec.dedup_key, "dedup_ttl": spec.dedup_ttl}
-        if spec.schedule_id is not None:
-            options["schedule"] = True
+            options |= {"dedup": spec.dedup_key, "dedup_ttl": spec.dedup_ttl, "unique": UNIQUE[spec.unique]}
+        if spec.schedule_id is not None or spec.retention is not None or spec.unique is not None:
+            options["settle"] = True
+        if has_deadline(spec):
+            options |= {"expires": spec.expires} if spec.expires is not None else {"expires_at": spec.expires_at}
         if waiting is not None:
             options["waiting"] = waiting
     return _encode(options) if options else b""
@@ -159,7 +213,9 @@ def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
     _, label_size, body_size = _LENGTHS.unpack_from(value)
     body_at = _LABEL_AT + label_size
     state_at = body_at + body_size
-    kind, queue, _, nonce, schedule_id, after, dedup_key = value[_LABEL_AT:body_at].decode().split("\n", 6)
+    kind, queue, _, nonce, schedule_id, flags, workflow, keys = value[_LABEL_AT:body_at].decode().split("\n", 7)
+    key, dedup_key = (None, None) if keys == "0:" else _unpack_keys(keys.encode())
+    unique, retention = (None, None) if len(flags) == 1 else _unpack_flags(flags)
     packed = value[body_at:state_at]
     # The usual five fields cannot be nested.
     if not packed.startswith(_USUAL) and is_deep_msgpack(packed, STORED_MAX):
@@ -178,19 +234,37 @@ def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
         max_retry=body.max_retry,
         timeout=body.timeout,
         retry=body.retry,
-        dedup_key=dedup_key or None,
+        dedup_key=dedup_key,
         dedup_ttl=body.dedup_ttl,
-        key=body.key,
+        unique=unique,
+        key=key,
         tags=body.tags,
         context=body.context,
         executor=body.executor,
         target=body.target,
         depends_on=body.depends_on,
-        run_after="end" if after == "e" else "success",
+        run_after="end" if flags[0] == "e" else "success",
         schedule_id=schedule_id or None,
         scheduled_at=body.scheduled_at,
+        expires=body.expires,
+        expires_at=body.expires_at,
+        retention=retention,
+        workflow=workflow or None,
     )
     return spec, state_at
+
+
+_FLAGS_FORMAT = re.compile("[se]([qu]?)x?([0-9]*)")
+
+
+def _unpack_flags(flags: str) -> tuple[Literal["queued", "unfinished"] | None, int | None]:
+    found = _FLAGS_FORMAT.fullmatch(flags)
+    if found is None:
+        raise ValueError(f"unknown flags {flags!r}")
+    unique: Literal["queued", "unfinished"] | None = None
+    if found[1]:
+        unique = "queued" if found[1] == "q" else "unfinished"
+    return unique, int(found[2]) if found[2] else None
 
 
 def _numbers(value: bytes, at: int, sizes: tuple[int, ...]) -> tuple[list[int], int]:
@@ -235,7 +309,8 @@ def _stub(task_id: str, value: bytes, lease_until: int, home: Status, why: str) 
 
 
 def _unpack_state(spec: Spec, value: bytes, at: int) -> Record:
-    status, cancel, _, _, place = _FLAGS.unpack_from(value, at)
+    status, cancel, _, _, lane = _FLAGS.unpack_from(value, at)
+    place, parked = LANES[lane]
     (seq, submitted_at, due_at, position), _ = _numbers(value, at + _FLAGS.size, _TIMES)
     return Record(
         spec=spec,
@@ -243,7 +318,8 @@ def _unpack_state(spec: Spec, value: bytes, at: int) -> Record:
         status=_BY_BYTE[status],
         submitted_at=submitted_at,
         due_at=due_at,
-        place=Place(place),
+        place=place,
+        parked=parked if status == b"r" else None,
         position=position,
         cancel=bool(cancel),
     )
@@ -270,7 +346,7 @@ def _unpack_run(record: Record, value: bytes, at: int, lease_until: int) -> None
         record.last_error = extras.last_error or None
         record.progress = None if extras.progress < 0 else extras.progress
         record.progress_note = extras.progress_note
-        record.log, record.waiting = list(extras.log), list(extras.waiting)
+        record.waiting = list(extras.waiting)
 
 
 def unpack_grant(task_id: str, value: bytes, nonce: str) -> Grant:
@@ -280,6 +356,27 @@ def unpack_grant(task_id: str, value: bytes, nonce: str) -> Grant:
     submitted_at = int.from_bytes(value[at + _SUBMITTED_AT : at + _SUBMITTED_AT + 6])
     fence = int.from_bytes(value[at + _FENCE_AT : at + _FENCE_AT + 7])
     return Grant(spec, Lease(task_id, fence, nonce), attempt, losses, submitted_at)
+
+
+class _Run(Struct, array_like=True, gc=False):
+    """A run in the history of a task, as `remember` in `homes.lua` writes it."""
+
+    number: int
+    started_at: int
+    finished_at: int
+    worker: str
+    end: str
+    took: float  # microseconds, -1 for unknown
+    error: str
+
+
+_run = msgspec.msgpack.Decoder(_Run, strict=False).decode
+
+
+def unpack_attempt(packed: bytes) -> Attempt:
+    run = _run(packed)
+    took = None if run.took < 0 else run.took / 1e6
+    return Attempt(run.number, run.started_at, run.finished_at, run.worker, run.end, took, run.error or None)
 
 
 def lease_in(task_id: str, value: bytes, nonce: str) -> Lease:

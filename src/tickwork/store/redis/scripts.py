@@ -2,7 +2,8 @@
 names.
 
 The first lines of a file are its header: `-- flags: allow-oom` for scripts that must run when Redis is full (otherwise
-a full Redis would refuse to end tasks), `-- parts: ...` for the parts that it uses.
+a full Redis would refuse to end tasks), `-- parts: ...` for the parts that it uses, `-- layout: any` for scripts that
+open a namespace, whose layout is not checked.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from functools import cache
 from importlib import resources
 
-_HEADER = re.compile(r"-- (flags|parts): (.*)")
+_HEADER = re.compile(r"-- (flags|parts|layout): (.*)")
 
 
 class Script:
@@ -39,13 +40,15 @@ def compose(name: str, modern: bool, clock: str | None = None) -> Script:
     the memory at the first write of a script only, so that is made a command which is always allowed. `clock` replaces
     the server's time in tests."""
     text = read(name)
-    header = {match[1]: match[2].split() for line in text.splitlines()[:2] if (match := _HEADER.fullmatch(line))}
+    header = {match[1]: match[2].split() for line in text.splitlines()[:3] if (match := _HEADER.fullmatch(line))}
     flags = header.get("flags", [])
     lines = []
     if modern:
         lines.append("#!lua" + (f" flags={','.join(flags)}" if flags else ""))
     elif "allow-oom" in flags:
-        lines.append("redis.call('ZREM', KEYS[1] .. 'leases', '')")
+        lines.append("redis.call('ZREM', KEYS[1] .. 'lessees', '')")
+    if "layout" not in header:
+        lines.append(read("parts/layout"))
     parts = [read(f"parts/{part}") for part in header.get("parts", [])]
     lines += [clock or read("parts/clock"), read("parts/prelude"), _nest([*parts, text])]
     return Script(name, "\n".join(lines))

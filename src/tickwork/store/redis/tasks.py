@@ -21,17 +21,15 @@ from tickwork.store.contract import (
     Edge,
     Extended,
     Finished,
-    Grant,
     OutboxEntry,
     Receipt,
     Reclaimed,
-    Unreadable,
     Verdict,
 )
 from tickwork.store.redis.batches import Coalescer
+from tickwork.store.redis.claims import claim_args, claim_from, read_claimed
 from tickwork.store.redis.core import Core, Part
-from tickwork.store.redis.records import CODES, STATUSES, lease_in, pack_outcome, unpack_grant
-from tickwork.store.unreadable import UNREADABLE, reason
+from tickwork.store.redis.records import CODES, STATUSES, pack_outcome
 
 SLICE = 50  # tasks in one script of those that steer many, so that it takes no more than a few milliseconds
 NOTE_BITS = 48  # of the random number by which a note that is sent again is recognised
@@ -83,9 +81,7 @@ class Tasks(Part):
 
     async def claim(self, claim: Claim) -> Claimed:
         self._core.queues.update(dict.fromkeys(claim.queues))
-        return claimed_of(
-            await self._core.run("claim", self._core.layout.root, *claim_args(claim), purpose="work"), claim
-        )
+        return await claim_from(self._core, self._core.layout.root, claim, claim_args(claim))
 
     # --- running
 
@@ -112,7 +108,10 @@ class Tasks(Part):
             self._core.queues.update(dict.fromkeys(then_claim.queues))
         next_claim = () if then_claim is None else claim_args(then_claim)
         verdicts, reply = await self._finish_part(self._core.layout.root, outcomes, next_claim)
-        return Finished(verdicts, None if then_claim is None else claimed_of(reply, then_claim))
+        if then_claim is None:
+            return Finished(verdicts)
+        root = self._core.layout.root
+        return Finished(verdicts, await read_claimed(self._core, root, reply, then_claim, next_claim))
 
     async def _finish_part(
         self, prefix: str, outcomes: list[Outcome], next_claim: tuple[Any, ...] = ()
@@ -133,22 +132,20 @@ class Tasks(Part):
         return found
 
     async def _reclaim_part(self, prefix: str, limit: int, dead: tuple[str, ...], why: str) -> tuple[Reclaimed, bool]:
-        """Call the script until enough tasks are found, or it has looked at all leases. Answers also whether it has
-        taken back all tasks of dead workers."""
+        """Call the script until enough tasks are found, or nobody asks whether a worker lives. Answers also whether it
+        has taken back all tasks of dead workers."""
         found = Reclaimed([], [])
         living: dict[bytes, int] = {}
-        place, asked = b"-inf", list[bytes]()
-        while place or asked:
+        while True:
             known = itertools.chain.from_iterable(living.items())
-            args = (limit - len(found.ids), why or "its process is gone", place or b"+inf", len(living), *known, *dead)
-            taken, lost, dropped, place, asked = await self._core.reached("reclaim", prefix, *args)
+            args = (limit - len(found.ids), why or "its process is gone", len(living), *known, *dead)
+            taken, lost, dropped, asked = await self._core.reached("reclaim", prefix, *args)
             found.ids.extend(task_id.decode() for task_id in taken)
             found.lost_workers.extend(worker.decode() for worker in lost)
             self._core.warn_of_dropped(dropped)
-            if len(found.ids) >= limit:
-                break
-            living.update(zip(asked, await self._living(asked) if asked else (), strict=True))
-        return found, not place
+            if len(found.ids) >= limit or not asked:
+                return found, len(found.ids) < limit
+            living.update(zip(asked, await self._living(asked), strict=True))
 
     async def _living(self, workers: list[bytes]) -> list[int]:
         """Whether each of these workers is a member."""
@@ -180,25 +177,6 @@ class Tasks(Part):
             await self._core.reached("clear_outbox", prefix, *itertools.chain.from_iterable(pairs))
 
         await self._core.reach.each(groups, strike)
-
-
-def claim_args(claim: Claim, suspect: bool = False) -> tuple[Any, ...]:
-    """`suspect`: the process runs one in another partition (see `rules.is_suspect`)."""
-    proof = (claim.worker_id, claim.process, claim.turn, claim.nonce)
-    return *proof, claim.lease_ttl, claim.limit, int(suspect), len(claim.queues), *claim.queues, *claim.types
-
-
-def claimed_of(reply: list[Any], claim: Claim) -> Claimed:
-    nonce = claim.nonce
-    grants: list[Grant] = []
-    unreadable: list[Unreadable] = []
-    for i in range(1, len(reply), 2):
-        task_id, value = reply[i].decode(), reply[i + 1]
-        try:
-            grants.append(unpack_grant(task_id, value, nonce))
-        except UNREADABLE as error:
-            unreadable.append(Unreadable(lease_in(task_id, value, nonce), reason(error)))
-    return Claimed(grants, None if reply[0] < 0 else reply[0], unreadable)
 
 
 def _three(reply: list[Any]) -> tuple[Any, Any, Any]:

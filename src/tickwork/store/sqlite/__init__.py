@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 from tickwork.clock import Clock
 from tickwork.forks import tell_of_forks
@@ -66,6 +67,9 @@ class SqliteStore:
                 self.core.write.start()
                 self.core.read.start()
                 self._open = True
+
+    async def migrate(self, take_over: bool, report: Callable[[int], None]) -> bool:
+        return await asyncio.to_thread(self.core.writer.migrate, take_over, report)
 
     async def close(self) -> None:
         self._open = False

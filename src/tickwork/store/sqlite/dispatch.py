@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import Band, Place, Record, Status
+from tickwork.model.tasks import MAY_EXPIRE, Band, Place, Record, Status
 from tickwork.store.contract import Claim, Claimed
-from tickwork.store.rules import PARK_MAX, Budget, claimed, is_suspect
+from tickwork.store.rules import PARK_MAX, Budget, claimed, has_deadline, is_overdue, is_suspect, park_reason
 from tickwork.store.sqlite.homes import Homes
 from tickwork.store.sqlite.schema import IN_DELAYED
 from tickwork.store.sqlite.workers import SUSPECT, keep_pulse
@@ -53,6 +53,7 @@ class Dispatch:
             if is_suspect(record, self.tx.policy):
                 self._note_claim(claim.process, SUSPECT, "", f"{record.id} {record.fence}")
         self._rows.save_started(records)
+        self._homes.forget_deadlines([r.seq for r in records if r.unreadable or has_deadline(r.spec)])
         self._note_claim(claim.worker_id, claim.turn, claim.nonce, None)
         return claimed(records, 0 if budget.spent else self.next_due_in(now))
 
@@ -64,7 +65,8 @@ class Dispatch:
         process runs a suspect already (see `rules.is_suspect`)."""
         limit = claim.limit
         pauses = self.tx.all("SELECT kind, name FROM @pauses")
-        types = claim.types - {name for kind, name in pauses if kind == "type"}
+        paused_types = {name for kind, name in pauses if kind == "type"}
+        types = claim.types - paused_types
         paused = {name for kind, name in pauses if kind == "queue"}
         queues = [queue for queue in dict.fromkeys(claim.queues) if queue not in paused]
         while True:
@@ -74,7 +76,7 @@ class Dispatch:
             for record in self._heads(queues, types, limit):
                 if len(found) == claim.limit or len(strange) > budget.left:
                     break
-                if record.spec.type not in types:
+                if record.spec.type not in types or is_overdue(record, now):
                     strange.append(record)
                 elif taken and record.place is Place.FRONT and is_suspect(record, self.tx.policy):
                     passed += 1
@@ -82,14 +84,20 @@ class Dispatch:
                     taken = taken or is_suspect(record, self.tx.policy)
                     found.append(record)
             for record in strange[: budget.left]:
-                record.place = Place.SIDE
-                self._homes.enter(record, now, Fact.TASK_PARKED, record.spec.type)
+                self._set_aside(record, paused_types, now)
             budget.spent = len(strange) > budget.left
             budget.left -= len(strange)
             if passed and len(found) < claim.limit and limit == claim.limit:
                 limit += PARK_MAX  # those that were skipped took the places of others
             elif not strange or budget.spent:
                 return found
+
+    def _set_aside(self, record: Record, paused_types: set[str], now: int) -> None:
+        if is_overdue(record, now):
+            self._homes.enter(record, now, transitions.lapse(record, now))
+            return
+        record.place, record.parked = Place.SIDE, park_reason(record.spec.type, paused_types)
+        self._homes.enter(record, now, Fact.TASK_PARKED, record.spec.type)
 
     def _is_held(self, lease: str | None) -> bool:
         task_id, _, fence = (lease or "").partition(" ")
@@ -121,11 +129,26 @@ class Dispatch:
         return found
 
     def promote(self, now: int, limit: int) -> int:
+        self._lapse(now, limit)
         due = self._rows.where(f"{IN_DELAYED} AND due_at <= ? ORDER BY due_at, seq LIMIT ?", (now, limit))
         for record in due:
             self._homes.enter(record, now, transitions.promote(record), save=False)
         self._rows.save(due)
         return len(due)
+
+    def _lapse(self, now: int, limit: int) -> None:
+        """Rows of tasks that may not expire any more, or cannot be read, only go."""
+        overdue = self.tx.all("SELECT seq FROM @deadlines WHERE at <= ? ORDER BY at, seq LIMIT ?", (now, limit))
+        for (seq,) in overdue:
+            for record in self._rows.where("seq = ?", (seq,)):
+                if record.status in MAY_EXPIRE and is_overdue(record, now):
+                    self._homes.enter(record, now, transitions.lapse(record, now))
+        if overdue:
+            self._homes.forget_deadlines([seq for (seq,) in overdue])
+
+    def next_deadline_in(self, now: int) -> int | None:
+        row = self.tx.one("SELECT at FROM @deadlines ORDER BY at LIMIT 1")
+        return None if row is None else max(row[0] - now, 0)
 
     def next_due_in(self, now: int) -> int | None:
         # A time that is no number comes behind all numbers in SQLite.

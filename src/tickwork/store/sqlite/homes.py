@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.tasks import ENDS, Record, Spec, Status
 from tickwork.store.hints import OUTBOX
-from tickwork.store.rules import Overflow
+from tickwork.store.rules import Overflow, holds_key
 from tickwork.store.sqlite.rows import Rows
 from tickwork.store.sqlite.schema import IN_ENDS
 from tickwork.store.sqlite.session import Writer
+
+NO_END = 2**62  # a time that never comes
 
 
 class Homes:
@@ -39,9 +42,16 @@ class Homes:
         self.tx.state.ends += 1
         if record.spec.schedule_id is not None or self._has_dependants(record.id):
             self.to_outbox(record)
+        spec = record.spec
         if record.status is Status.CANCELLED:
-            self.free_dedup(record)
             self.tx.run("DELETE FROM @waits WHERE dependant = ?", (record.id,))
+            self.forget_deadlines([record.seq])
+            self.free_dedup(record)
+        elif spec.unique is not None:
+            self.free_dedup(record)
+        if spec.retention is not None:
+            over = (record.finished_at or 0) + spec.retention
+            self.tx.run("INSERT OR REPLACE INTO @kept VALUES (?, ?, ?)", (record.seq, over, record.position))
         self.tx.ended(record.id)
         if record.status is Status.DEAD:
             self._bound_dead(now)
@@ -49,13 +59,21 @@ class Homes:
     def dedup_holder(self, spec: Spec, now: int) -> str | None:
         if spec.dedup_key is None or not self.tx.policy.dedup:
             return None
-        row = self.tx.one("SELECT id FROM @dedup WHERE key = ? AND until > ?", (spec.dedup_key, now))
-        return None if row is None else str(row[0])
+        row = self.tx.one("SELECT id, held FROM @dedup WHERE key = ? AND until > ?", (spec.dedup_key, now))
+        if row is None:
+            return None
+        holder, held = row
+        return str(holder) if held is None or self._is_unique(holder, held) else None
+
+    def _is_unique(self, holder: str, held: str) -> bool:
+        row = self.tx.one("SELECT status FROM @tasks WHERE id = ?", (holder,))
+        return row is not None and holds_key(Status(row[0]), held)
 
     def hold_dedup(self, spec: Spec, now: int) -> None:
         if spec.dedup_key is not None and self.tx.policy.dedup:
-            held = (spec.dedup_key, spec.id, now + spec.dedup_ttl)
-            self.tx.run("INSERT OR REPLACE INTO @dedup VALUES (?, ?, ?)", held)
+            until = now + spec.dedup_ttl if spec.unique is None else NO_END
+            held = (spec.dedup_key, spec.id, until, spec.unique)
+            self.tx.run("INSERT OR REPLACE INTO @dedup VALUES (?, ?, ?, ?)", held)
 
     def free_dedup(self, record: Record) -> None:
         """Its own key only: one of an earlier task of this id lives on."""
@@ -92,6 +110,14 @@ class Homes:
     def forget(self, record: Record) -> None:
         self.uncount(record)
         self.rows.delete([record.seq])
+
+    def add_deadline(self, record: Record) -> None:
+        if (deadline := transitions.deadline(record)) is not None:
+            self.tx.run("INSERT INTO @deadlines VALUES (?, ?)", (record.seq, deadline))
+
+    def forget_deadlines(self, numbers: list[int]) -> None:
+        if numbers:
+            self.tx.many("DELETE FROM @deadlines WHERE seq = ?", [(seq,) for seq in numbers])
 
     def uncount(self, record: Record) -> None:
         """It is no longer among those that have ended. One of a status that nobody knows never was."""

@@ -7,14 +7,17 @@ from typing import Literal
 
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import DELAYED, ENDS, Status
+from tickwork.model.tasks import DELAYED, Status
 from tickwork.store.contract import Retried
 from tickwork.store.hints import CONTROL, WORK
 from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT, for_each
-from tickwork.store.sqlite.core import Core, Part, writes
+from tickwork.store.sqlite.core import Core, Part, reads, writes
+from tickwork.store.sqlite.histories import Histories
 from tickwork.store.sqlite.homes import Homes
+from tickwork.store.sqlite.lists import missing_lists
 from tickwork.store.sqlite.locks import prune_locks
-from tickwork.store.sqlite.schema import IN_ENDS
+from tickwork.store.sqlite.pruning import prune_ends
+from tickwork.store.sqlite.schema import LISTS
 from tickwork.store.sqlite.workers import forget_worker
 
 Audit = Callable[[], Awaitable[list[str]]]
@@ -26,6 +29,7 @@ class Operators(Part):
         self._homes = homes
         self._rows = homes.rows
         self._audit = audit
+        self._histories = Histories(core.writer)
 
     @writes
     def cancel(self, ids: Sequence[str], force: bool, reason: str = "") -> list[Status | None]:
@@ -72,12 +76,14 @@ class Operators(Part):
         waiting, never = transitions.waits_again(record, self._rows.get)
         if not never:
             self._homes.uncount(record)
+            self.tx.run("DELETE FROM @kept WHERE seq = ?", (record.seq,))
             self.tx.run("DELETE FROM @outbox WHERE id = ?", (task_id,))
             if waiting:
                 self.tx.add_waits(task_id, waiting)
-            now = self.now()
-            if record.spec.dedup_ttl and self._homes.dedup_holder(record.spec, now) in (None, task_id):
-                self._homes.hold_dedup(record.spec, now)
+            now, spec = self.now(), record.spec
+            self._histories.keep_run(record, transitions.run_ended(record, self._histories.last_kept(record)))
+            if (spec.dedup_ttl or spec.unique) and self._homes.dedup_holder(spec, now) in (None, task_id):
+                self._homes.hold_dedup(spec, now)
             self._homes.enter(record, now, transitions.retry(record, waiting, now))
             self.tx.notify(WORK)
         return Retried(found, never)
@@ -98,23 +104,13 @@ class Operators(Part):
 
     @writes
     def prune(self, limit: int) -> int:
-        now, policy = self.now(), self.tx.policy
+        now = self.now()
         over = "SELECT key FROM @dedup WHERE until <= ? LIMIT ?"
         self.tx.run(f"DELETE FROM @dedup WHERE key IN ({over})", (now - ENDED_KEPT, limit))
         prune_locks(self.tx, now, limit)
-        excess = self.tx.state.ends - policy.retention_max
-        oldest = sorted(end for status in ENDS for end in self._oldest(status, limit))[:limit]
-        pruned: list[int] = []
-        for _, finished_at, seq in oldest:
-            if finished_at > now - policy.retention and len(pruned) >= excess:
-                break
-            pruned.append(seq)
-        self.tx.state.ends -= len(pruned)
-        if pruned:
-            self.tx.dead_letters.forget()
-        self._rows.delete(pruned)
+        pruned = prune_ends(self._rows, self.tx, now, limit)
         self._prune_workers(now)
-        return len(pruned)
+        return pruned
 
     @writes
     def pause(self, kind: Literal["queue", "type"], name: str, note: str = "") -> None:
@@ -130,17 +126,37 @@ class Operators(Part):
         self.tx.notify(WORK)
         return True
 
+    async def index(self, on: bool, report: Callable[[int], None] | None = None) -> bool:
+        """Each index is made in a transaction of its own, so that others have their turn in between."""
+        missing = await self._missing_lists()
+        for done, column in enumerate(LISTS, 1):
+            if on and column in missing:
+                count = await self._make_list(column)
+                if report is not None:
+                    report(count * done // len(LISTS))
+        if on:
+            return bool(missing)
+        await self._drop_lists()
+        return len(missing) < len(LISTS)
+
+    @reads
+    def _missing_lists(self) -> list[str]:
+        return missing_lists(self.reader)
+
+    @writes
+    def _make_list(self, column: str) -> int:
+        self.tx.run(f"CREATE INDEX IF NOT EXISTS #by_{column} ON @tasks {LISTS[column]}")
+        count: int = self.tx.one("SELECT count(*) FROM @specs")[0]
+        return count
+
+    @writes
+    def _drop_lists(self) -> None:
+        for column in LISTS:
+            self.tx.run(f"DROP INDEX IF EXISTS #by_{column}")
+
     async def mend(self) -> list[str]:
         """Homes are indexes that SQLite itself keeps, so there is nothing to repair."""
         return await self._audit()
-
-    def _oldest(self, status: Status, limit: int) -> list[tuple[int, int, int]]:
-        """Position, end and number of those that nobody waits to be told of."""
-        return self.tx.all(
-            f"SELECT position, iif(typeof(finished_at) = 'integer', finished_at, 0), seq FROM @tasks WHERE {IN_ENDS} "
-            f"AND status = ? AND position < {2**62} AND id NOT IN (SELECT id FROM @outbox) ORDER BY position LIMIT ?",
-            (status.value, limit),
-        )
 
     def _prune_workers(self, now: int) -> None:
         for (worker_id,) in self.tx.all("SELECT id FROM @workers WHERE lost_at <= ?", (now - LOST_WORKER_KEPT,)):

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from tickwork.model.tasks import DELAYED, ENDS, Record, Status
-from tickwork.store.contract import PAGE_MAX, Finding, Pause, Query, Stats
+from tickwork.model import transitions
+from tickwork.model.tasks import ENDS, MAY_EXPIRE, History, Place, Record, Status
+from tickwork.store.contract import AHEAD_MAX, Finding, Pause, Query, Situation, Stats
 from tickwork.store.hints import Hint
-from tickwork.store.rules import matches, read_cursor, unsound
+from tickwork.store.rules import unsound
 from tickwork.store.sqlite.core import Core, Part, reads
+from tickwork.store.sqlite.histories import read_history
+from tickwork.store.sqlite.lists import page
 from tickwork.store.sqlite.rows import Rows
 from tickwork.store.sqlite.schedules import list_schedules
 from tickwork.store.sqlite.schema import IN_DELAYED, IN_ENDS
 
 AUDIT_STEP = 1000
+# Which tasks may have rows in the tables beside theirs.
+BESIDE = {
+    "deadlines": "fence = 0 AND (status = 'blocked' OR status = 'pending' OR status = 'ready')",
+    "kept": IN_ENDS,
+    "attempts": "1",
+    "lines": "1",
+}
 
 
 class Queries(Part):
@@ -27,36 +35,42 @@ class Queries(Part):
 
     @reads
     def page(self, query: Query) -> tuple[list[Record], str | None]:
-        """Each status is walked along its own index, so that a page never looks at more than it may."""
-        few = query.status in (Status.RUNNING, Status.BLOCKED)
-        by_index_alone = query.status is None or few or query.status in ENDS
-        bare = by_index_alone and query == replace(query, type=None, queue=None, tags=None)
-        limit = min(query.limit + 1, PAGE_MAX) if bare else PAGE_MAX
-        if query.status in DELAYED:
-            after = read_cursor(query, 0, 0)
-            looked = self._rows.where(
-                f"{IN_DELAYED} AND (due_at, seq) > (?, ?) ORDER BY due_at, seq LIMIT ?", (*after, limit)
-            )
-            keys = [f"{record.due_at}.{record.seq}" for record in looked]
-        elif query.status in ENDS:
-            looked = self._rows.where(
-                f"{IN_ENDS} AND status = ? AND position < ? ORDER BY position DESC LIMIT ?",
-                (query.status.value, *read_cursor(query, 2**62), limit),
-            )
-            keys = [str(record.position) for record in looked]
-        else:
-            condition = f"status = '{query.status}' AND " if few else ""
-            looked = self._rows.where(
-                f"{condition}seq < ? ORDER BY seq DESC LIMIT ?", (*read_cursor(query, 2**62), limit)
-            )
-            keys = [str(record.seq) for record in looked]
-        found: list[Record] = []
-        for record, key in zip(looked, keys, strict=True):
-            if matches(record, query):
-                found.append(record)
-                if len(found) == query.limit:
-                    return found, key if key != keys[-1] or len(looked) == limit else None
-        return found, keys[-1] if len(looked) == limit else None
+        return page(self.reader, self._rows, query)
+
+    @reads
+    def history(self, task_id: str) -> History:
+        return read_history(self.reader, task_id)
+
+    @reads
+    def situation(self, task_id: str) -> Situation | None:
+        record = self._rows.get(task_id)
+        if record is None:
+            return None
+        spec = record.spec
+        concerned = "(kind = 'queue' AND name = ?) OR (kind = 'type' AND name = ?)"
+        pauses = self.reader.all(
+            f"SELECT kind, name, at, note FROM @pauses WHERE {concerned} ORDER BY kind", (spec.queue, spec.type)
+        )
+        running = self.reader.all("SELECT worker_id, count(*) FROM @tasks WHERE status = 'running' GROUP BY worker_id")
+        ahead = self._ahead(record) if record.status is Status.READY else 0
+        return Situation(record, ahead, [Pause(*row) for row in pauses], dict(running))
+
+    def _ahead(self, record: Record) -> int:
+        spec, band = record.spec, int(record.spec.band)
+        ready = "SELECT 1 FROM @tasks WHERE status = 'ready' AND queue = ?"
+        here = "place < ? OR (place = ? AND position < ?)" if record.place is not Place.SIDE else "place = 0"
+        args: tuple[object, ...] = (spec.queue, band, band)
+        if record.place is not Place.SIDE:
+            args += (int(record.place), int(record.place), record.position)
+        count = self._count(f"{ready} AND place <> 1 AND (band < ? OR (band = ? AND ({here})))", args)
+        if record.place is Place.SIDE:
+            parked = f"{ready} AND place = 1 AND type = ? AND band = ? AND position < ?"
+            count += self._count(parked, (spec.queue, spec.type, band, record.position))
+        return min(count, AHEAD_MAX)
+
+    def _count(self, select: str, args: tuple[object, ...]) -> int:
+        found: int = self.reader.one(f"SELECT count(*) FROM ({select} LIMIT {AHEAD_MAX})", args)[0]
+        return found
 
     @reads
     def dependants(self, task_id: str, limit: int) -> list[str]:
@@ -108,17 +122,34 @@ class Queries(Part):
         }
         for problem, sql in strays.items():
             problems += [f"task {row[0]} {problem}" for row in self.reader.all(sql)]
+        for table, condition in BESIDE.items():
+            strange = f"SELECT DISTINCT seq FROM @{table} WHERE seq NOT IN (SELECT seq FROM @tasks WHERE {condition})"
+            problems += [
+                f"{table} has a row for number {row[0]}, which is no such task" for row in self.reader.all(strange)
+            ]
         ends, counted = self.reader.one(f"SELECT ends, (SELECT count(*) FROM @tasks WHERE {IN_ENDS}) FROM @state")
         if ends != counted:
             problems.append(f"{counted} tasks have ended, but {ends} are counted")
         seq = 0
         while step := self._rows.where("seq > ? ORDER BY seq LIMIT ?", (seq, AUDIT_STEP)):
             for record in step:
-                problems += [f"task {record.id}: {problem}" for problem in unsound(record)]
+                problems += [f"task {record.id}: {problem}" for problem in (*unsound(record), *self._forgotten(record))]
             seq = step[-1].seq
         schedules = list_schedules(self.reader)
         return problems + [
             f"schedule {schedule.id}: {schedule.stopped}" for schedule in schedules if schedule.unreadable
+        ]
+
+    def _forgotten(self, record: Record) -> list[str]:
+        """What should stand beside the row of this task, and does not."""
+        checks = {
+            "deadlines": record.status in MAY_EXPIRE and transitions.deadline(record) is not None,
+            "kept": record.status in ENDS and record.spec.retention is not None,
+        }
+        return [
+            f"it has no row in {table}"
+            for table, wanted in checks.items()
+            if wanted and self.reader.one(f"SELECT 1 FROM @{table} WHERE seq = ?", (record.seq,)) is None
         ]
 
     async def health(self) -> list[Finding]:

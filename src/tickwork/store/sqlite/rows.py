@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from tickwork.model.tasks import Place, Record, Spec, Status
+from tickwork.model.tasks import ParkReason, Place, Record, Spec, Status
 from tickwork.payload.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.store.sqlite.session import Connection
 from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec
@@ -18,42 +18,45 @@ from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec
 CHANGING = (
     "status", "due_at", "place", "position", "attempt", "losses", "fence", "nonce", "worker_id", "lease_until",
     "started_at", "finished_at", "cancel", "last_error", "code", "message", "result", "execution_time",
-    "progress", "progress_note", "log",
+    "progress", "progress_note",
 )  # fmt: skip
-READ = ("seq", "id", "submitted_at", *CHANGING)
+READ = ("seq", "id", "submitted_at", *CHANGING, "parked")
 COLUMNS = ", ".join(READ)
 SPEC = "SELECT spec, id, type, queue, band FROM @specs JOIN @tasks USING (seq) WHERE seq = ?"
 INSERT = (
-    f"INSERT INTO @tasks (seq, id, nonce0, type, queue, band, schedule_id, submitted_at, {', '.join(CHANGING)}) "
-    f"VALUES ({', '.join('?' * (8 + len(CHANGING)))}) ON CONFLICT (id) DO NOTHING"
+    f"INSERT INTO @tasks (seq, id, nonce0, type, queue, band, schedule_id, submitted_at, {', '.join(CHANGING)}, key, "
+    f"workflow) VALUES ({', '.join('?' * (10 + len(CHANGING)))}) ON CONFLICT (id) DO NOTHING"
 )
 # Indexes follow every column that is set, so the two hot transitions set no more than they change.
 START = (
     "UPDATE @tasks SET status = 'running', attempt = ?, fence = ?, nonce = ?, worker_id = ?, lease_until = ?, "
-    "started_at = ?, finished_at = NULL WHERE seq = ?"
+    "started_at = ?, finished_at = NULL, parked = NULL WHERE seq = ?"
 )
 SUCCEED = (
     "UPDATE @tasks SET status = 'success', position = ?, lease_until = 0, finished_at = ?, cancel = 0, code = ?, "
     "message = ?, result = ?, execution_time = ? WHERE seq = ?"
 )
-UPDATE = f"UPDATE @tasks SET {', '.join(f'{name} = ?' for name in CHANGING)} WHERE seq = ?"
+UPDATE = f"UPDATE @tasks SET {', '.join(f'{name} = ?' for name in CHANGING)}, parked = ? WHERE seq = ?"
+# What a task may have beside its row; mostly these are empty.
+BESIDE = ("deadlines", "kept", "attempts", "lines")
+ANY_BESIDE = f"SELECT {', '.join(f'EXISTS (SELECT 1 FROM @{name})' for name in BESIDE)}"
 
 # SQLite keeps whatever is written into a column; what no Tickwork has written must not be calculated with.
 _NUMBER, _TEXT = (int,), (str,)
 _TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(READ, _NUMBER),
     **dict.fromkeys(("id", "status", "nonce", "message", "progress_note"), _TEXT),
-    **dict.fromkeys(("worker_id", "last_error"), (str, NoneType)),
+    **dict.fromkeys(("worker_id", "last_error", "parked"), (str, NoneType)),
     **dict.fromkeys(("started_at", "finished_at"), (int, NoneType)),
     **dict.fromkeys(("execution_time", "progress"), (float, NoneType)),
-    **dict.fromkeys(("result", "log"), (bytes, NoneType)),
+    "result": (bytes, NoneType),
 }
 _sound_shapes: set[tuple[type, ...]] = set()  # rows are of few kinds, each of which is looked at once
 
 _STATUS = {status.value: status for status in Status}
+_PARK_REASONS = {reason.value: reason for reason in ParkReason}
 _encode = msgspec.msgpack.Encoder().encode
 _decode_spec = msgspec.msgpack.Decoder(Spec).decode
-_decode_log = msgspec.msgpack.Decoder(list[str]).decode
 
 
 class Rows:
@@ -70,7 +73,7 @@ class Rows:
         cursor = self._connection.run(
             INSERT,
             (record.seq, spec.id, spec.nonce, spec.type, spec.queue, int(spec.band), spec.schedule_id,
-             record.submitted_at, *_changing(record)),
+             record.submitted_at, *_changing(record), spec.key, spec.workflow),
         )  # fmt: skip
         if cursor.rowcount == 0:
             return False
@@ -101,7 +104,7 @@ class Rows:
             self._running.pop(record.spec.id, None)
 
     def save(self, records: Sequence[Record]) -> None:
-        self._connection.many(UPDATE, [(*_changing(record), record.seq) for record in records])
+        self._connection.many(UPDATE, [(*_changing(record), record.parked, record.seq) for record in records])
         for record in records:
             if record.status is Status.RUNNING:
                 self._running[record.spec.id] = record
@@ -109,8 +112,11 @@ class Rows:
                 self._running.pop(record.spec.id, None)
 
     def delete(self, numbers: list[int]) -> None:
-        self._connection.many("DELETE FROM @tasks WHERE seq = ?", [(seq,) for seq in numbers])
-        self._connection.many("DELETE FROM @specs WHERE seq = ?", [(seq,) for seq in numbers])
+        if not numbers:
+            return
+        used = [name for name, any_row in zip(BESIDE, self._connection.one(ANY_BESIDE), strict=True) if any_row]
+        for table in ("tasks", "specs", *used):
+            self._connection.many(f"DELETE FROM @{table} WHERE seq = ?", [(seq,) for seq in numbers])
         for seq in numbers:
             self._specs.discard(seq)
 
@@ -148,7 +154,7 @@ class Rows:
             place=Place(row[5]), position=row[6], attempt=row[7], losses=row[8], fence=row[9], nonce=row[10],
             worker_id=row[11], lease_until=row[12], started_at=row[13], finished_at=row[14], cancel=bool(row[15]),
             last_error=row[16], code=row[17], message=row[18], result=row[19], execution_time=row[20],
-            progress=row[21], progress_note=row[22], log=_decode_log(row[23]) if row[23] else [],
+            progress=row[21], progress_note=row[22], parked=None if row[23] is None else ParkReason(row[23]),
             waiting=self._waiting(row[1]) if status is Status.BLOCKED else [],
         )  # fmt: skip
 
@@ -157,7 +163,7 @@ class Rows:
         found = {name: value for name, value in zip(READ, row, strict=True) if type(value) in _TYPES[name]}
         status = _STATUS.get(found.pop("status", ""), Status.DEAD)
         task_id, place = str(found.pop("id", row[1])), found.pop("place", Place.MAIN)
-        found.pop("log", None)
+        parked = found.pop("parked", None)
         names = "SELECT type, queue, band, schedule_id FROM @tasks WHERE seq = ?"
         ((kind, queue, band, schedule_id),) = self._connection.all(names, (row[0],))
         spec = stub_spec(task_id, str(kind), str(queue), band)
@@ -166,6 +172,7 @@ class Rows:
             status=status,
             place=Place(place) if place in tuple(Place) else Place.MAIN,
             cancel=bool(found.pop("cancel", False)),
+            parked=_PARK_REASONS.get(parked),
             waiting=self._waiting(task_id) if status is Status.BLOCKED else [],
             **found,
         )
@@ -202,5 +209,5 @@ def _changing(record: Record) -> tuple[Any, ...]:
         record.status.value, record.due_at, int(record.place), record.position, record.attempt, record.losses,
         record.fence, record.nonce, record.worker_id, record.lease_until, record.started_at, record.finished_at,
         record.cancel, record.last_error, record.code, record.message, record.result, record.execution_time,
-        record.progress, record.progress_note, _encode(record.log) if record.log else None,
+        record.progress, record.progress_note,
     )  # fmt: skip

@@ -1,8 +1,11 @@
-"""The tables, and the version they carry. `@name` in any SQL text is the namespace's own table of that name.
+"""The tables, and the version they carry. `@name` in any SQL text is the namespace's own table of that name, `#name` is
+its index. Tables have the version in their names, so that a process of another version finds none of them and can do no
+harm (see `migrations.py`); nobody names an index.
 
 `tasks` holds what changes, `specs` what was asked: a transition never rewrites a payload. One row of `events` carries
-all the facts of one transaction. The homes of the statuses are
-partial indexes over `tasks.status`, so a task cannot be in two of them, or in none; a transition touches only two.
+all the facts of one transaction. The homes of the statuses are partial indexes over `tasks.status`, so a task cannot be
+in two of them, or in none; a transition touches only two. What few tasks have is in tables of its own: deadlines, an
+own retention, earlier runs, log lines.
 """
 
 from __future__ import annotations
@@ -10,14 +13,22 @@ from __future__ import annotations
 import re
 import sqlite3
 
-from tickwork.errors import StoreError
-
-VERSION = 3
+VERSION = 4
 
 # SQLite uses a partial index only for a query that repeats its condition to the letter. It evaluates the condition with
 # every write of a row, and a chain of ORs is much cheaper for it than a long IN.
 IN_DELAYED = "(status = 'pending' OR status = 'retrying')"
 IN_ENDS = "(status = 'success' OR status = 'failed' OR status = 'dead' OR status = 'cancelled')"
+
+# What few tasks have, so that the others cost nothing more.
+RARE = """
+CREATE TABLE @deadlines (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL);
+CREATE INDEX #deadlines_at ON @deadlines (at);
+CREATE TABLE @kept (seq INTEGER PRIMARY KEY, until INTEGER NOT NULL, position INTEGER NOT NULL);
+CREATE INDEX #kept_until ON @kept (until, position);
+CREATE TABLE @attempts (seq INTEGER, n INTEGER, run BLOB NOT NULL, PRIMARY KEY (seq, n)) WITHOUT ROWID;
+CREATE TABLE @lines (seq INTEGER, n INTEGER, line TEXT NOT NULL, PRIMARY KEY (seq, n)) WITHOUT ROWID;
+"""
 
 TABLES = f"""
 CREATE TABLE @state (
@@ -38,7 +49,8 @@ CREATE TABLE @state (
     term INTEGER NOT NULL DEFAULT 0,
     leader_until INTEGER NOT NULL DEFAULT 0,
     leader_ttl INTEGER NOT NULL DEFAULT 0,
-    lock_fence INTEGER NOT NULL DEFAULT 0
+    lock_fence INTEGER NOT NULL DEFAULT 0,
+    aged INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE @specs (seq INTEGER PRIMARY KEY, spec BLOB NOT NULL);
 CREATE TABLE @tasks (
@@ -70,21 +82,25 @@ CREATE TABLE @tasks (
     execution_time REAL,
     progress REAL,
     progress_note TEXT NOT NULL,
-    log BLOB
+    key TEXT,
+    workflow TEXT,
+    parked TEXT
 );
-CREATE INDEX @ready ON @tasks (queue, band, place, position) WHERE status = 'ready' AND place <> 1;
-CREATE INDEX @parked ON @tasks (queue, type, band, position) WHERE status = 'ready' AND place = 1;
-CREATE INDEX @delayed ON @tasks (due_at, seq, status) WHERE {IN_DELAYED};
-CREATE INDEX @blocked ON @tasks (seq) WHERE status = 'blocked';
-CREATE INDEX @leases ON @tasks (lease_until) WHERE status = 'running';
-CREATE INDEX @ended ON @tasks (status, position) WHERE {IN_ENDS};
+CREATE INDEX #ready ON @tasks (queue, band, place, position) WHERE status = 'ready' AND place <> 1;
+CREATE INDEX #parked ON @tasks (queue, type, band, position) WHERE status = 'ready' AND place = 1;
+CREATE INDEX #delayed ON @tasks (due_at, seq, status) WHERE {IN_DELAYED};
+CREATE INDEX #blocked ON @tasks (seq) WHERE status = 'blocked';
+CREATE INDEX #leases ON @tasks (lease_until, worker_id) WHERE status = 'running';
+CREATE INDEX #ended ON @tasks (status, position) WHERE {IN_ENDS};
 CREATE TABLE @waits (
     dependant TEXT NOT NULL, upstream TEXT NOT NULL, PRIMARY KEY (dependant, upstream)
 ) WITHOUT ROWID;
-CREATE INDEX @waits_upstream ON @waits (upstream);
+CREATE INDEX #waits_upstream ON @waits (upstream);
 CREATE TABLE @outbox (n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, status TEXT NOT NULL, schedule_id TEXT);
-CREATE TABLE @dedup (key TEXT PRIMARY KEY, id TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
-CREATE INDEX @dedup_until ON @dedup (until);
+CREATE TABLE @dedup (
+    key TEXT PRIMARY KEY, id TEXT NOT NULL, until INTEGER NOT NULL, held TEXT
+) WITHOUT ROWID;
+CREATE INDEX #dedup_until ON @dedup (until);
 CREATE TABLE @pauses (
     kind TEXT NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL, PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
@@ -98,7 +114,7 @@ CREATE TABLE @claims (
 CREATE TABLE @schedules (
     id TEXT PRIMARY KEY, next_at INTEGER, active INTEGER NOT NULL, schedule BLOB NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX @schedules_next ON @schedules (next_at) WHERE active = 1 AND next_at IS NOT NULL;
+CREATE INDEX #schedules_next ON @schedules (next_at) WHERE active = 1 AND next_at IS NOT NULL;
 CREATE TABLE @workers (
     id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL, lost_at INTEGER, worker BLOB NOT NULL
 ) WITHOUT ROWID;
@@ -106,40 +122,41 @@ CREATE TABLE @locks (
     name TEXT PRIMARY KEY, owner TEXT NOT NULL, fence INTEGER NOT NULL, until INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE @events (last INTEGER PRIMARY KEY, first INTEGER NOT NULL, facts BLOB NOT NULL);
-"""
+{RARE}"""
 
 
-def qualify(sql: str, namespace: str) -> str:
-    """Replace each `@name` by the namespace's quoted table or index name. SQLite's names know no case and may not begin
-    with `sqlite_`; namespaces may."""
-    owner = re.sub("[A-Z]", lambda letter: f"^{letter[0].lower()}", namespace)
-    parts = sql.split("@")
-    out = [parts[0]]
-    for part in parts[1:]:
-        length = next((i for i, char in enumerate(part) if not (char.isalnum() or char == "_")), len(part))
-        out.append(f'"{owner}/{part[:length]}"{part[length:]}')
-    return "".join(out)
+# Indexes for lists by these columns, which somebody has to ask for (`Operators.index`).
+LISTS = {"type": "(type)", "queue": "(queue)", "key": "(key) WHERE key IS NOT NULL"}
+
+_NAME = re.compile(r"([@#])(\w+)")
 
 
-def prepare(db: sqlite3.Connection, namespace: str, path: str, now: int) -> None:
-    """Create the namespace's tables, or check that they are of our version. Runs in one transaction."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        db.execute("CREATE TABLE IF NOT EXISTS tickwork_schema (namespace TEXT PRIMARY KEY, version INTEGER NOT NULL)")
-        row = db.execute("SELECT version FROM tickwork_schema WHERE namespace = ?", (namespace,)).fetchone()
-        if row is None:
-            for statement in TABLES.split(";"):
-                if statement.strip():
-                    db.execute(qualify(statement, namespace))
-            db.execute(qualify("INSERT INTO @state (one, pulse_at) VALUES (1, ?)", namespace), (now,))
-            db.execute("INSERT INTO tickwork_schema VALUES (?, ?)", (namespace, VERSION))
-        elif row[0] != VERSION:
-            raise StoreError(
-                f"SQLite file {path}: namespace {namespace!r} has schema version {row[0]}, this Tickwork reads version "
-                f"{VERSION}. Use the Tickwork that wrote it, or another file or namespace."
-            )
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
+def qualify(sql: str, namespace: str, version: int = VERSION) -> str:
+    """Replace each `@name` and `#name` by the quoted name of the namespace's own table or index."""
+    owner = owner_of(namespace)
+    return _NAME.sub(
+        lambda found: f'"{owner}/{version}/{found[2]}"' if found[1] == "@" else f'"{owner}/{found[2]}"', sql
+    )
+
+
+def owner_of(namespace: str) -> str:
+    """SQLite's names know no case and may not begin with `sqlite_`; namespaces may."""
+    return re.sub("[A-Z]", lambda letter: f"^{letter[0].lower()}", namespace)
+
+
+def run_all(db: sqlite3.Connection, statements: str, namespace: str) -> None:
+    for statement in statements.split(";"):
+        if statement.strip():
+            db.execute(qualify(statement, namespace))
+
+
+def version_of(db: sqlite3.Connection, namespace: str) -> int | None:
+    """None when the file has no such namespace."""
+    row = db.execute("SELECT version FROM tickwork_schema WHERE namespace = ?", (namespace,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def create(db: sqlite3.Connection, namespace: str, now: int) -> None:
+    run_all(db, TABLES, namespace)
+    db.execute(qualify("INSERT INTO @state (one, pulse_at) VALUES (1, ?)", namespace), (now,))
+    db.execute("INSERT INTO tickwork_schema VALUES (?, ?)", (namespace, VERSION))

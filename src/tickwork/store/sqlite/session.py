@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -20,14 +21,15 @@ from tickwork.store.rules import before_newest, first_number
 from tickwork.store.sqlite.connecting import check_version, closed_if_refused, switch_to_log
 from tickwork.store.sqlite.dead_letters import DeadLetters
 from tickwork.store.sqlite.files import Files
-from tickwork.store.sqlite.schema import prepare, qualify
+from tickwork.store.sqlite.migrations import MIGRATED, prepare
+from tickwork.store.sqlite.schema import VERSION, qualify, version_of
 from tickwork.store.sqlite.spec_cache import SpecCache
 from tickwork.store.sqlite.thread import Session
 
 # A topic's number goes up with every commit that others should hear of. Commits that mean nothing to them (an idle
 # claim, a beat) leave it alone, or idle processes would wake each other for ever.
 HEARD = {WORK: "heard_work", CONTROL: "heard_control", OUTBOX: "heard_outbox", SCHEDULES: "heard_schedules"}
-STATE = ("seq", "position", "fact", "dropped", "ends", "pulse_at", "hold_until", *HEARD.values(), "heard_ends")
+STATE = ("seq", "position", "fact", "dropped", "ends", "pulse_at", "hold_until", *HEARD.values(), "heard_ends", "aged")
 READ_HEARD = f"SELECT {', '.join(HEARD.values())}, heard_ends, fact FROM @state"
 READ_STATE = f"SELECT {', '.join(STATE)} FROM @state"
 WRITE_STATE = f"UPDATE @state SET {', '.join(f'{name} = ?' for name in STATE)}"
@@ -76,6 +78,18 @@ class Connection(Session):
     def begin(self) -> None:
         if self.files.gone:  # unless it has come back, nothing more is written
             self.files.check()
+
+    def explain(self, error: sqlite3.Error) -> StoreError | None:
+        """Our tables are gone: a newer version has taken the file over."""
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) != sqlite3.SQLITE_ERROR:
+            return None
+        try:
+            found = version_of(self.db, self.namespace)
+        except sqlite3.Error:
+            return None
+        if found is None or found <= VERSION:
+            return None
+        return StoreError(f"SQLite file {self.path}: {MIGRATED}")
 
     def _text(self, sql: str) -> str:
         text = self._texts.get(sql)
@@ -137,6 +151,7 @@ class State:
     heard_outbox: int
     heard_schedules: int
     heard_ends: int
+    aged: int
 
     def __init__(self, values: tuple[int, ...]) -> None:
         for name, value in zip(STATE, values, strict=True):
@@ -195,6 +210,15 @@ class Writer(Connection):
             self._prepare(db)
             self.files.remember()
         return db
+
+    def migrate(self, take_over: bool, report: Callable[[int], None]) -> bool:
+        """On a connection of its own: the store need not be open."""
+        check_version()
+        self.files.create()
+        db = sqlite3.connect(self.files.uri("rw"), uri=True, timeout=5, isolation_level=None)
+        with closed_if_refused(db, self.path), closing(db):
+            switch_to_log(db, self.path)
+            return prepare(db, self.namespace, self.path, self.clock.now(), take_over=take_over, report=report)
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         switch_to_log(db, self.path)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from tickwork.errors import StoreError
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
-from tickwork.model.outcomes import Outcome
+from tickwork.model.outcomes import Outcome, Succeeded
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import ENDS, Lease, Record, Spec, Status
 from tickwork.store.contract import (
@@ -27,9 +27,10 @@ from tickwork.store.contract import (
     Verdict,
 )
 from tickwork.store.hints import WORK
-from tickwork.store.rules import detail_of, fence_of_end, moved_on, still_gone
+from tickwork.store.rules import detail_of, fence_of_end, has_deadline, moved_on, still_gone
 from tickwork.store.sqlite.core import Core, Part, writes
 from tickwork.store.sqlite.dispatch import Dispatch
+from tickwork.store.sqlite.histories import Histories
 from tickwork.store.sqlite.homes import Homes
 from tickwork.store.sqlite.workers import keep_pulse, lose_workers, node_of
 
@@ -40,6 +41,7 @@ class Tasks(Part):
         self._homes = homes
         self._rows = homes.rows
         self._dispatch = Dispatch(homes)
+        self._histories = Histories(core.writer)
 
     # --- in
 
@@ -101,6 +103,8 @@ class Tasks(Part):
                 self._homes.to_outbox(upstream_record)
         if spec.dedup_key is not None:
             self._homes.hold_dedup(spec, now)
+        if has_deadline(spec):
+            self._homes.add_deadline(record)
         self.tx.tell_task(now, Fact.TASK_SUBMITTED, record)
         return Receipt(spec.id, "created")
 
@@ -111,7 +115,8 @@ class Tasks(Part):
         now = self.now()
         if self._dispatch.promote(now, limit):
             self.tx.notify(WORK)
-        return self._dispatch.next_due_in(now)
+        waits = (self._dispatch.next_due_in(now), self._dispatch.next_deadline_in(now))
+        return min((wait for wait in waits if wait is not None), default=None)
 
     # --- dispatch
 
@@ -146,8 +151,10 @@ class Tasks(Part):
         (record,) = self._held([lease])
         if record is None:
             return False
-        transitions.note(record, progress, text, lines, self.tx.policy)
-        self._rows.save((record,))
+        if progress is not None:
+            transitions.note(record, progress, text)
+            self._rows.save((record,))
+        self._histories.keep_lines(record, lines)
         return True
 
     # --- out
@@ -166,6 +173,8 @@ class Tasks(Part):
             if record.status is not Status.RUNNING:
                 verdicts.append(Verdict("already", record.status))
                 continue
+            if type(outcome) is not Succeeded:
+                self._histories.keep_run(record, transitions.run_before(record, outcome, now))
             fact = transitions.finish(record, outcome, now, self.tx.policy)
             if fact is Fact.TASK_SUCCEEDED:
                 succeeded.append(record)
@@ -203,6 +212,7 @@ class Tasks(Part):
         )
         alive = record.worker_id not in gone and member is not None
         fact = transitions.expire(record, now, self.tx.policy, why, alive)
+        self._histories.keep_run(record, transitions.run_lost(record, now))
         self._homes.enter(record, now, fact, record.last_error or "")
         return record.id
 

@@ -49,6 +49,10 @@ class Session:
     def abandon(self) -> None:
         """The whole group was rolled back."""
 
+    def explain(self, error: sqlite3.Error) -> StoreError | None:
+        """What an error of SQLite means, where its own words do not say it."""
+        return None
+
     def idle(self) -> None:
         """Called when nothing has come for `poll` seconds; a group begins by looking for itself."""
 
@@ -194,6 +198,8 @@ class SqliteThread:
             return StoreError(f"SQLite file {self._path}: {error}")
         if not isinstance(error, sqlite3.Error):
             return error
+        if (explained := self._session.explain(error)) is not None:
+            return explained
         text = f"SQLite file {self._path}: {error}"
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_FULL:

@@ -22,19 +22,24 @@ from tickwork.clock import ManualClock
 from tickwork.model.policy import Policy
 from tickwork.store.contract import Store
 from tickwork.testing.contract.bench import START, Bench
+from tickwork.testing.contract.deadlines import *  # noqa: F403
 from tickwork.testing.contract.dependants import *  # noqa: F403
 from tickwork.testing.contract.ends import *  # noqa: F403
+from tickwork.testing.contract.history import *  # noqa: F403
 from tickwork.testing.contract.lanes import *  # noqa: F403
 from tickwork.testing.contract.late_leaders import *  # noqa: F403
 from tickwork.testing.contract.leases import *  # noqa: F403
+from tickwork.testing.contract.lists import *  # noqa: F403
 from tickwork.testing.contract.locks import *  # noqa: F403
 from tickwork.testing.contract.log import *  # noqa: F403
 from tickwork.testing.contract.many import *  # noqa: F403
 from tickwork.testing.contract.members import *  # noqa: F403
 from tickwork.testing.contract.queries import *  # noqa: F403
+from tickwork.testing.contract.retention import *  # noqa: F403
 from tickwork.testing.contract.schedules import *  # noqa: F403
 from tickwork.testing.contract.submit import *  # noqa: F403
 from tickwork.testing.contract.table import *  # noqa: F403
+from tickwork.testing.contract.unique import *  # noqa: F403
 
 StoreMaker = Callable[[Policy, ManualClock], Store]
 

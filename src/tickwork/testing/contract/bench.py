@@ -122,6 +122,9 @@ class Bench:
         assert record is not None, f"no task {task_id}"
         return record
 
+    async def lines(self, task_id: str) -> list[str]:
+        return (await self.store.queries.history(task_id)).lines
+
     async def put(self, schedule: Schedule, if_changed: bool = False) -> Schedule:
         put = await self.store.schedules.put(schedule, if_changed)
         assert put is not None

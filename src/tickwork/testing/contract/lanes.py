@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tickwork.model.outcomes import Aborted, Failed, Released, Snoozed, Succeeded
-from tickwork.model.tasks import Band, Lease, Status
+from tickwork.model.tasks import Band, Lease, ParkReason, Status
 from tickwork.store.rules import PARK_MAX
 from tickwork.testing.contract.bench import Bench
 
@@ -501,3 +501,44 @@ async def test_nothing_starts_twice(bench: Bench) -> None:
     for worker in ("w1", "w2", "w3", "w4"):
         leases += [grant.lease for grant in await bench.claim(7, worker=worker)]
     assert len({lease.id for lease in leases}) == len(leases) == 20
+
+
+# --- why a task waits aside
+
+
+async def test_a_parked_task_says_that_its_type_is_unknown(bench: Bench) -> None:
+    await bench.submit("it", type="strange")
+    assert (await bench.record("it")).parked is None
+    await bench.claim()
+    assert (await bench.record("it")).parked is ParkReason.TYPE_UNKNOWN
+    assert await bench.claimed_ids(types=("strange",)) == ["it"]
+    assert (await bench.record("it")).parked is None
+
+
+async def test_a_parked_task_says_that_its_type_is_paused(bench: Bench) -> None:
+    bench.together()
+    await bench.submit_many(2, "known")
+    await bench.submit("strange", type="strange")
+    await bench.store.operators.pause("type", "job")
+    await bench.store.operators.pause("type", "strange")
+    await bench.claim(5)
+    for task_id in ("known0", "known1", "strange"):
+        assert (await bench.record(task_id)).parked is ParkReason.TYPE_PAUSED
+    await bench.store.operators.resume("type", "job")
+    assert await bench.claimed_ids(1) == ["known0"]
+    assert (await bench.record("known0")).parked is None
+    assert (await bench.record("known1")).parked is ParkReason.TYPE_PAUSED, "it waits there still"
+
+
+async def test_a_parked_task_that_ends_or_comes_back_waits_aside_no_more(bench: Bench) -> None:
+    await bench.submit("it", type="strange")
+    await bench.claim()
+    await bench.cancel("it", False)
+    assert (await bench.record("it")).parked is None
+    await bench.retry("it")
+    assert (await bench.record("it")).parked is None
+    await bench.claim()
+    assert (await bench.record("it")).parked is ParkReason.TYPE_UNKNOWN
+    (grant,) = await bench.claim(types=("strange",))
+    await bench.end(Released(grant.lease))
+    assert (await bench.record("it")).parked is None

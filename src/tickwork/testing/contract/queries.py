@@ -8,9 +8,9 @@ import pytest
 
 from tickwork.errors import StoreError
 from tickwork.model.members import Worker
-from tickwork.model.outcomes import Aborted, Failed, Succeeded
+from tickwork.model.outcomes import Aborted, Failed, Released, Succeeded
 from tickwork.model.tasks import Band, Status
-from tickwork.store.contract import PAGE_MAX, Pause, Query
+from tickwork.store.contract import AHEAD_MAX, PAGE_MAX, Pause, Query
 from tickwork.testing.contract.bench import Bench
 
 # --- pages
@@ -312,3 +312,74 @@ async def test_the_clock_is_the_stores(bench: Bench) -> None:
     assert bench.store.now() == bench.clock.now()
     bench.clock.advance(5)
     assert bench.store.now() == bench.clock.now()
+
+
+# --- what keeps a task from running
+
+
+async def _ahead(bench: Bench, *ids: str) -> list[int]:
+    found = [await bench.store.queries.situation(task_id) for task_id in ids]
+    return [-1 if each is None else each.ahead for each in found]
+
+
+async def test_the_situation_counts_those_that_are_taken_before(bench: Bench) -> None:
+    bench.together()
+    await bench.submit("low", priority=1)
+    await bench.submit_many(4)
+    await bench.submit("other", queue="other", priority=10)
+    assert await _ahead(bench, "t0", "t1", "t2", "t3", "low") == [0, 1, 2, 3, 4]
+    await bench.submit("first", priority=10)
+    assert await _ahead(bench, "first", "t0", "low") == [0, 1, 5]
+
+
+async def test_a_task_in_the_front_lane_has_only_those_before_it(bench: Bench) -> None:
+    bench.together()
+    leases = [await bench.start("one"), await bench.start("two")]
+    await bench.submit("three")
+    for lease in leases:
+        await bench.end(Released(lease))
+    assert await _ahead(bench, "one", "two", "three") == [0, 1, 2]
+
+
+async def test_a_parked_task_has_those_before_it_that_are_parked_for_its_type(bench: Bench) -> None:
+    bench.together()
+    await bench.submit("one", type="strange")
+    await bench.submit("two", type="odd")
+    await bench.submit("three", type="strange")
+    assert await bench.claimed_ids() == []
+    assert await _ahead(bench, "one", "two", "three") == [0, 0, 1]
+
+
+async def test_no_more_than_a_thousand_are_counted(bench: Bench) -> None:
+    bench.together()
+    ids = await bench.submit_many(AHEAD_MAX + 2)
+    places = [AHEAD_MAX - 1, AHEAD_MAX, AHEAD_MAX]
+    assert await _ahead(bench, *ids[-3:]) == places
+
+
+async def test_the_situation_has_the_pauses_of_the_task_and_what_workers_run(bench: Bench) -> None:
+    await bench.submit_many(3)
+    await bench.claim(2, "w1")
+    await bench.claim(1, "w2")
+    await bench.submit("it")
+    for name in ("default", "other"):
+        await bench.store.operators.pause("queue", name, "for now")
+    for name in ("job", "other"):
+        await bench.store.operators.pause("type", name, "for now")
+    found = await bench.store.queries.situation("it")
+    assert found is not None
+    pauses = [(pause.kind, pause.name, pause.note) for pause in found.pauses]
+    assert pauses == [("queue", "default", "for now"), ("type", "job", "for now")]
+    assert (found.record.id, found.running) == ("it", {"w1": 2, "w2": 1})
+
+
+async def test_the_situation_of_a_running_task_has_its_lease(bench: Bench) -> None:
+    await bench.start("it")
+    found = await bench.store.queries.situation("it")
+    assert found is not None
+    assert found.record == await bench.record("it")
+    assert (found.ahead, found.pauses, found.running) == (0, [], {"w1": 1})
+
+
+async def test_there_is_no_situation_without_a_task(bench: Bench) -> None:
+    assert await bench.store.queries.situation("nobody") is None

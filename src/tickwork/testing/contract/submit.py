@@ -9,7 +9,7 @@ import pytest
 from tickwork.backoff import CustomRetry, ExponentialBackoff
 from tickwork.model.outcomes import Aborted, Succeeded
 from tickwork.model.policy import Policy
-from tickwork.model.tasks import Spec, Status
+from tickwork.model.tasks import History, Spec, Status
 from tickwork.store.contract import SUBMIT_MAX, OutboxEntry, Receipt
 from tickwork.testing.contract.bench import Bench
 
@@ -71,6 +71,11 @@ async def test_what_was_asked_is_kept_to_the_last_field(bench: Bench) -> None:
         run_after="end",
         schedule_id="s",
         scheduled_at=5,
+        unique="unfinished",
+        expires=60_000,
+        expires_at=6,
+        retention=7,
+        workflow="flow",
     )
     await bench.store.tasks.submit([spec])
     assert (await bench.record("full:1@x")).spec == spec
@@ -87,7 +92,9 @@ async def test_a_new_record_has_nothing_but_its_beginning(bench: Bench) -> None:
     now = bench.clock.now()
     assert (record.submitted_at, record.due_at, record.attempt, record.losses) == (now, now, 0, 0)
     assert (record.started_at, record.finished_at, record.worker_id, record.last_error) == (None, None, None, None)
-    assert (record.result, record.progress, record.log, record.waiting, record.cancel) == (None, None, [], [], False)
+    assert (record.result, record.progress, record.parked, record.waiting) == (None, None, None, [])
+    assert not record.cancel
+    assert await bench.store.queries.history("it") == History()
 
 
 # --- time

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tickwork.model.policy import Policy
@@ -32,6 +34,9 @@ async def operate(bench: Bench, op: Op, lease: Lease) -> None:
             await bench.run_now("it")
         case Op.CLAIM:
             await bench.claim(10, worker="w2")
+        case Op.OVERDUE:
+            bench.clock.advance(30)
+            await store.tasks.promote(10)
         case Op.EXPIRE:
             await bench.pass_time(31)
             await store.tasks.reclaim(10)
@@ -61,7 +66,8 @@ async def test_without_dead_letters(bench: Bench, op: Op, policy: Policy) -> Non
 
 
 async def check(bench: Bench, op: Op, source: Status | None) -> None:
-    lease = await bench.bring(source)
+    more: dict[str, Any] = {"expires_at": bench.clock.now() + 30_000} if op is Op.OVERDUE else {}
+    lease = await bench.bring(source, **more)
     assert await bench.status("it") == source
     facts_before = await bench.facts("it")
     await operate(bench, op, lease)

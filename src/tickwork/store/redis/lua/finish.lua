@@ -64,8 +64,10 @@ local function apply(task, outcome)
   extras[PROGRESS], extras[NOTE] = -1, ''
   task.extras = task.extras == '' and text == '' and '' or cmsgpack.pack(extras)
   if kind == 'F' then
+    remember(task, task.attempt, now, 'failed', outcome.duration, text)
     move_on(task, RETRYING, 'task.retrying', now + outcome.number, text)
   elseif kind == 'Z' then
+    remember(task, task.attempt, now, 'snoozed', -1, text)
     task.attempt = task.attempt - 1
     move_on(task, PENDING, 'task.snoozed', at == 'at' and math.max(outcome.number, 0) or now + outcome.number, '')
   else
@@ -102,13 +104,16 @@ for i, outcome in ipairs(outcomes) do
   elseif task.status ~= RUNNING then
     verdicts[i] = 'a' .. task.status
   else
-    leases[#leases + 1] = task.id
+    local held = leases[task.worker] or {}
+    held[#held + 1], leases[task.worker] = task.id, held
     apply(task, outcome)
     verdicts[i] = 'd' .. task.status
   end
 end
 save_all()
-in_slices('ZREM', KEY .. 'leases', leases)
+for worker, held in pairs(leases) do
+  in_slices('ZREM', leases_of(worker), held)
+end
 
 local claimed
 if #ARGV > 3 + count then

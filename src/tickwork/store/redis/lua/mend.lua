@@ -32,7 +32,8 @@ local function right_homes()
   elseif status == READY then
     belongs['stream:' .. task.kind.lane] = entry
   elseif status == RUNNING then
-    belongs['leases'] = id
+    belongs['leases:' .. task.worker] = id
+    belongs['lessees'] = task.worker
   elseif ENDS[status] then
     belongs['ended:' .. ENDS[status]] = entry
   else
@@ -79,7 +80,8 @@ end
 if missing and mending then -- no `leave`: an entry at its position belongs to another task
   if task.status == RUNNING then -- as if its lease had run out; a worker that still runs it may renew it before that
     task.place = FRONT
-    call('ZADD', KEY .. 'leases', whole(now), task.id)
+    call('ZADD', leases_of(task.worker), whole(now), task.id)
+    call('ZADD', KEY .. 'lessees', 'LT', whole(now), task.worker)
   else
     if task.status == READY then
       task.place = FRONT

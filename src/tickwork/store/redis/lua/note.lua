@@ -11,21 +11,18 @@ if task.position == tonumber(ARGV[6]) then
   return reply(1)
 end
 task.position = tonumber(ARGV[6])
-local extras = extras_of(task)
 if ARGV[7] ~= '' then
+  local extras = extras_of(task)
   extras[PROGRESS], extras[NOTE] = tonumber(ARGV[7]), ARGV[8]
+  task.extras = cmsgpack.pack(extras)
 end
-if #ARGV > 8 then
-  local lines = extras[LOG]
-  for i = 9, #ARGV do
+if #ARGV > 8 and LOG_LINES_MAX > 0 then
+  local lines, log = {}, KEY .. 'lines:' .. task.id
+  for i = math.max(#ARGV - LOG_LINES_MAX + 1, 9), #ARGV do
     lines[#lines + 1] = ARGV[i]
   end
-  local kept = {}
-  for i = math.max(#lines - LOG_LINES_MAX, 0) + 1, #lines do
-    kept[#kept + 1] = lines[i]
-  end
-  extras[LOG] = kept
+  in_slices('RPUSH', log, lines)
+  call('LTRIM', log, -LOG_LINES_MAX, -1)
 end
-task.extras = cmsgpack.pack(extras)
 save(task)
 return reply(1)

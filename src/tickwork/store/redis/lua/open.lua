@@ -1,11 +1,21 @@
 -- flags: allow-oom
--- Open a namespace. Arguments: the layout's version, number of partitions, an epoch. Reply: the time now, version,
--- partitions and epoch as they are stored. The first call decides them; it also sets the first pulse.
-call('HSETNX', KEY .. 'meta', 'version', ARGV[3])
-call('HSETNX', KEY .. 'meta', 'partitions', ARGV[4])
-call('HSETNX', KEY .. 'meta', 'epoch', ARGV[5])
+-- layout: any
+-- Open a namespace. Arguments: the layout, number of partitions, an epoch, the prefix of the layout before. Reply: the time now,
+-- then layout, partitions and epoch as they are stored. The first call decides them; it also sets the first pulse. A namespace
+-- of the layout before is left as it is: it has to be migrated first.
+local meta, before = KEY .. 'meta', ARGV[6] .. 'meta'
+if call('EXISTS', meta) == 0 and call('EXISTS', before) == 1 then
+  local stored = call('HMGET', before, 'version', 'partitions', 'epoch')
+  return reply({ now, stored[1] or '', stored[2] or '1', stored[3] or '' })
+end
+call('HSETNX', meta, 'version', ARGV[3])
+call('HSETNX', meta, 'partitions', ARGV[4])
+call('HSETNX', meta, 'epoch', ARGV[5])
+call('HSETNX', meta, 'server', string.match(call('INFO', 'server'), 'run_id:(%w+)') or 'unknown')
+if call('HGET', meta, 'version') == ARGV[3] then
+  call('SET', KEY .. 'layout', ARGV[3], 'NX')
+end
 if call('EXISTS', KEY .. 'pulse') == 0 then
   call('SET', KEY .. 'pulse', whole(now) .. ' 0')
 end
-return reply({ now, call('HGET', KEY .. 'meta', 'version'), call('HGET', KEY .. 'meta', 'partitions'),
-  call('HGET', KEY .. 'meta', 'epoch') })
+return reply({ now, call('HGET', meta, 'version'), call('HGET', meta, 'partitions'), call('HGET', meta, 'epoch') })

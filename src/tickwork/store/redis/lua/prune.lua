@@ -3,33 +3,60 @@
 -- Remove ended tasks that are past their retention or too many, and workers that were lost long ago. Arguments: limit, how
 -- long a lost worker is kept. Reply: how many tasks were removed, dead letters that were dropped, then the workers that were
 -- removed. Tasks in the outbox stay.
-local limit, kept = tonumber(ARGV[3]), tonumber(ARGV[4])
-local entries, total = {}, 0
+local limit, lost_kept = tonumber(ARGV[3]), tonumber(ARGV[4])
 local in_outbox = call('ZCARD', KEY .. 'outbox')
-local reach = limit + math.min(in_outbox, 1000) -- those stay, and must be read past
+local some_kept = call('EXISTS', KEY .. 'kept') == 1
+local pruned = 0
 
-local function fetch(status)
+local function waits_in_outbox(id)
+  return in_outbox > 0 and call('ZSCORE', KEY .. 'outbox', id)
+end
+
+-- Tasks with a retention of their own.
+for _, id in ipairs(call('ZRANGEBYSCORE', KEY .. 'kept', '-inf', whole(now), 'LIMIT', 0, limit)) do
+  local task = load(id)
+  if not task or task.broken or not ENDS[task.status] then
+    call('ZREM', KEY .. 'kept', id)
+  elseif not waits_in_outbox(id) then
+    call('ZREM', KEY .. 'kept', id)
+    leave(task)
+    forget(task)
+    pruned = pruned + 1
+  end
+end
+
+-- The first entries of the streams of ends. Those before `walked` were looked at before, and have a retention of their own.
+local entries, total = {}, 0
+local reach = limit + math.min(in_outbox + call('ZCARD', KEY .. 'kept'), 1000) -- those stay, and must be read past
+
+local function fetch(status, from)
   local stream = KEY .. 'ended:' .. ENDS[status]
-  total = total + call('XLEN', stream)
-  for _, entry in ipairs(call('XRANGE', stream, '-', '+', 'COUNT', reach)) do
+  for _, entry in ipairs(call('XRANGE', stream, from, '+', 'COUNT', reach)) do
     local position = tonumber(string.match(entry[1], '^%d+'))
-    entries[#entries + 1] = { at = position, entry = entry[1], stream = stream, id = entry[2][2] }
+    entries[#entries + 1] = { at = position, entry = entry[1], stream = stream, id = entry[2][2], status = status }
   end
 end
 
 for status in pairs(ENDS) do
-  fetch(status)
+  total = total + call('XLEN', KEY .. 'ended:' .. ENDS[status])
+end
+local excess = total - RETENTION_MAX
+for status in pairs(ENDS) do
+  local walked = some_kept and excess <= 0 and call('HGET', KEY .. 'walked', status)
+  fetch(status, walked and '(' .. walked .. '-0' or '-')
 end
 table.sort(entries, function(a, b) return a.at < b.at end)
-
-local pruned, excess = 0, total - RETENTION_MAX
 
 -- Tasks beyond `retention_max` are removed without being read. They are the oldest of all, so they are the heads of the
 -- streams of ends, which are trimmed.
 local function prune_excess(count)
   local last, keys = {}, {}
   for i = 1, count do
-    last[entries[i].stream], keys[i] = entries[i].at, TASK .. entries[i].id
+    local id = entries[i].id
+    last[entries[i].stream] = entries[i].at
+    keys[#keys + 1] = TASK .. id
+    keys[#keys + 1] = KEY .. 'lines:' .. id
+    keys[#keys + 1] = KEY .. 'attempts:' .. id
   end
   for stream, at in pairs(last) do
     call('XTRIM', stream, 'MINID', whole(at) .. '-1')
@@ -40,15 +67,25 @@ local function prune_excess(count)
   return count
 end
 
-if in_outbox == 0 and excess > 0 then
-  pruned = prune_excess(math.min(limit, excess, #entries))
+local first, walking, walked = 1, true, {}
+if in_outbox == 0 and excess > 0 and not INDEXED then
+  local count = prune_excess(math.max(math.min(limit - pruned, excess, #entries), 0))
+  pruned, excess, first = pruned + count, excess - count, count + 1
 end
-for i = pruned + 1, #entries do
+for i = first, #entries do
   local entry = entries[i]
-  if in_outbox == 0 or not call('ZSCORE', KEY .. 'outbox', entry.id) then
+  if pruned >= limit then
+    break
+  end
+  if waits_in_outbox(entry.id) then
+    walking = false -- it must be looked at again
+  elseif excess <= 0 and some_kept and call('ZSCORE', KEY .. 'kept', entry.id) then
+    if walking then
+      walked[entry.status] = entry.at
+    end
+  else
     local task = load(entry.id)
-    local is_old = not task or task.broken or task.finished_at <= now - RETENTION
-    if pruned >= limit or (not is_old and pruned >= excess) then
+    if excess <= 0 and task and not task.broken and task.finished_at > now - RETENTION then
       break
     end
     call('XDEL', entry.stream, entry.entry)
@@ -57,8 +94,11 @@ for i = pruned + 1, #entries do
     elseif task then
       forget(task)
     end
-    pruned = pruned + 1
+    pruned, excess = pruned + 1, excess - 1
   end
+end
+for status, at in pairs(walked) do
+  call('HSET', KEY .. 'walked', status, whole(at))
 end
 
 bound_dead()
@@ -87,7 +127,7 @@ local answer = { pruned, dropped }
 local times = call('HGETALL', KEY .. 'workers:times')
 for i = 1, #times, 2 do
   local lost_at = string.match(times[i + 1], '^%d+ %d+ %d+ (%d+)$')
-  if lost_at and tonumber(lost_at) <= now - kept then
+  if lost_at and tonumber(lost_at) <= now - lost_kept then
     forget_worker(times[i])
     answer[#answer + 1] = times[i]
   end

@@ -1,17 +1,16 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends pulse members
 -- Take back the tasks of lost workers: running -> ready (front lane), or dead after too many losses, or cancelled. Arguments:
--- limit, reason, the score in `leases` to begin at, how many workers follow of which the caller knows whether they live, each of
--- them and 1 or 0, then workers known to be gone and their nodes ('' for any). Reply: ids taken back, ids of workers that now
--- count as lost, dead letters that were dropped, the score to go on at ('' when all leases were looked at), and workers whose
--- leases ran out here, but who are listed elsewhere: whether they live is to be given in the next call. Leases that ran out are
--- left alone while expiry is held (see `pulse`).
-local LOOK_MAX = 1000 -- leases that one call looks at for those of workers that are gone
+-- limit, reason, how many workers follow of which the caller knows whether they live, each of them and 1 or 0, then workers known
+-- to be gone and their nodes ('' for any). Reply: ids taken back, ids of workers that now count as lost, dead letters that were
+-- dropped, and workers whose leases ran out here, but who are listed elsewhere: whether they live is to be given in the next
+-- call. Leases that ran out are left alone while expiry is held (see `pulse`).
+local LOOK_MAX = 1000 -- workers, and leases, that one call looks at
 local limit, why = tonumber(ARGV[3]), ARGV[4]
 local hold_until = pulse()
 local living, unknown = {}, {}
-local gone_at = 7 + 2 * tonumber(ARGV[6])
-for i = 7, gone_at - 1, 2 do
+local gone_at = 6 + 2 * tonumber(ARGV[5])
+for i = 6, gone_at - 1, 2 do
   living[ARGV[i]] = ARGV[i + 1]
 end
 local gone = {}
@@ -36,19 +35,23 @@ end
 local function expire(task, reason)
   local alive = is_alive(task.worker)
   leave(task)
+  local number = task.attempt
   task.attempt, task.fence, task.nonce = task.attempt - 1, task.fence + 1, ''
   task.losses = task.losses + (alive and 0 or 1)
   local extras = extras_of(task)
   if task.cancel == 1 then
+    remember(task, number, now, 'lost', -1, '')
     cancel(task, extras, extras[MESSAGE], extras[ERROR])
   else
     extras[ERROR] = 'worker ' .. task.worker .. (alive and ' was cut off (' or ' was lost (') .. reason .. ')'
     if not alive and task.losses >= MAX_LOSSES then
       extras[ERROR] = extras[ERROR] .. '; not run again after ' .. task.losses .. ' lost workers'
+      remember(task, number, now, 'lost', -1, extras[ERROR])
       die(task, extras)
     else
       extras[PROGRESS], extras[NOTE] = -1, ''
       task.extras = cmsgpack.pack(extras)
+      remember(task, number, now, 'lost', -1, extras[ERROR])
       task.status, task.place = READY, FRONT
       enter(task)
       save(task)
@@ -58,57 +61,75 @@ local function expire(task, reason)
   taken[#taken + 1] = task.id
 end
 
--- Finds the tasks of workers that are gone. There is no list of leases by worker, so all leases are looked at, LOOK_MAX in one
--- call. A call ends between two different scores, so that the next one can go on there: the leases of a worker that is gone
--- keep their scores meanwhile.
-local function find_orphans()
-  local found, looked, last = {}, 0, nil
-  while true do
-    local page = call('ZRANGEBYSCORE', KEY .. 'leases', ARGV[5], '+inf', 'WITHSCORES', 'LIMIT', looked, 100)
-    for i = 1, #page, 2 do
-      if looked >= LOOK_MAX and page[i + 1] ~= last then
-        return found, '(' .. last
-      end
-      looked, last = looked + 1, page[i + 1]
-      local task = load(page[i])
-      if task and gone[task.worker] then
-        found[#found + 1] = task
-        if #found == limit then
-          return found, last
-        end
-      end
-    end
-    if #page < 200 then
-      return found, ''
-    end
+local function sooner(a, b)
+  return a.at < b.at or a.at == b.at and a.id < b.id
+end
+
+local function add_leases(found, worker, until_at)
+  local ends = call('ZRANGEBYSCORE', leases_of(worker), '-inf', until_at, 'WITHSCORES', 'LIMIT', 0, limit)
+  for i = 1, #ends, 2 do
+    found[#found + 1] = { at = tonumber(ends[i + 1]), id = ends[i], worker = worker }
   end
 end
 
-local orphans, next_at = {}, ''
-if next(gone) then
-  orphans, next_at = find_orphans()
+-- The first leases of workers that are gone.
+local function find_orphans()
+  local found = {}
+  for worker in pairs(gone) do
+    add_leases(found, worker, '+inf')
+  end
+  table.sort(found, sooner)
+  return found
 end
-local lost = lose_workers(hold_until, next_at == '' and gone or {})
-for _, task in ipairs(orphans) do
-  expire(task, why)
-end
-if now >= hold_until and #taken < limit then
-  for _, id in ipairs(call('ZRANGEBYSCORE', KEY .. 'leases', '-inf', whole(now), 'LIMIT', 0, limit - #taken)) do
-    local task = load(id)
-    if not ALONE and task and task.status == RUNNING and not living[task.worker] and not gone[task.worker] then
-      unknown[task.worker] = true
-    elseif task and task.status == RUNNING then
-      expire(task, 'its lease ran out')
+
+-- The leases that have run out. The score of a worker in `lessees` is no later than the end of its first lease; a worker
+-- that has renewed its leases since gets a new one.
+local function find_expired()
+  local found = {}
+  for _, worker in ipairs(call('ZRANGEBYSCORE', KEY .. 'lessees', '-inf', whole(now), 'LIMIT', 0, LOOK_MAX)) do
+    local first = call('ZRANGE', leases_of(worker), 0, 0, 'WITHSCORES')[2]
+    if not first then
+      call('ZREM', KEY .. 'lessees', worker)
+    elseif tonumber(first) > now then
+      call('ZADD', KEY .. 'lessees', first, worker)
     else
-      call('ZREM', KEY .. 'leases', id)
+      add_leases(found, worker, whole(now))
+    end
+    if #found >= LOOK_MAX then
+      break
+    end
+  end
+  table.sort(found, sooner)
+  return found
+end
+
+local function take(found, reason)
+  for _, lease in ipairs(found) do
+    if #taken == limit then
+      return
+    end
+    local task, worker = load(lease.id), lease.worker
+    local is_its_own = task and task.status == RUNNING and task.worker == worker
+    if is_its_own and not ALONE and not living[worker] and not gone[worker] then
+      unknown[worker] = true
+    elseif is_its_own then
+      expire(task, reason)
+    else
+      call('ZREM', leases_of(worker), lease.id)
       if task and task.broken then
         end_unreadable(task)
       end
     end
   end
 end
+
+take(find_orphans(), why)
+local lost = lose_workers(hold_until, #taken < limit and gone or {})
+if now >= hold_until then
+  take(find_expired(), 'its lease ran out')
+end
 local asked = {}
 for worker in pairs(unknown) do
   asked[#asked + 1] = worker
 end
-return reply({ taken, lost, dropped, next_at, asked })
+return reply({ taken, lost, dropped, asked })

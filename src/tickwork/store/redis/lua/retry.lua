@@ -31,6 +31,16 @@ local function upstreams_of(task, after_end, first, last)
   return names, waiting
 end
 
+-- Keeps the last run in the history, unless it is there already: then the task ended while it waited for another attempt.
+local function keep_last_run(task)
+  local kept = call('LRANGE', KEY .. 'attempts:' .. task.id, -1, -1)[1]
+  if task.started_at > 0 and task.attempt > 0 and not (kept and cmsgpack.unpack(kept)[2] == task.started_at) then
+    local extras, status = extras_of(task), task.status
+    local why = (status == DEAD or status == FAILED) and extras[ERROR] or ''
+    remember(task, task.attempt, task.finished_at, ENDS[status], extras[DURATION], why)
+  end
+end
+
 local function start_again(task, names, depends)
   local before_its_time = depends and task.started_at == 0 and task.due_at > now
   task.attempt, task.losses, task.fence, task.nonce, task.cancel = 0, 0, task.fence + 1, '', 0
@@ -64,13 +74,17 @@ local function retry(id, mark, dedup_ttl, first, last)
   if not names then
     return found .. waiting
   end
-  local other = dedup_ttl > 0 and dedup_holder(label.dedup)
-  if dedup_ttl > 0 and (not other or other == task.id) then
-    hold_dedup(label.dedup, task.id, dedup_ttl)
+  if dedup_ttl > 0 or label.unique ~= '' then
+    local other = dedup_holder(label.dedup)
+    if not other or other == task.id then
+      hold_dedup(label.dedup, task.id, dedup_ttl, label.unique)
+    end
   end
   leave(task)
   call('ZREM', KEY .. 'outbox', task.id)
   call('HDEL', KEY .. 'outbox:status', task.id)
+  call('ZREM', KEY .. 'kept', task.id)
+  keep_last_run(task)
   for _, upstream in ipairs(waiting) do
     await_end(upstream, task.id)
   end

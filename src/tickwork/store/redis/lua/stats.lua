@@ -2,9 +2,14 @@
 -- Count tasks, at one moment. Reply: pending, retrying, blocked, running, then success, failed, dead, cancelled, dropped,
 -- then name and number of each lane that is not empty: `<band>:<queue>` for main lanes, the key of front and side lanes.
 local answer = {}
-for _, home in ipairs({ 'delayed', 'retrying', 'blocked', 'leases' }) do
+for _, home in ipairs({ 'delayed', 'retrying', 'blocked' }) do
   answer[#answer + 1] = call('ZCARD', KEY .. home)
 end
+local running = 0
+for _, worker in ipairs(call('ZRANGE', KEY .. 'lessees', 0, -1)) do
+  running = running + call('ZCARD', KEY .. 'leases:' .. worker)
+end
+answer[#answer + 1] = running
 for _, status in ipairs({ SUCCESS, FAILED, DEAD, CANCELLED }) do
   answer[#answer + 1] = call('XLEN', KEY .. 'ended:' .. ENDS[status])
 end

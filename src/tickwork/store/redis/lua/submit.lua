@@ -17,14 +17,24 @@ for at = 3, #ARGV, WIDTH do
   position = position + 1
   local status = due_at > now and PENDING or READY
   local awaited = some_awaited and call('SISMEMBER', KEY .. 'awaited', id) or 0
-  local value = spec .. struct.pack(FRESH, status, 0, awaited, 0, MAIN, position, now, due_at, position)
-  if #value > GLANCE then
-    value = value .. string.rep('\0', ROOM)
+  local state = struct.pack(FRESH, status, 0, awaited, 0, MAIN, position, now, due_at, position)
+  local is_large, value = #spec > LARGE, spec
+  if not is_large then -- a large one came with room for its state
+    value = spec .. state
+    if #value > GLANCE then
+      value = value .. string.rep('\0', ROOM)
+    end
   end
   if call('SET', TASK .. id, value, 'NX') then
     local kind = kind_of(spec, (struct.unpack(LENGTHS, spec)))
+    if is_large then
+      call('SETRANGE', TASK .. id, size_of(spec), state)
+    end
+    if INDEXED then
+      to_indexes(kind, spec, position, id)
+    end
     if status == READY then
-      to_stream(kind, position, id)
+      to_stream(kind, position, id, #spec)
     else
       delayed[#delayed + 1] = due_at
       delayed[#delayed + 1] = in_turn(position, id)

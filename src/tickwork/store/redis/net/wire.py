@@ -38,11 +38,20 @@ DURABLE = "durable"  # the purpose of connections on which writes wait for their
 _ELSEWHERE = ("READONLY", "NOREPLICAS", "MASTERDOWN", "LOADING", "UNBLOCKED", "NOMASTERLINK")
 # Not executed: the right server, but it cannot do it at the moment.
 _LATER = ("BUSY", "MISCONF", "TRYAGAIN", "CLUSTERDOWN")
+OTHER_LAYOUT = "LAYOUT "  # see `lua/parts/layout.lua`
 TOO_MANY = "ERR max number of clients reached"
 _DENIED = ("NOPERM", "NOAUTH", "WRONGPASS")
 
 _REDIRECT = re.compile(r"(?P<word>MOVED|ASK) [0-9]{1,5} (?P<host>[^ ]+):(?P<port>[0-9]{1,5})")
 _INNER = re.compile(r"@user_script: ?\d+: -([A-Z]+ .*)")
+
+
+class OtherLayout(StoreError):
+    """A script was refused, as it does not know the layout of the keys: `stored` says which there is, or `none`."""
+
+    def __init__(self, stored: str) -> None:
+        super().__init__(f"the namespace has layout {stored}")
+        self.stored = stored
 
 
 class Wire:
@@ -111,7 +120,9 @@ class Wire:
             reply = await self.run(key, command, purpose, wait, greet=True)
             first = _first(reply, wait)
         if isinstance(first, hiredis.ReplyError):
-            raise StoreError(f"script {script.name} failed: {first}")
+            if (text := str(first)).startswith(OTHER_LAYOUT):
+                raise OtherLayout(text.removeprefix(OTHER_LAYOUT))
+            raise StoreError(f"script {script.name} failed: {text}")
         return reply
 
     async def call(self, key: str, *command: Any) -> Reply:

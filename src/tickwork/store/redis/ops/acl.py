@@ -10,12 +10,14 @@ from tickwork.store.redis.keys import Layout
 # A test runs the whole contract under exactly these.
 IN_SCRIPTS = """
 time get mget set mset getrange setrange del exists incr incrby hget hset hsetnx hdel hmget hkeys hgetall llen rpush
-publish sadd srem smembers sismember smismember srandmember xadd xdel xlen xrange xtrim zadd zrem zrange zrangebyscore
-zscore zcard
+lrange ltrim publish sadd srem smembers sismember smismember srandmember xadd xdel xlen xrange xtrim zadd zrem zrange
+zrangebyscore zcount zscore zcard unlink rename renamenx
 """
-BESIDE_THEM = "eval evalsha info ping subscribe unsubscribe blpop expire ltrim zmscore xrevrange wait role"
+BESIDE_THEM = """
+eval evalsha info ping subscribe unsubscribe blpop expire zmscore zscan zrevrangebyscore xrevrange wait role
+"""
 # SCAN lists the names of all keys of a server, also those of other namespaces: Redis cannot bind it to a pattern.
-FOR_AUDITS = ("scan", "zscan")
+FOR_AUDITS = ("scan",)
 ON_CLUSTER = ("cluster|slots", "asking")
 SINCE_7_2 = ("waitaof",)
 
@@ -33,7 +35,7 @@ def acl_line(
 ) -> str:
     """An `ACL SETUSER` line for one namespace, with a hash of the password. It depends on the server's version, since a
     server refuses the whole line if it does not know one of its words."""
-    root = Layout(namespace).root
+    Layout(namespace)  # refuses a name that Redis could take for a pattern
     commands = (
         *IN_SCRIPTS.split(),
         *BESIDE_THEM.split(),
@@ -42,6 +44,7 @@ def acl_line(
         *(ON_CLUSTER if cluster else ()),
         *(SINCE_7_2 if version >= (7, 2) else ()),
     )
+    root = f"{{{namespace}}}:"  # also the keys of an older layout, which are migrated
     keys = f"~{root}* ~{{{namespace}/*}}:*"
     rights = " ".join(f"+{command}" for command in commands)
     digest = sha256(password.encode()).hexdigest()

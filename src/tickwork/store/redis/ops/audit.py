@@ -36,7 +36,7 @@ class Audit(Part):
 
     async def _examine_part(self, part: str, mend: bool) -> list[str]:
         homes: dict[str, Found] = {}
-        async for task_id, home, entry in self._all_homes(part):
+        async for task_id, home, entry in self.all_homes(part):
             homes.setdefault(task_id, []).append((home, entry))
         problems = await self._behind(part, homes, mend)
         blocked: list[Record] = []
@@ -83,12 +83,12 @@ class Audit(Part):
 
     async def _unsound_still(self, task_id: str) -> list[str]:
         part = self._core.part(task_id)
-        value, lease = await self._core.ask_all(
-            part, [("GET", f"{part}task:{task_id}"), ("ZSCORE", f"{part}leases", task_id)]
-        )
+        value = await self._core.ask(part, "GET", f"{part}task:{task_id}")
         if value is None:
             return []
-        record = unpack(task_id, value, int(float(lease or 0)))
+        record = unpack(task_id, value)
+        if record.status is Status.RUNNING:
+            record.lease_until = await self._core.lease_end(part, record)
         return [f"task {task_id}: {problem}" for problem in unsound(record)]
 
     async def _waits_in_vain(self, part: str, record: Record, mend: bool) -> list[str]:
@@ -112,8 +112,12 @@ class Audit(Part):
     # --- reading everything
 
     async def _all_records(self, part: str) -> AsyncIterator[Record]:
-        leases = await self._core.ask(part, "ZRANGE", f"{part}leases", 0, -1, "WITHSCORES")
-        ends = {task_id.decode(): int(float(end)) for task_id, end in zip(leases[::2], leases[1::2], strict=True)}
+        ends: dict[str, int] = {}
+        for worker in await self._core.ask(part, "ZRANGE", f"{part}lessees", 0, -1):
+            leases = await self._core.ask(part, "ZRANGE", f"{part}leases:{worker.decode()}", 0, -1, "WITHSCORES")
+            ends.update(
+                (task_id.decode(), int(float(end))) for task_id, end in zip(leases[::2], leases[1::2], strict=True)
+            )
         prefix = f"{part}task:"
         seen: set[bytes] = set()
         async for keys in self._scan(part, f"{prefix}*"):
@@ -133,8 +137,10 @@ class Audit(Part):
             if cursor == b"0":
                 return
 
-    async def _all_homes(self, part: str) -> AsyncIterator[tuple[str, str, str]]:
-        for name, tail in (("delayed", 11), ("retrying", 11), ("blocked", 0), ("leases", 0)):
+    async def all_homes(self, part: str) -> AsyncIterator[tuple[str, str, str]]:
+        workers = await self._core.ask(part, "ZRANGE", f"{part}lessees", 0, -1)
+        leases = [(f"leases:{worker.decode()}", 0) for worker in workers]
+        for name, tail in (("delayed", 11), ("retrying", 11), ("blocked", 0), *leases):
             async for member in self._members(part, name):
                 yield member[tail:], name, member
         for lane in await self._core.ask(part, "SMEMBERS", f"{part}aside"):
@@ -175,7 +181,7 @@ def right_homes(record: Record) -> list[str]:
     if status is Status.READY:
         return [f"stream:{lane}"]
     if status is Status.RUNNING:
-        return ["leases"]
+        return [f"leases:{record.worker_id}"]
     if status in ENDS:
         return [f"ended:{status}"]
     return ["delayed" if status is Status.PENDING else str(status)]

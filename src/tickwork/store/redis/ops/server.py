@@ -82,10 +82,13 @@ async def setting(wire: Wire, key: str, name: str) -> str | None:
 
 async def stored_partitions(target: Target, namespace: str, patience: float) -> int | None:
     """How many partitions a namespace has, None when there is no such namespace."""
-    key = f"{Layout(namespace).root}meta"
+    layout = Layout(namespace)
     wire = Wire(target, 1, patience)
     try:
-        stored = await wire.call(key, "HGET", key, "partitions")
+        for root in (layout.root, layout.before(layout.root)):  # one that has to be migrated has partitions too
+            stored = await wire.call(root, "HGET", f"{root}meta", "partitions")
+            if stored is not None:
+                return int(stored)
     finally:
         await wire.close()
-    return None if stored is None else int(stored)
+    return None

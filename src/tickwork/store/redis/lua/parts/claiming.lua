@@ -60,8 +60,8 @@ local function promote(limit)
   return next_due_in()
 end
 
-local function park(task)
-  task.place = SIDE
+local function park(task, reason)
+  task.place = reason
   enter(task)
   save(task)
   log_task('task.parked', task, task.kind.type)
@@ -83,9 +83,17 @@ local function claim_of(at)
   return claim
 end
 
+-- A task with its payload, as the claimer needs it; a large one without, which the claimer reads itself.
 local function load_whole(id)
-  local value = call('MGET', TASK .. id)[1]
-  return value and read(id, TASK .. id, value)
+  local task = load(id)
+  if task and not task.small and not task.broken and task.offset <= LARGE then
+    return read(id, TASK .. id, call('GET', TASK .. id))
+  end
+  return task
+end
+
+local function answer_for(task, value)
+  return task.offset > LARGE and '' or value
 end
 
 -- The same claim came before, and its reply was lost: the tasks that it got are answered again, as far as they still run.
@@ -95,7 +103,7 @@ local function replay(claim, batch)
     local task = load_whole(id)
     if task and task.status == RUNNING and task.nonce == claim.nonce then
       answer[#answer + 1] = id
-      answer[#answer + 1] = task.head
+      answer[#answer + 1] = answer_for(task, task.head)
     end
   end
   return answer
@@ -120,14 +128,17 @@ local function start_all(claim, taken)
     task.status, task.attempt, task.fence = RUNNING, task.attempt + 1, math.max(task.fence + 1, now * 1000)
     task.nonce, task.worker, task.started_at, task.finished_at = claim.nonce, claim.worker, now, 0
     leases[2 * i - 1], leases[2 * i], ids[i] = lease_until, task.id, task.id
-    answer[2 * i], answer[2 * i + 1] = task.id, save_later(task)
+    answer[2 * i], answer[2 * i + 1] = task.id, answer_for(task, save_later(task))
     log_task('task.claimed', task, '')
     if is_suspect(task) then
       call('HSET', KEY .. 'chances', claim.process, task.id .. ' ' .. whole(task.fence))
     end
   end
   save_all()
-  in_slices('ZADD', KEY .. 'leases', leases)
+  if #taken > 0 then
+    in_slices('ZADD', leases_of(claim.worker), leases)
+    call('ZADD', KEY .. 'lessees', 'LT', lease_until, claim.worker)
+  end
   call('HSET', KEY .. 'claims', claim.turn, claim.nonce .. ' ' .. table.concat(ids, ' '))
   return answer
 end
@@ -139,7 +150,7 @@ local function take_or_park(search, task)
     search.more = search.more - 1
   else
     search.left = search.left - 1
-    park(task)
+    park(task, search.paused['type:' .. task.kind.type] and TYPE_PAUSED or TYPE_UNKNOWN)
   end
 end
 
@@ -206,10 +217,15 @@ local function take_main(search, lane)
     end
     local keys = {}
     for i, entry in ipairs(entries) do
-      keys[i] = TASK .. entry[2][2]
+      keys[i] = entry[2][1] == 'id' and TASK .. entry[2][2] or KEY -- a key that never exists
     end
     for i, value in ipairs(call('MGET', unpack(keys))) do
-      local task = value and read(entries[i][2][2], keys[i], value)
+      local task
+      if value then
+        task = read(entries[i][2][2], keys[i], value)
+      elseif entries[i][2][1] == 'large' then
+        task = load(entries[i][2][2])
+      end
       if task and task.broken then
         end_unreadable(task)
       -- The entry must be at the task's own position: an entry that was written twice starts the task once.
@@ -245,8 +261,8 @@ local function look_aside(search, claim)
 end
 
 local function startable(claim)
-  local search = { types = claim.types, more = claim.limit, left = PARK_MAX, taken = {}, aside = {} }
   local paused = {}
+  local search = { types = claim.types, more = claim.limit, left = PARK_MAX, taken = {}, aside = {}, paused = paused }
   for _, name in ipairs(call('HKEYS', KEY .. 'pauses')) do
     paused[name] = true
     local kind = string.match(name, '^type:(.*)$')
@@ -278,12 +294,19 @@ local function startable(claim)
   return search
 end
 
--- Grants tasks to a claim. Returns the reply of `claim.lua`.
+local OVERDUE = -2 -- the reply to a claim that has to wait until overdue tasks are cancelled
+
+-- Grants tasks to a claim. Returns the reply of `claim.lua`. No task may start after its deadline, so a claim is refused while
+-- there is a deadline that is over; the caller runs `promote`, and claims again.
 local function grant(claim)
   pulse()
   local last = call('HGET', KEY .. 'claims', claim.turn)
   if last and string.sub(last, 1, #claim.nonce + 1) == claim.nonce .. ' ' then
     return replay(claim, last)
+  end
+  local deadline = call('ZRANGE', KEY .. 'deadlines', 0, 0, 'WITHSCORES')[2]
+  if deadline and tonumber(deadline) <= now then
+    return { OVERDUE }
   end
   local wait = promote(math.min(claim.limit + PARK_MAX, PROMOTE_MAX))
   local search = startable(claim)

@@ -5,9 +5,24 @@ local last_position
 local some_awaited = call('EXISTS', KEY .. 'awaited') == 1
 local delayed = {}
 
-local function value_of(task)
-  local value = task.head .. packed(task)
-  return #value <= GLANCE and value or value .. string.rep('\0', ROOM)
+-- Writes a new task. False when there is one of this id and `only_new` is set.
+local function store(task, only_new)
+  local value, state = task.head, packed(task)
+  if task.offset <= LARGE then -- else it came with room for the state
+    value = value .. state
+    value = #value <= GLANCE and value or value .. string.rep('\0', ROOM)
+  end
+  if only_new then
+    if not call('SET', task.key, value, 'NX') then
+      return false
+    end
+  else
+    call('SET', task.key, value)
+  end
+  if task.offset > LARGE then
+    call('SETRANGE', task.key, task.offset, state)
+  end
+  return true
 end
 
 -- The verdict on a submit whose id is taken: '' when the same submit came before (it has the same nonce), else 'e'.
@@ -64,11 +79,14 @@ local function create_with(task, options, lenient)
   if #names > 0 then
     wait_for(names)
   end
-  task.outbox = options.schedule and 1 or task.outbox
+  task.outbox = options.settle and 1 or task.outbox
   if options.dedup then
-    hold_dedup(options.dedup, task.id, options.dedup_ttl)
+    hold_dedup(options.dedup, task.id, options.dedup_ttl, options.unique)
   end
-  call('SET', task.key, value_of(task))
+  if options.expires or options.expires_at then
+    call('ZADD', KEY .. 'deadlines', whole(options.expires_at or task.due_at + options.expires), task.id)
+  end
+  store(task)
   return ''
 end
 
@@ -76,7 +94,7 @@ local function new_task(id, spec, options)
   last_position = last_position + 1
   local due_at = options.at or now + (options.delay or 0)
   return {
-    id = id, key = TASK .. id, head = spec, kind = kind_of(spec, (struct.unpack(LENGTHS, spec))), offset = #spec,
+    id = id, key = TASK .. id, head = spec, kind = kind_of(spec, (struct.unpack(LENGTHS, spec))), offset = size_of(spec),
     status = due_at > now and PENDING or READY, cancel = 0, outbox = 0, watched = 0, place = MAIN, seq = last_position,
     submitted_at = now, due_at = math.max(due_at, 0), position = last_position, attempt = 0, losses = 0, fence = 0,
     started_at = 0, finished_at = 0, nonce = '', worker = '', extras = '',
@@ -86,12 +104,15 @@ end
 local function go_home(task)
   woken[task.kind.queue] = true -- also for a delayed task: a worker has to learn when it is due
   if task.status == READY then
-    to_stream(task.kind, task.position, task.id)
+    to_stream(task.kind, task.position, task.id, task.offset)
   elseif task.status == PENDING then
     delayed[#delayed + 1] = task.due_at
     delayed[#delayed + 1] = in_turn(task.seq, task.id)
   else
     enter(task)
+  end
+  if INDEXED then
+    to_indexes(task.kind, task.head, task.seq, task.id)
   end
   log_fact('task.submitted', task.id, task.kind.name, '', 0, 0, '')
 end
@@ -110,7 +131,7 @@ local function create(id, spec, packed_options, lenient)
     end
     verdict = create_with(task, options, lenient)
     some_awaited = true
-  elseif not call('SET', task.key, value_of(task), 'NX') then
+  elseif not store(task, true) then
     return known(id, spec)
   end
   if verdict == '' then

@@ -1,10 +1,10 @@
 -- What happens when a task ends: an entry in the outbox, messages to those who wait for its result, freeing the dedup key
--- of a cancelled task, and the bound on dead letters.
+-- of a cancelled or unique task, its own retention, and the bound on dead letters. The flag `outbox` of a task says that there
+-- may be something to do beside the usual.
 local function free_dedup(task)
   local dedup = label_of(task.head).dedup
   if dedup ~= '' then
-    local held = call('GET', KEY .. 'dedup:' .. dedup)
-    if held and string.sub(held, string.find(held, ' ', 1, true) + 1) == task.id then
+    if string.match(call('GET', KEY .. 'dedup:' .. dedup) or '', '^%w+ (.*)$') == task.id then
       call('DEL', KEY .. 'dedup:' .. dedup)
     end
   end
@@ -22,8 +22,17 @@ local function notify_watchers(task, value)
   end
 end
 
+-- Removes a task, and what is kept beside it.
 local function forget(task)
-  call('DEL', task.key)
+  call('DEL', task.key, KEY .. 'lines:' .. task.id, KEY .. 'attempts:' .. task.id)
+  if task.outbox == 1 then
+    call('ZREM', KEY .. 'kept', task.id)
+  end
+  if INDEXED then
+    for _, name in ipairs(indexes_of(task.kind, task.head)) do
+      call('ZREM', KEY .. name, task.id)
+    end
+  end
   if task.watched == 1 then
     notify_watchers(task, '')
   end
@@ -50,13 +59,18 @@ end
 
 -- To be called after `task.status` is an end and the task is in the home of that status.
 local function settle_end(task)
+  local is_unique = false
   if task.outbox == 1 then
-    local schedule = label_of(task.head).schedule
-    if schedule ~= '' or call('EXISTS', KEY .. 'dependants:' .. task.id) == 1 then
-      to_outbox(task, schedule)
+    local label = label_of(task.head)
+    is_unique = label.unique ~= ''
+    if label.retention then
+      call('ZADD', KEY .. 'kept', whole(now + label.retention), task.id)
+    end
+    if label.schedule ~= '' or call('EXISTS', KEY .. 'dependants:' .. task.id) == 1 then
+      to_outbox(task, label.schedule)
     end
   end
-  if task.status == CANCELLED then
+  if is_unique or task.status == CANCELLED then
     free_dedup(task)
   end
   if task.status == DEAD then
@@ -78,14 +92,14 @@ local function finish_as(task, status, kind, detail, duration)
   settle_end(task)
 end
 
-local function cancel(task, extras, reason, detail)
+local function cancel(task, extras, reason, detail, kind)
   extras[MESSAGE] = reason
   for _, upstream in ipairs(extras[WAITING]) do
     unawait(upstream, task.id)
   end
   extras[WAITING] = {}
   task.extras = cmsgpack.pack(extras)
-  finish_as(task, CANCELLED, 'task.cancelled', detail)
+  finish_as(task, CANCELLED, kind or 'task.cancelled', detail)
 end
 
 -- Ends a task for good: dead, or failed if dead letters are off.

@@ -17,7 +17,8 @@ local function position()
   return next_place - 1
 end
 
--- The key of the front or side lane in which a ready task waits. These lanes are sorted sets, not streams.
+-- The key of the front or side lane in which a ready task waits. These lanes are sorted sets, not streams. A side lane is named
+-- by what a claimer must be able to start: tasks of unknown and of paused types share that of their type.
 local function sorted_lane_of(task)
   if task.place == FRONT then
     return 'front:' .. task.kind.lane
@@ -44,7 +45,7 @@ local function enter(task)
   if status == READY then
     task.position = position()
     if task.place == MAIN then
-      to_stream(task.kind, task.position, task.id)
+      to_stream(task.kind, task.position, task.id, task.offset)
     else
       to_sorted_lane(task)
     end
@@ -70,7 +71,7 @@ local function leave(task)
       off_sorted_lane(sorted_lane_of(task), task.id)
     end
   elseif status == RUNNING then
-    call('ZREM', KEY .. 'leases', task.id)
+    call('ZREM', leases_of(task.worker), task.id)
   elseif status == PENDING then
     call('ZREM', KEY .. 'delayed', in_turn(task.seq, task.id))
   elseif status == RETRYING then
@@ -79,6 +80,16 @@ local function leave(task)
     call('ZREM', KEY .. 'blocked', task.id)
   else
     call('XDEL', KEY .. 'ended:' .. ENDS[status], task.position .. '-0')
+  end
+end
+
+-- Keeps a run in the history of a task that goes on after it. `duration` is in microseconds, -1 for unknown.
+local function remember(task, number, finished_at, ending, duration, why)
+  if ATTEMPTS_MAX > 0 then
+    local history = KEY .. 'attempts:' .. task.id
+    call('RPUSH', history,
+      cmsgpack.pack({ number, task.started_at, finished_at, task.worker, ending, duration, why }))
+    call('LTRIM', history, -ATTEMPTS_MAX, -1)
   end
 end
 
@@ -91,7 +102,7 @@ end
 -- Makes a dead letter of a task whose value is damaged. The caller has removed it from the home in which it was found.
 local function end_unreadable(task)
   local why = 'this version cannot read it: its value in Redis is damaged'
-  task.extras = cmsgpack.pack({ 0, '', '', -1, why, -1, '', {}, {} })
+  task.extras = cmsgpack.pack({ 0, '', '', -1, why, -1, '', {} })
   enter(task)
   save(task)
   log_task(task.status == DEAD and 'task.died' or 'task.failed', task, why)

@@ -7,6 +7,7 @@ local LENGTHS = '>I2I2I4' -- of the kind (the label's first three lines: type, q
 local LABEL_AT = 9
 local FRESH = '>c1BBBBI6I6I6I6'
 local GLANCE = 1023 -- values up to this size are read whole; of a larger one, the payload is not read
+local LARGE = 16384 -- a label and body of more bytes do not travel through scripts again: the worker reads them itself
 local LEAP = 1000000 -- positions to leave out after a lost counter: more than can be in the lanes beyond the newest end
 local ROOM = 256 -- spare bytes behind the state of a larger value: without them Redis would double a string that grows
 
@@ -29,10 +30,38 @@ local function kind_of(head, size)
   return kind
 end
 
-local function to_stream(kind, position, id)
-  if not call('XADD', kind.stream, 'NOMKSTREAM', position .. '-0', 'id', id) then
+-- The entry of a large task is named `large`, so that a claim does not read its payload.
+local function to_stream(kind, position, id, size)
+  local field = size > LARGE and 'large' or 'id'
+  if not call('XADD', kind.stream, 'NOMKSTREAM', position .. '-0', field, id) then
     call('SADD', KEY .. 'lanes', kind.lane)
-    call('XADD', kind.stream, position .. '-0', 'id', id)
+    call('XADD', kind.stream, position .. '-0', field, id)
+  end
+end
+
+-- The bytes of lengths, label and body, behind which the state begins.
+local function size_of(spec)
+  local _, label, body = struct.unpack(LENGTHS, spec)
+  return LABEL_AT - 1 + label + body
+end
+
+-- Indexes of lists, while they are kept: all tasks, and those of a type, queue or key, by the order of submits.
+local function indexes_of(kind, spec)
+  local names = { 'index:all', 'index:type:' .. kind.type, 'index:queue:' .. kind.queue }
+  local _, label = struct.unpack(LENGTHS, spec)
+  local size, keys = string.match(string.sub(spec, LABEL_AT, LABEL_AT + label - 1),
+    '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n(%d+):(.*)$')
+  if size and size ~= '0' then
+    names[#names + 1] = 'index:key:' .. string.sub(keys, 1, tonumber(size))
+  end
+  return names
+end
+
+local function to_indexes(kind, spec, seq, id)
+  for _, name in ipairs(indexes_of(kind, spec)) do
+    if call('ZADD', KEY .. name, seq, id) == 1 and call('ZCARD', KEY .. name) == 1 then
+      call('SADD', KEY .. 'indexes', name)
+    end
   end
 end
 

@@ -4,13 +4,14 @@ local call = redis.call
 local KEY, CHANNEL = KEYS[1], ARGV[1]
 local TASK = KEY .. 'task:'
 local EVENTS, EVENTS_MAX, ALONE, LOGS, LOG_NUMBER, LEASE_TTL, RENEW_INTERVAL, MAX_LOSSES, DLQ, DLQ_MAX, DEDUP, SLACK,
-  RETENTION, RETENTION_MAX, LOG_LINES_MAX = cmsgpack.unpack(ARGV[2])
+  RETENTION, RETENTION_MAX, LOG_LINES_MAX, ATTEMPTS_MAX = cmsgpack.unpack(ARGV[2])
 local now = clock()
 
-local PENDING, BLOCKED, READY, RUNNING, RETRYING = 'p', 'b', 'r', 'x', 't'
+local PENDING, BLOCKED, READY, ASSIGNED, RUNNING, RETRYING = 'p', 'b', 'r', 'a', 'x', 't'
 local SUCCESS, FAILED, DEAD, CANCELLED = 's', 'f', 'd', 'c'
 local ENDS = { s = 'success', f = 'failed', d = 'dead', c = 'cancelled' }
-local FRONT, SIDE, MAIN = 0, 1, 2
+-- The lane of a ready task. In a side lane it was parked for a reason.
+local FRONT, TYPE_UNKNOWN, MAIN, TYPE_PAUSED, KEY_LIMITED, BREAKER_OPEN, SWITCHED_OFF, LABELS_MISSING = 0, 1, 2, 3, 4, 5, 6, 7
 local BANDS = { ['0'] = 'high', ['1'] = 'normal', ['2'] = 'low' }
 
 -- A number as text without rounding; `tostring` rounds milliseconds and larger numbers.

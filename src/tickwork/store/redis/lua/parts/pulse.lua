@@ -16,7 +16,11 @@ local function pulse()
     hold_until = now + LEASE_TTL
   end
   if silence < 0 then -- the clock was set back: leases and members keep the time that they had left
-    for _, home in ipairs({ 'leases', 'workers:online' }) do
+    local homes = { 'lessees', 'workers:online' }
+    for _, worker in ipairs(call('ZRANGE', KEY .. 'lessees', 0, -1)) do
+      homes[#homes + 1] = 'leases:' .. worker
+    end
+    for _, home in ipairs(homes) do
       local ends, moved = call('ZRANGE', KEY .. home, 0, -1, 'WITHSCORES'), {}
       for i = 1, #ends, 2 do
         moved[i], moved[i + 1] = whole(tonumber(ends[i + 1]) + silence), ends[i]

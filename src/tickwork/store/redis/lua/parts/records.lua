@@ -1,14 +1,14 @@
 -- Tasks as Lua tables: loaded, changed, saved.
 local FRESH_SIZE = struct.size(FRESH)
 local STATE = FRESH .. 'I4HI7I6I6Bc0Bc0I4c0'
-local STATUSES = 'pbrxtsfdc'
+local STATUSES = 'pbraxtsfdc'
 local NAMELESS = '?\n?\n1' -- the kind of a task whose type and queue cannot be read
 
 -- A table for a task whose value was cut short or overwritten. The value found becomes its body. Its status is an end already;
 -- `end_unreadable` puts it into the home of that status and writes it.
 local function unreadable(id, key)
   local value = call('GET', key)
-  local label = NAMELESS .. '\n\n\ns\n'
+  local label = NAMELESS .. '\n\n\ns\n\n0:'
   local head = struct.pack(LENGTHS, #NAMELESS, #label, #value) .. label .. value
   return {
     id = id, key = key, head = head, kind = kind_of(head, #NAMELESS), offset = #head, small = true, broken = true,
@@ -114,29 +114,44 @@ local function save_all()
   unsaved = {}
 end
 
--- The lines of the label behind the kind.
+-- The lines of the label behind the kind: nonce of the submit, schedule, flags, workflow, then the length of the key and
+-- both keys. The flags say what the task runs after, how long it holds its dedup key, whether it has a deadline, and how long
+-- it is kept.
 local function label_of(head)
   local kind, size = struct.unpack(LENGTHS, head)
   local rest = string.sub(head, LABEL_AT + kind, LABEL_AT + size - 1)
-  local nonce, schedule, after, dedup = string.match(rest, '^\n([^\n]*)\n([^\n]*)\n(%a)\n(.*)$')
-  return { nonce = nonce or '', schedule = schedule or '', after_end = after == 'e', dedup = dedup or '' }
+  local nonce, schedule, after, unique, deadline, retention, workflow, key_size, keys =
+    string.match(rest, '^\n([^\n]*)\n([^\n]*)\n([se])([qu]?)(x?)(%d*)\n([^\n]*)\n(%d+):(.*)$')
+  if not nonce then
+    return { nonce = '', schedule = '', unique = '', workflow = '', key = '', dedup = '' }
+  end
+  return {
+    nonce = nonce, schedule = schedule, after_end = after == 'e', unique = unique, has_deadline = deadline == 'x',
+    retention = tonumber(retention), workflow = workflow, key = string.sub(keys, 1, tonumber(key_size)),
+    dedup = string.sub(keys, tonumber(key_size) + 1),
+  }
 end
 
--- The fields of the extras: the report of the last run, the last error, progress, log lines, and the ids it waits for.
-local CODE, MESSAGE, RESULT, DURATION, ERROR, PROGRESS, NOTE, LOG, WAITING = 1, 2, 3, 4, 5, 6, 7, 8, 9
+-- The leases of a worker by their ends. `lessees` lists the workers with leases, by a time before which none of theirs ends.
+local function leases_of(worker)
+  return KEY .. 'leases:' .. worker
+end
+
+-- The fields of the extras: the report of the last run, the last error, progress, and the ids it waits for.
+local CODE, MESSAGE, RESULT, DURATION, ERROR, PROGRESS, NOTE, WAITING = 1, 2, 3, 4, 5, 6, 7, 8
 
 local function extras_of(task)
   local extras
   if task.extras ~= '' then
     local is_whole, found = pcall(cmsgpack.unpack, task.extras)
     local is_report = is_whole and type(found) == 'table' and type(found[DURATION]) == 'number'
-    if is_report and (#found == DURATION or type(found[LOG]) == 'table' and type(found[WAITING]) == 'table') then
+    if is_report and (#found == DURATION or type(found[WAITING]) == 'table') then
       extras = found
     end
   end
   extras = extras or { 0, '', '', -1 }
   if #extras == DURATION then -- after a success in the first run only the report is stored
-    extras[ERROR], extras[PROGRESS], extras[NOTE], extras[LOG], extras[WAITING] = '', -1, '', {}, {}
+    extras[ERROR], extras[PROGRESS], extras[NOTE], extras[WAITING] = '', -1, '', {}
   end
   return extras
 end

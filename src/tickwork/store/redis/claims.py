@@ -1,0 +1,55 @@
+"""A claim: the arguments of `claim.lua` and `finish.lua`, and what they answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tickwork.store.contract import Claim, Claimed, Grant, Unreadable
+from tickwork.store.redis.core import Core
+from tickwork.store.redis.records import lease_in, unpack_grant
+from tickwork.store.unreadable import UNREADABLE, reason
+
+OVERDUE = -2  # the reply to a claim that has to wait until overdue tasks are cancelled
+OVERDUE_MAX = 100  # that one call cancels
+
+
+def claim_args(claim: Claim, suspect: bool = False) -> tuple[Any, ...]:
+    """`suspect`: the process runs one in another partition (see `rules.is_suspect`)."""
+    proof = (claim.worker_id, claim.process, claim.turn, claim.nonce)
+    return *proof, claim.lease_ttl, claim.limit, int(suspect), len(claim.queues), *claim.queues, *claim.types
+
+
+async def claim_from(core: Core, prefix: str, claim: Claim, args: tuple[Any, ...]) -> Claimed:
+    reply = await core.run("claim", prefix, *args, purpose="work")
+    return await read_claimed(core, prefix, reply, claim, args)
+
+
+async def read_claimed(core: Core, prefix: str, reply: list[Any], claim: Claim, args: tuple[Any, ...]) -> Claimed:
+    """What a claim was answered. One that was refused since there are overdue tasks is repeated when those are
+    cancelled. Large tasks do not travel through scripts; they are read here."""
+    while reply[0] == OVERDUE:
+        await core.run("promote", prefix, OVERDUE_MAX)
+        reply = await core.run("claim", prefix, *args, purpose="work")
+    if b"" in reply:
+        reply = await _with_large(core, prefix, reply)
+    grants: list[Grant] = []
+    unreadable: list[Unreadable] = []
+    for i in range(1, len(reply), 2):
+        task_id, value = reply[i].decode(), reply[i + 1]
+        try:
+            grants.append(unpack_grant(task_id, value, claim.nonce))
+        except UNREADABLE as error:
+            unreadable.append(Unreadable(lease_in(task_id, value, claim.nonce), reason(error)))
+    return Claimed(grants, None if reply[0] < 0 else reply[0], unreadable)
+
+
+async def _with_large(core: Core, prefix: str, reply: list[Any]) -> list[Any]:
+    large = {place: reply[place - 1].decode() for place in range(2, len(reply), 2) if not reply[place]}
+    values = await core.ask_all(prefix, [("GET", f"{prefix}task:{task_id}") for task_id in large.values()])
+    found = dict(zip(large, values, strict=True))
+    full = reply[:1]
+    for place in range(2, len(reply), 2):
+        value = found.get(place, reply[place])
+        if value is not None:  # else it was lost and removed meanwhile
+            full += [reply[place - 1], value]
+    return full

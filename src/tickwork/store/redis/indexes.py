@@ -1,0 +1,155 @@
+"""Indexes of lists: all tasks, and those of each type, queue and key, in the order of submits.
+
+They are sorted sets that scripts keep while `layout` says so (`lua/parts/layout.lua`). Each partition has its own; a
+list merges them by the time of the submit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import NamedTuple
+
+from tickwork.errors import StoreError
+from tickwork.model.tasks import Record, Status
+from tickwork.store.contract import PAGE_MAX, Query
+from tickwork.store.redis.core import Core, Part
+from tickwork.store.redis.keys import VERSION
+from tickwork.store.redis.ops.audit import Audit
+from tickwork.store.redis.records import unpack
+from tickwork.store.rules import matches
+from tickwork.texts import shown
+
+STEP = 100  # tasks that are read, or indexed, in one call
+CURSOR = "index"
+INDEXED = f"{VERSION}i".encode()
+
+
+class Found(NamedTuple):
+    submitted_at: int
+    seq: int
+    part: int
+    record: Record | None  # None: it was removed since the index was read, or does not match
+
+
+class Indexes(Part):
+    def __init__(self, core: Core, audit: Audit) -> None:
+        super().__init__(core)
+        self._audit = audit
+
+    async def are_kept(self) -> bool:
+        """Whether lists are indexed, as far as one partition can tell."""
+        part = self._core.layout.parts[0]
+        return bool(await self._core.ask(part, "GET", f"{part}layout") == INDEXED)
+
+    # --- on and off
+
+    async def keep(self, on: bool, report: Callable[[int], None] | None = None) -> bool:
+        changed = [await self._switch(part, on) for part in self._core.layout.parts]
+        if on:
+            await self._build(report or (lambda count: None))
+        return any(changed)
+
+    async def _switch(self, part: str, on: bool) -> bool:
+        if not await self._core.run("index_switch", part, int(on)):
+            return False
+        if not on:
+            while names := await self._core.ask(part, "SRANDMEMBER", f"{part}indexes", STEP):
+                await self._core.run("index_drop", part, *names)
+        return True
+
+    async def _build(self, report: Callable[[int], None]) -> None:
+        """Index the tasks that are there already. A task that is submitted meanwhile is indexed by its submit."""
+        count = 0
+        for part in self._core.layout.parts:
+            async for ids in self._ids(part):
+                count += await self._core.run("index", part, *ids)
+                report(count)
+
+    async def _ids(self, part: str) -> AsyncIterator[list[str]]:
+        ids: list[str] = []
+        async for task_id, _, _ in self._audit.all_homes(part):
+            ids.append(task_id)
+            if len(ids) == STEP:
+                yield ids
+                ids = []
+        if ids:
+            yield ids
+
+    # --- lists
+
+    def name_for(self, query: Query) -> str:
+        """The index that looks at the fewest tasks."""
+        if query.key is not None:
+            return f"index:key:{query.key}"
+        if query.type is not None:
+            return f"index:type:{query.type}"
+        return "index:all" if query.queue is None else f"index:queue:{query.queue}"
+
+    async def size(self, query: Query) -> int:
+        name = self.name_for(query)
+        counts = (self._core.ask(part, "ZCARD", part + name) for part in self._core.layout.parts)
+        return sum(await asyncio.gather(*counts))
+
+    async def page(self, query: Query) -> tuple[list[Record], str | None]:
+        """The newest tasks first. The cursor holds the place in each partition: the last number that was shown."""
+        places = self._read_cursor(query)
+        name = self.name_for(query)
+        found: list[Record] = []
+        looked, step = 0, min(max(query.limit, 1), STEP)
+        heads: list[list[Found]] = [[] for _ in places]
+        ended = [place == 0 for place in places]
+        while len(found) < query.limit:
+            for part, head in enumerate(heads):
+                if not head and not ended[part] and looked < PAGE_MAX:
+                    step = min(step, PAGE_MAX - looked)
+                    heads[part] = await self._read(part, name, places[part], step, query)
+                    looked += len(heads[part])
+                    ended[part] = len(heads[part]) < step
+            if not all(head or over for head, over in zip(heads, ended, strict=True)):
+                break  # no more may be looked at, and the next one could be in a partition that was not read
+            ready = [head[0] for head in heads if head]
+            if not ready:
+                return found, None
+            newest = max(ready, key=lambda each: each[:3])
+            heads[newest.part].pop(0)
+            places[newest.part] = newest.seq
+            if newest.record is not None:
+                found.append(newest.record)
+            for part, head in enumerate(heads):
+                if not head and ended[part]:
+                    places[part] = 0
+        if not any(places):
+            return found, None
+        return found, ".".join((CURSOR, *("" if place is None else str(place) for place in places)))
+
+    async def _read(self, part: int, name: str, before: int | None, count: int, query: Query) -> list[Found]:
+        prefix = self._core.layout.parts[part]
+        start = "+inf" if before is None else f"({before}"
+        members = await self._core.ask(
+            prefix, "ZREVRANGEBYSCORE", prefix + name, start, "-inf", "WITHSCORES", "LIMIT", 0, count
+        )
+        ids = [member.decode() for member in members[::2]]
+        values = await self._core.ask(prefix, "MGET", *(f"{prefix}task:{each}" for each in ids)) if ids else []
+        found: list[Found] = []
+        last = 0
+        for task_id, seq, value in zip(ids, members[1::2], values, strict=True):
+            record = None if value is None else unpack(task_id, value)
+            last = last if record is None else record.submitted_at
+            if record is not None and not matches(record, query):
+                record = None
+            if record is not None and record.status is Status.RUNNING:
+                record.lease_until = await self._core.lease_end(prefix, record)
+            found.append(Found(last, int(float(seq)), part, record))
+        return found
+
+    def _read_cursor(self, query: Query) -> list[int | None]:
+        count = len(self._core.layout.parts)
+        if not query.cursor:
+            return [None] * count
+        kind, *places = query.cursor.split(".")
+        if kind != CURSOR or len(places) != count or not all(place == "" or place.isdecimal() for place in places):
+            raise StoreError(
+                f"{shown(query.cursor)} is not a cursor of this list; use the one that came with the page before"
+            )
+        return [None if place == "" else int(place) for place in places]

@@ -1,0 +1,205 @@
+"""What layout 3 holds beside the contract: large tasks past the scripts, indexes, and a namespace that vanishes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.support.redis_store import NAMESPACE, ClockedRedisStore, restricted_redis, shared_server
+from tickwork.clock import ManualClock
+from tickwork.errors import StoreError
+from tickwork.model.outcomes import Failed, Released, Succeeded
+from tickwork.model.policy import Policy
+from tickwork.model.tasks import Spec, Status
+from tickwork.store.contract import PAGE_MAX, Query
+from tickwork.store.redis.keys import Layout
+from tickwork.store.redis.records import LARGE
+from tickwork.testing.contract.bench import START, Bench
+
+ROOT = Layout(NAMESPACE).root
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    store = ClockedRedisStore(ManualClock(START), restricted_redis(), Policy())
+    await store.open()
+    yield Bench(store, store.clock)
+    await store.close()
+
+
+def store_of(bench: Bench) -> ClockedRedisStore:
+    assert isinstance(bench.store, ClockedRedisStore)
+    return bench.store
+
+
+# --- large tasks
+
+SIZES = (LARGE - 200, LARGE - 30, LARGE + 30, 100_000)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("options", [{}, {"delay": 1000}, {"dedup_key": "k", "dedup_ttl": 1000}], ids=str)
+async def test_a_large_task_lives_as_any_other(bench: Bench, size: int, options: dict[str, Any]) -> None:
+    payload = bytes(number % 251 for number in range(size))
+    await bench.submit("it", payload=payload, **options)
+    await bench.submit("small", **({"delay": 1000} if "delay" in options else {}))
+    bench.clock.advance(1)
+    grants = await bench.claim(2, nonce="first")
+    assert [(grant.spec.id, grant.spec.payload) for grant in grants] == [("it", payload), ("small", b"null")]
+    assert await bench.claim(2, nonce="first") == grants, "the same claim again gets the same"
+    await bench.end(Released(grants[0].lease))
+    (grant,) = await bench.claim()
+    assert (grant.spec, grant.attempt) == (grants[0].spec, 1)
+    await bench.end(Failed(grant.lease, "boom", 0))
+    (grant,) = await bench.claim()
+    assert (grant.spec, grant.attempt) == (grants[0].spec, 2)
+    await bench.end(Succeeded(grant.lease, b"1" * 10_000))
+    record = await bench.record("it")
+    assert (record.spec.payload, record.result, record.status) == (payload, b"1" * 10_000, Status.SUCCESS)
+    assert await bench.store.queries.audit() == []
+
+
+async def test_a_script_never_answers_a_large_task(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    await bench.submit("it", payload=b"x" * (LARGE + 1))
+    core, replies = store_of(bench).core, []
+    run = core._run_once
+
+    async def spy(name: str, *args: Any, **options: Any) -> Any:
+        replies.append(await run(name, *args, **options))
+        return replies[-1]
+
+    monkeypatch.setattr(core, "_run_once", spy)
+    (grant,) = await bench.claim()
+    assert grant.spec.payload == b"x" * (LARGE + 1)
+    assert replies == [[-1, b"it", b""]]
+
+
+async def test_a_large_task_that_vanished_after_its_claim_is_not_granted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.submit("it", payload=b"x" * (LARGE + 1))
+    core = store_of(bench).core
+    ask_all = core.ask_all
+
+    async def gone(key: str, commands: list[tuple[Any, ...]]) -> list[Any]:
+        shared_server().command("DEL", f"{ROOT}task:it")
+        return await ask_all(key, commands)
+
+    monkeypatch.setattr(core, "ask_all", gone)
+    assert await bench.claim() == []
+
+
+# --- leases by worker
+
+
+async def test_workers_whose_list_was_lost_are_found_by_an_audit(bench: Bench) -> None:
+    await bench.start("it")
+    shared_server().command("DEL", f"{ROOT}lessees")
+    assert await bench.store.queries.audit() == ["task it is missing in lessees"]
+    await bench.store.operators.mend()
+    assert await bench.store.queries.audit() == []
+    bench.clock.advance(1)
+    await bench.store.tasks.reclaim(10)
+    bench.clock.advance(60)
+    for _ in range(3):
+        await bench.store.tasks.reclaim(10)
+        bench.clock.advance(20)
+    assert await bench.status("it") is Status.READY
+
+
+async def test_the_tasks_of_one_that_is_gone_are_found_among_many_others(bench: Bench) -> None:
+    """Without looking at the others."""
+    for number in range(30):
+        await bench.submit_many(100, f"living{number}-")
+        await bench.claim(100, worker="living", turn=number % 2)
+    await bench.submit_many(5, "orphan")
+    await bench.claim(5, worker="dead")
+    taken = await bench.store.tasks.reclaim(10, ("dead",), "killed")
+    assert sorted(taken.ids) == [f"orphan{number}" for number in range(5)]
+
+
+# --- indexes
+
+
+@pytest.mark.timeout(120)
+async def test_50_000_tasks_are_listed_by_type_page_by_page(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No request looks at more than a thousand entries."""
+    await bench.store.operators.index(True)
+    total, wanted = 50_000, []
+    for start in range(0, total, 1000):
+        specs = [
+            Spec(id=f"t{number}", type="rare" if number % 50 == 0 else "usual", nonce="n", key=f"k{number % 1000}")
+            for number in range(start, start + 1000)
+        ]
+        await bench.store.tasks.submit(specs)
+        wanted += [spec.id for spec in specs if spec.type == "rare"]
+    core, looked = store_of(bench).core, [0]
+    ask = core.ask
+
+    async def spy(key: str, *command: Any) -> Any:
+        reply = await ask(key, *command)
+        if command[0] == "MGET":
+            looked[-1] += len(reply)
+        return reply
+
+    monkeypatch.setattr(core, "ask", spy)
+    for query, expected in (
+        (Query(type="rare", limit=100), wanted[::-1]),
+        (Query(key="k7", limit=100), [f"t{number}" for number in range(7, total, 1000)][::-1]),
+        (Query(limit=1000), [f"t{number}" for number in range(total)][::-1]),
+    ):
+        found: list[str] = []
+        cursor: str | None = None
+        while cursor is not None or not found:
+            looked.append(0)
+            page, cursor = await bench.store.queries.page(
+                Query(type=query.type, key=query.key, limit=query.limit, cursor=cursor)
+            )
+            found += [record.id for record in page]
+        assert found == expected
+        assert max(looked) <= PAGE_MAX
+        assert sum(looked) <= len(expected) + len(looked), "tasks of other types or keys are not looked at"
+        looked[:] = [0]
+
+
+async def test_indexes_leave_nothing_behind(bench: Bench) -> None:
+    await bench.submit_many(10, key="a", queue="q")
+    assert await bench.store.operators.index(True)
+    names = list(shared_server().command("KEYS", f"{ROOT}index*"))
+    assert len(names) == 5, "all, one type, one queue, one key, and the list of them"
+    assert await bench.store.operators.index(False)
+    assert shared_server().command("KEYS", f"{ROOT}index*") == []
+
+
+# --- a namespace that vanishes, or is migrated by a newer version
+
+
+async def test_a_namespace_that_vanishes_beneath_is_noticed(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    await bench.submit("lost")
+    shared_server().command("FLUSHALL")
+    store_of(bench).core._shown.clear()  # type: ignore[attr-defined]
+    with caplog.at_level(logging.ERROR):
+        await bench.submit("kept")
+    assert "came back without its data" in caplog.text
+    assert await bench.claimed_ids() == ["kept"]
+
+
+async def test_every_call_is_refused_once_a_newer_version_has_the_namespace(bench: Bench) -> None:
+    lease = await bench.start("it")
+    server = shared_server()
+    before = server.command("GET", f"{ROOT}task:it")
+    server.command("DEL", f"{ROOT}layout")
+    server.command("HSET", f"{ROOT}meta", "version", "4")
+    for call in (
+        bench.submit("other"),
+        bench.claim(),
+        bench.end(Succeeded(lease)),
+        bench.store.operators.pause("queue", "default"),
+        bench.store.tasks.extend([lease], 1000),
+    ):
+        with pytest.raises(StoreError, match=r"newer version of Tickwork.*upgrade this process"):
+            await call
+    assert server.command("GET", f"{ROOT}task:it") == before
