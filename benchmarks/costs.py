@@ -30,7 +30,8 @@ from tickwork.store.redis import RedisStore
 from tickwork.store.redis.creating import submit_args
 from tickwork.store.redis.net.link import pack
 from tickwork.store.redis.net.target import parse
-from tickwork.store.redis.records import pack_outcome, unpack_grant
+from tickwork.store.redis.records import unpack_grant
+from tickwork.store.redis.reports import pack_outcome
 
 BATCHES = (1, 5, 50)
 PAYLOAD = f'{{"number":1,"filler":"{FILLER}"}}'.encode()

@@ -17,7 +17,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork.backoff import Backoff
-from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.tasks import Attempt, Lease, ParkReason, Place, Record, Spec, Status
 from tickwork.payload.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.store.contract import Grant
@@ -99,23 +98,6 @@ class Extras(Struct, array_like=True, gc=False):
     progress: float = -1
     progress_note: str = ""
     waiting: list[str] = []
-
-
-def _pack_result(result: bytes | None) -> msgspec.Raw:
-    """A result as MessagePack text, whatever bytes it holds, since scripts can read no other kind of string. An `=` in
-    front distinguishes an empty result from none."""
-    if result is None:
-        return msgspec.Raw(b"\xa0")
-    size = len(result) + 1
-    if size < 32:
-        header = bytes((0xA0 | size,))
-    elif size < 0x100:
-        header = b"\xd9" + size.to_bytes(1)
-    elif size < 0x10000:
-        header = b"\xda" + size.to_bytes(2)
-    else:
-        header = b"\xdb" + size.to_bytes(4)
-    return msgspec.Raw(header + b"=" + result)
 
 
 def _unpack_result(raw: msgspec.Raw) -> bytes | None:
@@ -395,33 +377,3 @@ def read_ended(message: bytes) -> Iterator[tuple[str, bytes]]:
         end = at + 4 + int.from_bytes(message[at : at + 4])
         yield task_id, message[at + 4 : end]
         at = end
-
-
-_KINDS: dict[type, bytes] = {Succeeded: b"S", Failed: b"F", Aborted: b"A", Snoozed: b"Z", Released: b"R", Stopped: b"T"}
-_OUTCOME = struct.Struct(">BBc7sddI")  # sizes of id and nonce, kind, fence, number, microseconds, size of the text
-_FENCE_MAX = 2**53
-_NONCE_MAX = 255
-
-
-def pack_outcome(outcome: Outcome) -> bytes:
-    """An outcome for `finish.lua`: its numbers, then id, nonce and text."""
-    number, took, text = 0.0, round(getattr(outcome, "duration", 0.0) * 1e6), b""
-    match outcome:
-        case Succeeded():
-            text = _encode((outcome.code, outcome.message, _pack_result(outcome.result), took))
-        case Failed():
-            number, text = outcome.retry_in, outcome.error.encode()
-        case Aborted():
-            text = outcome.error.encode()
-        case Snoozed():
-            number, text = (outcome.delay, b"") if outcome.at is None else (outcome.at, b"at")
-            text += f"!{outcome.error}".encode() if outcome.error else b""
-    lease = outcome.lease
-    task_id, nonce = lease.id.encode(), lease.nonce.encode()
-    # Given by hand (`update_task_status`): no claim has such a lease.
-    if len(nonce) > _NONCE_MAX or not 0 <= lease.fence < _FENCE_MAX:
-        nonce, fence = b"", 0
-    else:
-        fence = lease.fence
-    head = _OUTCOME.pack(len(task_id), len(nonce), _KINDS[type(outcome)], fence.to_bytes(7), number, took, len(text))
-    return head + task_id + nonce + text

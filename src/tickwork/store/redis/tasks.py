@@ -29,7 +29,8 @@ from tickwork.store.contract import (
 from tickwork.store.redis.batches import Coalescer
 from tickwork.store.redis.claims import claim_args, claim_from, read_claimed
 from tickwork.store.redis.core import Core, Part
-from tickwork.store.redis.records import CODES, STATUSES, pack_outcome
+from tickwork.store.redis.records import CODES, STATUSES
+from tickwork.store.redis.reports import pack_outcome
 
 SLICE = 50  # tasks in one script of those that steer many, so that it takes no more than a few milliseconds
 NOTE_BITS = 48  # of the random number by which a note that is sent again is recognised
