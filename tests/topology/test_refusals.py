@@ -16,7 +16,7 @@ from tickwork import ConfigError
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.policy import Policy
 from tickwork.store.redis import RedisStore
-from tickwork.store.redis.keys import VERSION, Layout
+from tickwork.store.redis.keys import BEFORE, VERSION, Layout
 from tickwork.store.redis.net.target import parse
 from tickwork.store.redis.ops import server as redis_server
 
@@ -127,13 +127,22 @@ async def test_another_number_of_partitions(server: RedisServer) -> None:
         assert (await app.status()).tasks == {}
 
 
-async def test_a_layout_of_another_release(server: RedisServer) -> None:
+async def test_the_layout_of_a_newer_release(server: RedisServer) -> None:
     async with running(server.url):
         pass
     server.command("HSET", f"{Layout(NAMESPACE).root}meta", "version", "99")
-    assert f"another version of Tickwork (layout 99, expected {VERSION}): use another namespace" in str(
-        await refusal(server.url)
-    )
+    text = f"newer version of Tickwork (layout 99, this one uses {VERSION}): upgrade this process"
+    assert text in str(await refusal(server.url))
+
+
+async def test_the_layout_of_an_older_release(server: RedisServer) -> None:
+    layout = Layout(NAMESPACE)
+    before = layout.before(layout.root)
+    server.command("HSET", f"{before}meta", "version", BEFORE, "partitions", "1", "epoch", "e")
+    found = str(await refusal(server.url))
+    assert f"older version of Tickwork (layout {BEFORE}, this one uses {VERSION})" in found
+    assert "run `tickwork migrate`" in found
+    assert server.command("KEYS", f"{layout.root}*") == [], "nothing is made beside it"
 
 
 async def test_nobody_there() -> None:
