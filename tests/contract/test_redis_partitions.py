@@ -22,7 +22,7 @@ from tickwork.model.policy import Policy
 from tickwork.model.tasks import Lease, Status
 from tickwork.node import duties
 from tickwork.observe.bus import Bus
-from tickwork.store.contract import Edge, Grant, OutboxEntry, Receipt
+from tickwork.store.contract import Edge, Grant, OutboxEntry, Query, Receipt
 from tickwork.store.redis.keys import PARTITIONS_MAX, Layout
 from tickwork.store.redis.rounds import STAY
 from tickwork.testing.contract.bench import START, Bench
@@ -652,3 +652,38 @@ async def test_wake_lists_of_queues_that_are_not_used_any_more_go_by_themselves(
     await wait_until(lambda: server.command("TTL", wake) > 0)
     assert server.command("LLEN", wake) == 1
     await app.close()
+
+
+# --- lists by an index
+
+
+@pytest.mark.parametrize("partitions", [16, PARTITIONS_MAX])
+async def test_an_indexed_list_over_many_partitions_has_every_task_once(partitions: int) -> None:
+    """Also where there are more partitions than one page could look at in large steps."""
+    bench = open_bench(partitions=partitions)
+    await bench.store.open()
+    await bench.store.operators.index(True)
+    ids = [each for start in range(0, 6000, 1000) for each in await bench.submit_many(1000, f"t{start}-")]
+    found: list[str] = []
+    cursor, pages = None, 0
+    while cursor is not None or not pages:
+        page, cursor = await bench.store.queries.page(Query(limit=1000, cursor=cursor))
+        found += [record.id for record in page]
+        pages += 1
+        assert page, "a page goes on"
+    assert sorted(found) == sorted(ids)
+    assert pages <= 20
+    await bench.store.close()
+
+
+async def test_a_removed_task_keeps_nothing_back_in_an_indexed_list(bench: Bench) -> None:
+    await bench.store.operators.index(True)
+    old, new, newest = ids_in(0, 1)[0], *ids_in(1, 2)
+    for task_id in (old, new, newest):
+        await bench.submit(task_id)
+        bench.clock.advance(1)
+    shared_server().command("DEL", f"{Layout('test', COUNT).parts[1]}task:{newest}")
+    try:
+        assert await bench.walk() == [new, old]
+    finally:
+        await bench.store.operators.mend()

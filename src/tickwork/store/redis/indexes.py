@@ -22,6 +22,7 @@ from tickwork.texts import shown
 
 STEP = 100  # tasks that are read, or indexed, in one call
 CURSOR = "index"
+NEWEST = 2**63  # later than any time
 INDEXED = f"{VERSION}i".encode()
 
 
@@ -96,7 +97,8 @@ class Indexes(Part):
         places = self._read_cursor(query)
         name = self.name_for(query)
         found: list[Record] = []
-        looked, step = 0, min(max(query.limit, 1), STEP)
+        # Every partition must be read before the first task is shown, and all together may look at `PAGE_MAX`.
+        looked, step = 0, min(max(query.limit, 1), STEP, PAGE_MAX // (2 * len(places)))
         heads: list[list[Found]] = [[] for _ in places]
         ended = [place == 0 for place in places]
         while len(found) < query.limit:
@@ -132,7 +134,7 @@ class Indexes(Part):
         ids = [member.decode() for member in members[::2]]
         values = await self._core.ask(prefix, "MGET", *(f"{prefix}task:{each}" for each in ids)) if ids else []
         found: list[Found] = []
-        last = 0
+        last = NEWEST  # of one that was removed the time is unknown: it must not keep back those behind it
         for task_id, seq, value in zip(ids, members[1::2], values, strict=True):
             record = None if value is None else unpack(task_id, value)
             last = last if record is None else record.submitted_at
