@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
@@ -172,6 +173,82 @@ async def test_indexes_leave_nothing_behind(bench: Bench) -> None:
     assert len(names) == 5, "all, one type, one queue, one key, and the list of them"
     assert await bench.store.operators.index(False)
     assert shared_server().command("KEYS", f"{ROOT}index*") == []
+
+
+async def test_the_index_of_a_key_goes_with_its_last_task(bench: Bench) -> None:
+    """Also its name: there may be a new key with every task."""
+    await bench.store.operators.index(True)
+    for number in range(3):
+        await bench.end(Succeeded(await bench.start(f"t{number}", key=f"k{number}")))
+        await bench.delete(f"t{number}")
+    assert shared_server().command("KEYS", f"{ROOT}index*") == []
+
+
+async def test_indexes_whose_removal_was_cut_short_are_removed_later(bench: Bench) -> None:
+    index, core = bench.store.operators.index, store_of(bench).core
+    await index(True)
+    await bench.submit("it", key="a")
+    await core.run("index_switch", ROOT, "")
+    assert await index(False) is True
+    assert shared_server().command("KEYS", f"{ROOT}index*") == []
+    assert await index(False) is False
+    await index(True)
+    await core.run("index_switch", ROOT, "")
+    await bench.cancel("it")
+    await bench.delete("it")
+    await index(True)
+    assert shared_server().command("KEYS", f"{ROOT}index*") == []
+
+
+async def test_indexes_are_not_removed_when_another_process_keeps_them_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.store.operators.index(True)
+    await bench.submit("it", key="a")
+    core = store_of(bench).core
+    run = core.run
+
+    async def meanwhile(name: str, *args: Any, **options: Any) -> Any:
+        if name == "index_drop":
+            await run("index_switch", ROOT, "b")
+        return await run(name, *args, **options)
+
+    monkeypatch.setattr(core, "run", meanwhile)
+    await asyncio.wait_for(bench.store.operators.index(False), 10)
+    assert shared_server().command("ZRANGE", f"{ROOT}index:key:a", 0, -1) == [b"it"]
+
+
+@pytest.mark.parametrize("begun_before", [False, True], ids=["first", "cut short before"])
+async def test_lists_are_complete_while_an_index_is_built(bench: Bench, begun_before: bool) -> None:
+    await bench.submit_many(250)
+    if begun_before:
+        await store_of(bench).core.run("index_switch", ROOT, "b")
+    lists: list[asyncio.Task[list[str]]] = []
+    assert await bench.store.operators.index(
+        True, lambda count: lists.append(asyncio.ensure_future(bench.walk(type="job")))
+    )
+    assert [len(await found) for found in lists] == [250] * len(lists)
+    assert len(lists) >= 3
+    assert await bench.store.operators.index(True) is False
+
+
+async def test_a_task_that_moves_while_an_index_is_built_is_indexed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leases are read before lanes."""
+    await bench.submit("it")
+    core = store_of(bench).core
+    ask, claimed = core.ask, list[str]()
+
+    async def meanwhile(key: str, *command: Any) -> Any:
+        if command == ("SMEMBERS", f"{ROOT}lanes") and not claimed:
+            claimed.extend(await bench.claimed_ids())
+        return await ask(key, *command)
+
+    monkeypatch.setattr(core, "ask", meanwhile)
+    await bench.store.operators.index(True)
+    assert claimed == ["it"]
+    assert await bench.walk() == ["it"]
 
 
 # --- a namespace that vanishes, or is migrated by a newer version

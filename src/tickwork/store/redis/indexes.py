@@ -21,9 +21,11 @@ from tickwork.store.rules import matches
 from tickwork.texts import shown
 
 STEP = 100  # tasks that are read, or indexed, in one call
+ROUNDS_MIN = 2  # in which all homes are read
 CURSOR = "index"
 NEWEST = 2**63  # later than any time
-INDEXED = f"{VERSION}i".encode()
+BUILDING, BUILT, NOT_KEPT = "b", "i", ""  # what stands behind the version in `layout`
+INDEXED = f"{VERSION}{BUILT}".encode()
 
 
 class Found(NamedTuple):
@@ -39,33 +41,53 @@ class Indexes(Part):
         self._audit = audit
 
     async def are_kept(self) -> bool:
-        """Whether lists are indexed, as far as one partition can tell."""
+        """Whether lists are indexed: the first partition is the last one that says so."""
         part = self._core.layout.parts[0]
         return bool(await self._core.ask(part, "GET", f"{part}layout") == INDEXED)
 
     # --- on and off
 
     async def keep(self, on: bool, report: Callable[[int], None] | None = None) -> bool:
-        changed = [await self._switch(part, on) for part in self._core.layout.parts]
-        if on:
-            await self._build(report or (lambda count: None))
-        return any(changed)
-
-    async def _switch(self, part: str, on: bool) -> bool:
-        if not await self._core.run("index_switch", part, int(on)):
-            return False
+        parts = self._core.layout.parts
         if not on:
-            while names := await self._core.ask(part, "SRANDMEMBER", f"{part}indexes", STEP):
-                await self._core.run("index_drop", part, *names)
-        return True
+            return any([await self._stop(part) for part in parts])
+        changed = [await self._begin(part) for part in parts]
+        added = await self._build(report or (lambda count: None))
+        changed += [await self._switch(part, BUILT) for part in reversed(parts)]
+        return any(changed) or added > 0
 
-    async def _build(self, report: Callable[[int], None]) -> None:
-        """Index the tasks that are there already. A task that is submitted meanwhile is indexed by its submit."""
-        count = 0
-        for part in self._core.layout.parts:
-            async for ids in self._ids(part):
-                count += await self._core.run("index", part, *ids)
-                report(count)
+    async def _switch(self, part: str, state: str) -> bool:
+        return bool(await self._core.run("index_switch", part, state))
+
+    async def _begin(self, part: str) -> bool:
+        await self._drop(part)  # what is left if a stop was cut short
+        return await self._switch(part, BUILDING)
+
+    async def _stop(self, part: str) -> bool:
+        changed = await self._switch(part, NOT_KEPT)
+        return await self._drop(part) or changed
+
+    async def _drop(self, part: str) -> bool:
+        """Remove the indexes, unless they are kept. Whether there were some."""
+        found = False
+        while names := await self._core.ask(part, "SRANDMEMBER", f"{part}indexes", STEP):
+            if not await self._core.run("index_drop", part, *names):
+                break
+            found = True
+        return found
+
+    async def _build(self, report: Callable[[int], None]) -> int:
+        """Index the tasks that are there already. A task that is submitted meanwhile is indexed by its submit. One that
+        goes from a home that is not read yet to one that was read is not seen, so all are read once more, and again
+        until none is new."""
+        count, before, rounds = 0, 0, 0
+        while rounds < ROUNDS_MIN or count > before:
+            before, rounds = count, rounds + 1
+            for part in self._core.layout.parts:
+                async for ids in self._ids(part):
+                    count += await self._core.run("index", part, *ids)
+                    report(count)
+        return count
 
     async def _ids(self, part: str) -> AsyncIterator[list[str]]:
         ids: list[str] = []

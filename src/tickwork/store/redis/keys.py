@@ -77,7 +77,7 @@ TASK_KEYS = (
     Key("index:all", "ZSet", "all tasks by submit order, while lists are indexed", "tasks"),
     Key("index:<kind>:<name>", "ZSet", "those of a type, queue or key (`type`, `queue`, `key`)", "tasks"),
     Key("indexes", "Set", "the indexes that there are", "types + queues + keys"),
-    Key("layout", "String", "the version of this layout, and `i` while lists are indexed", "1"),
+    Key("layout", "String", "the version of this layout; and `i` while lists are indexed, `b` while that begins", "1"),
     Key("pulse", "String", "when somebody last called, and until when no lease counts as expired", "1"),
     Key("position", "String", "counts submits, and positions in lanes and ends", "1"),
     Key("facts", "String", "the number of the last fact", "1"),

@@ -30,7 +30,9 @@ local function forget(task)
   end
   if INDEXED then
     for _, name in ipairs(indexes_of(task.kind, task.head)) do
-      call('ZREM', KEY .. name, task.id)
+      if call('ZREM', KEY .. name, task.id) == 1 and call('EXISTS', KEY .. name) == 0 then
+        call('SREM', KEY .. 'indexes', name)
+      end
     end
   end
   if task.watched == 1 then
