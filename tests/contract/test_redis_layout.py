@@ -122,6 +122,18 @@ async def test_the_tasks_of_one_that_is_gone_are_found_among_many_others(bench: 
     assert sorted(taken.ids) == [f"orphan{number}" for number in range(5)]
 
 
+# --- deadlines
+
+
+async def test_a_task_that_has_started_or_ended_has_no_deadline_any_more(bench: Bench) -> None:
+    """Else claims would wait for each of these later."""
+    await bench.start("started", expires=3_600_000)
+    await bench.submit("cancelled", expires=3_600_000)
+    await bench.cancel("cancelled")
+    await bench.submit("waits", expires=3_600_000)
+    assert shared_server().command("ZRANGE", f"{ROOT}deadlines", 0, -1) == [b"waits"]
+
+
 # --- indexes
 
 

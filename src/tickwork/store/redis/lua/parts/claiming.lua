@@ -121,7 +121,7 @@ local function runs_suspect(process)
   return task and task.status == RUNNING and task.fence == tonumber(fence)
 end
 
-local function start_all(claim, taken)
+local function start_all(claim, taken, some_deadlines)
   local answer, leases, ids = { 0 }, {}, {}
   local lease_until = whole(now + claim.lease_ttl)
   for i, task in ipairs(taken) do
@@ -138,6 +138,9 @@ local function start_all(claim, taken)
   if #taken > 0 then
     in_slices('ZADD', leases_of(claim.worker), leases)
     call('ZADD', KEY .. 'lessees', 'LT', lease_until, claim.worker)
+    if some_deadlines then
+      in_slices('ZREM', KEY .. 'deadlines', ids)
+    end
   end
   call('HSET', KEY .. 'claims', claim.turn, claim.nonce .. ' ' .. table.concat(ids, ' '))
   return answer
@@ -310,7 +313,7 @@ local function grant(claim)
   end
   local wait = promote(math.min(claim.limit + PARK_MAX, PROMOTE_MAX))
   local search = startable(claim)
-  local answer = start_all(claim, search.taken)
+  local answer = start_all(claim, search.taken, deadline)
   answer[1] = search.spent and 0 or wait
   return answer
 end

@@ -101,6 +101,9 @@ local function cancel(task, extras, reason, detail, kind)
   end
   extras[WAITING] = {}
   task.extras = cmsgpack.pack(extras)
+  if task.fence == 0 then -- it has never started, so it may have a deadline
+    call('ZREM', KEY .. 'deadlines', task.id)
+  end
   finish_as(task, CANCELLED, kind or 'task.cancelled', detail)
 end
 
