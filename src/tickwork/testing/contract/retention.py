@@ -107,3 +107,21 @@ async def test_a_deleted_task_leaves_no_end_behind(bench: Bench) -> None:
     bench.clock.advance(1)
     assert await bench.store.operators.prune(10) == 0
     assert await bench.status("it") is Status.SUCCESS
+
+
+@pytest.mark.parametrize("policy", [Policy(retention=60_000, retention_max=1)], ids=["one"])
+@pytest.mark.parametrize("indexed", [False, True], ids=["without", "indexed"])
+async def test_another_task_of_the_same_id_is_kept_as_usual(bench: Bench, policy: Policy, indexed: bool) -> None:
+    bench.together()
+    if indexed:
+        await bench.store.operators.index(True)
+    await _end(bench, "it", retention=5000)
+    await _end(bench, "other")
+    assert await bench.store.operators.prune(10) == 1
+    assert (await bench.status("it"), await bench.status("other")) == (None, Status.SUCCESS)
+    await bench.delete("other")
+    await _end(bench, "it")
+    bench.clock.advance(10)
+    assert await bench.store.operators.prune(10) == 0
+    bench.clock.advance(50)
+    assert await bench.store.operators.prune(10) == 1

@@ -50,9 +50,10 @@ table.sort(entries, function(a, b) return a.at < b.at end)
 -- Tasks beyond `retention_max` are removed without being read. They are the oldest of all, so they are the heads of the
 -- streams of ends, which are trimmed.
 local function prune_excess(count)
-  local last, keys = {}, {}
+  local last, keys, ids = {}, {}, {}
   for i = 1, count do
     local id = entries[i].id
+    ids[i] = id
     last[entries[i].stream] = entries[i].at
     keys[#keys + 1] = TASK .. id
     keys[#keys + 1] = KEY .. 'lines:' .. id
@@ -63,6 +64,9 @@ local function prune_excess(count)
   end
   for first = 1, #keys, SLICE do
     call('DEL', unpack(keys, first, math.min(first + SLICE - 1, #keys)))
+  end
+  if some_kept then
+    in_slices('ZREM', KEY .. 'kept', ids)
   end
   return count
 end
