@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.layout2 import NAMESPACE, WRITTEN_AT, copy_sqlite, describe, expected, in_any_order, load_redis
-from tests.support.redis_store import ClockedRedisStore, auditing, restricted_redis, shared_server
+from tests.support.redis_store import ClockedCore, ClockedRedisStore, auditing, restricted_redis, shared_server
 from tickwork.clock import ManualClock
 from tickwork.ids import partition_of
 from tickwork.model.outcomes import Aborted, Outcome, Succeeded
@@ -168,3 +168,41 @@ async def test_every_task_comes_to_its_end(bench: Bench) -> None:
     assert found["tasks"].keys() == WRITTEN["tasks"].keys()
     assert damaged == ["main-damaged"]
     assert [line for line in await store.queries.audit() if "main-damaged" not in line] == []
+
+
+# --- what other programs wrote, and much at once
+
+
+async def migrate_with(keys: dict[bytes, bytes], folder: Path) -> ClockedRedisStore:
+    store = load("redis-1", folder, ManualClock(WRITTEN_AT))
+    assert isinstance(store, ClockedRedisStore)
+    for key, value in keys.items():
+        shared_server().command("SET", b"{test}:" + key, value)
+    with auditing(store.core.target):
+        assert await store.migrate(take_over=True, report=lambda count: None)
+    return store
+
+
+async def test_names_that_are_no_text_do_not_stop_a_migration(tmp_path: Path) -> None:
+    odd = {b"dedup:\xff\xfe": b"x", b"task:\xff\xfe": b"y", b"dedup:\n * [a]?": b"z"}
+    store = await migrate_with(odd, tmp_path)
+    assert [shared_server().command("GET", b"{test}:3:" + key) for key in odd] == list(odd.values())
+    await store.open()
+    await store.close()
+
+
+async def test_large_tasks_are_migrated_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that has to read hundreds of megabytes for one script does nothing else meanwhile."""
+    size, sent = 1_000_000, list[int]()
+    run = ClockedCore._run_once
+
+    async def spy(core: ClockedCore, name: str, *args: Any, **options: Any) -> Any:
+        sent.append(sum(len(arg) for arg in args if isinstance(arg, bytes)))
+        return await run(core, name, *args, **options)
+
+    monkeypatch.setattr(ClockedCore, "_run_once", spy)
+    large = {b"task:large%d" % number: b"x" * size for number in range(30)}
+    store = await migrate_with(large, tmp_path)
+    assert shared_server().command("EXISTS", *(b"{test}:3:" + key for key in large)) == len(large)
+    assert max(sent) < 10 * size
+    await store.close()

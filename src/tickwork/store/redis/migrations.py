@@ -20,6 +20,8 @@ from tickwork.store.redis.keys import BEFORE, VERSION
 from tickwork.store.unreadable import UNREADABLE
 
 STEP = 200  # keys in one call
+TASKS_STEP = 50  # tasks that are read in one call
+BYTES_MAX = 4_000_000  # of tasks that are moved in one call, unless a single one is larger
 GLANCE = 1023  # as in `lua/parts/lanes.lua`
 ROOM = bytes(256)
 # What stays under the old prefix, to stop nodes of the older version.
@@ -83,24 +85,24 @@ async def _refuse_if_used(core: Core) -> None:
 
 async def _move_all(core: Core, prefix: str, before: str) -> AsyncIterator[int]:
     """Go through all keys of the old prefix until none is left."""
+    dropped = {name.encode() for name in DROPPED}
     while True:
         left = 0
         async for names in _names(core, prefix, before):
-            tasks = [name.removeprefix("task:") for name in names if name.startswith("task:")]
-            others = [name for name in names if not name.startswith("task:") and name not in DROPPED]
+            tasks = [name.removeprefix(b"task:") for name in names if name.startswith(b"task:")]
+            others = [name for name in names if not name.startswith(b"task:") and name not in dropped]
             left += len(tasks) + len(others)
-            count = 0
             if others:
-                count += await core.run("migrate_keys", prefix, before, *others)
-            if tasks:
-                count += await _move_tasks(core, prefix, before, tasks)
-            yield count
+                yield await core.run("migrate_keys", prefix, before, *others)
+            for first in range(0, len(tasks), TASKS_STEP):
+                yield await _move_tasks(core, prefix, before, tasks[first : first + TASKS_STEP])
         if not left:
             return
 
 
-async def _names(core: Core, prefix: str, before: str) -> AsyncIterator[list[str]]:
-    """The names of keys that have not moved, in pieces."""
+async def _names(core: Core, prefix: str, before: str) -> AsyncIterator[list[bytes]]:
+    """The names of keys that have not moved, in pieces. They may be any bytes: other programs can have written some."""
+    stay = {name.encode() for name in TOMBSTONES}
     cursor: Any = b"0"
     while True:
         try:
@@ -110,24 +112,30 @@ async def _names(core: Core, prefix: str, before: str) -> AsyncIterator[list[str
                 f"a migration of Redis at {core.target.url} lists keys, which a worker's user may not: give it one "
                 "with the rights of `tickwork acl --for audit`"
             ) from error
-        found = (key.decode("utf-8", "surrogateescape") for key in keys if not key.startswith(prefix.encode()))
-        names = [name for key in found if (name := key.removeprefix(before)) not in TOMBSTONES]
+        found = (key.removeprefix(before.encode()) for key in keys if not key.startswith(prefix.encode()))
+        names = [name for name in found if name not in stay]
         for first in range(0, len(names), STEP):
             yield names[first : first + STEP]
         if cursor == b"0":
             return
 
 
-async def _move_tasks(core: Core, prefix: str, before: str, ids: list[str]) -> int:
-    values = await core.ask(prefix, "MGET", *(f"{before}task:{task_id}" for task_id in ids))
+async def _move_tasks(core: Core, prefix: str, before: str, ids: list[bytes]) -> int:
+    values = await core.ask(prefix, "MGET", *(b"%btask:%b" % (before.encode(), task_id) for task_id in ids))
+    # Those without a value were moved by another process, or are no strings, and nobody can read them.
+    odd = [b"task:" + task_id for task_id, value in zip(ids, values, strict=True) if value is None]
+    count = int(await core.run("migrate_keys", prefix, before, *odd)) if odd else 0
     args: list[Any] = []
+    size = 0
     for task_id, value in zip(ids, values, strict=True):
-        if value is not None:  # else another process has moved it, or it is no string, and nobody can read it
+        if value is not None:
+            if args and size + len(value) > BYTES_MAX:
+                count += int(await core.run("migrate_tasks", prefix, before, *args))
+                args, size = [], 0
             moved = rewrite(value)
             args += (task_id, value, moved.value, moved.worker, _encode(moved.lines))
-    odd = [f"task:{task_id}" for task_id, value in zip(ids, values, strict=True) if value is None]
-    count = await core.run("migrate_keys", prefix, before, *odd) if odd else 0
-    return int(count) + (int(await core.run("migrate_tasks", prefix, before, *args)) if args else 0)
+            size += len(value)
+    return count + (int(await core.run("migrate_tasks", prefix, before, *args)) if args else 0)
 
 
 def rewrite(value: bytes) -> Moved:
