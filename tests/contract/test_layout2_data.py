@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.support.layout2 import NAMESPACE, WRITTEN_AT, copy_sqlite, describe, expected, in_any_order, load_redis
-from tests.support.redis_store import ClockedCore, ClockedRedisStore, auditing, restricted_redis, shared_server
+from tests.support.redis_store import WORKER, ClockedCore, ClockedRedisStore, auditing, restricted_redis, shared_server
 from tickwork.clock import ManualClock
+from tickwork.errors import StoreError
 from tickwork.ids import partition_of
 from tickwork.model.outcomes import Aborted, Outcome, Succeeded
 from tickwork.model.policy import Policy
@@ -170,7 +171,35 @@ async def test_every_task_comes_to_its_end(bench: Bench) -> None:
     assert [line for line in await store.queries.audit() if "main-damaged" not in line] == []
 
 
-# --- what other programs wrote, and much at once
+# --- users without the rights, what other programs wrote, and much at once
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("missing", ["scan", "rename"])
+async def test_a_user_without_the_rights_changes_nothing(partitions: int, missing: str) -> None:
+    """`tickwork acl` of the version before gave no right to rename keys."""
+    server = shared_server()
+    url = restricted_redis()
+    load_redis(server, partitions)
+    before = {key: server.command("DUMP", key) for key in server.command("KEYS", "*")}
+    store = ClockedRedisStore(ManualClock(WRITTEN_AT), url, Policy(), partitions=partitions)
+    server.command("ACL", "SETUSER", WORKER, "+scan", f"-{missing}")
+    try:
+        with pytest.raises(StoreError):
+            await store.migrate(take_over=True, report=lambda count: None)
+    finally:
+        server.command("ACL", "SETUSER", WORKER, "-scan", "+rename")
+        await store.close()
+    found = {key: server.command("DUMP", key) for key in server.command("KEYS", "*") if not key.endswith(b":clock")}
+    assert found == before
+
+
+async def test_a_worker_s_user_is_told_which_one_migrates() -> None:
+    store = ClockedRedisStore(ManualClock(WRITTEN_AT), restricted_redis(), Policy())
+    load_redis(shared_server(), 1)
+    with pytest.raises(StoreError, match=r"lists keys.*`tickwork acl --for audit`"):
+        await store.migrate(take_over=True, report=lambda count: None)
+    await store.close()
 
 
 async def migrate_with(keys: dict[bytes, bytes], folder: Path) -> ClockedRedisStore:

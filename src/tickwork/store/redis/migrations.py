@@ -57,6 +57,8 @@ async def migrate(core: Core, take_over: bool, report: Callable[[int], None]) ->
         )
     if stored == BEFORE and not take_over:
         await _refuse_if_used(core)
+    for prefix in core.prefixes:  # before the first step, after which the namespace cannot be used until the last
+        await _list_keys(core, prefix, "0", f"{core.layout.before(prefix)}*")
     moved = 0
     for prefix in core.prefixes:
         before = core.layout.before(prefix)
@@ -105,19 +107,23 @@ async def _names(core: Core, prefix: str, before: str) -> AsyncIterator[list[byt
     stay = {name.encode() for name in TOMBSTONES}
     cursor: Any = b"0"
     while True:
-        try:
-            cursor, keys = await core.ask(prefix, "SCAN", cursor, "MATCH", f"{before}*", "COUNT", STEP)
-        except NotPermitted as error:
-            raise NotPermitted(
-                f"a migration of Redis at {core.target.url} lists keys, which a worker's user may not: give it one "
-                "with the rights of `tickwork acl --for audit`"
-            ) from error
+        cursor, keys = await _list_keys(core, prefix, cursor, f"{before}*")
         found = (key.removeprefix(before.encode()) for key in keys if not key.startswith(prefix.encode()))
         names = [name for name in found if name not in stay]
         for first in range(0, len(names), STEP):
             yield names[first : first + STEP]
         if cursor == b"0":
             return
+
+
+async def _list_keys(core: Core, prefix: str, cursor: Any, pattern: str) -> Any:
+    try:
+        return await core.ask(prefix, "SCAN", cursor, "MATCH", pattern, "COUNT", STEP)
+    except NotPermitted as error:
+        raise NotPermitted(
+            f"a migration of Redis at {core.target.url} lists keys, which a worker's user may not: give it one "
+            "with the rights of `tickwork acl --for audit`"
+        ) from error
 
 
 async def _move_tasks(core: Core, prefix: str, before: str, ids: list[bytes]) -> int:

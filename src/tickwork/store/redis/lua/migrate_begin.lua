@@ -13,6 +13,13 @@ if call('HGET', meta, 'version') == ARGV[3] or version ~= ARGV[5] and version ~=
   return reply(0)
 end
 if call('EXISTS', meta) == 0 then
+  -- First what the user of an older version may not: nothing has changed when it is refused.
+  for _, name in ipairs({ 'pulse', 'position' }) do
+    if call('EXISTS', before .. name) == 1 then
+      call('RENAME', before .. name, KEY .. name)
+    end
+    call('HSET', before .. name, 'layout', ARGV[3])
+  end
   for _, field in ipairs({ 'partitions', 'epoch', 'clock_back', 'server' }) do
     local value = call('HGET', old, field)
     if value then
@@ -22,11 +29,5 @@ if call('EXISTS', meta) == 0 then
   call('HSET', meta, 'version', half_way)
   call('HSET', old, 'version', ARGV[3])
   call('DEL', before .. 'layout')
-  for _, name in ipairs({ 'position', 'pulse' }) do
-    if call('EXISTS', before .. name) == 1 then
-      call('RENAME', before .. name, KEY .. name)
-    end
-    call('HSET', before .. name, 'layout', ARGV[3])
-  end
 end
 return reply(1)
