@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -132,6 +133,27 @@ async def test_a_task_that_has_started_or_ended_has_no_deadline_any_more(bench: 
     await bench.cancel("cancelled")
     await bench.submit("waits", expires=3_600_000)
     assert shared_server().command("ZRANGE", f"{ROOT}deadlines", 0, -1) == [b"waits"]
+
+
+async def test_a_claim_does_not_wait_until_thousands_are_cancelled(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for start in range(0, 5000, 1000):
+        await bench.submit_many(1000, f"t{start}-", expires=0)
+    await bench.submit("it")
+    core, calls = store_of(bench).core, Counter[str]()
+    run = core._run_once
+
+    async def spy(name: str, *args: Any, **options: Any) -> Any:
+        calls[name] += 1
+        return await run(name, *args, **options)
+
+    monkeypatch.setattr(core, "_run_once", spy)
+    claimed = await bench.store.tasks.claim(bench.new_claim())
+    assert (claimed.grants, claimed.next_due_in) == ([], 0)
+    assert calls["promote"] <= 20
+    assert [await bench.claimed_ids() for _ in range(3)] == [[], ["it"], []]
+    assert (await bench.store.queries.stats()).statuses[Status.CANCELLED] == 5000
 
 
 # --- indexes

@@ -11,6 +11,7 @@ from tickwork.store.unreadable import UNREADABLE, reason
 
 OVERDUE = -2  # the reply to a claim that has to wait until overdue tasks are cancelled
 OVERDUE_MAX = 100  # that one call cancels
+OVERDUE_CALLS = 20  # in one claim, so that it is answered soon however many there are
 
 
 def claim_args(claim: Claim, suspect: bool = False) -> tuple[Any, ...]:
@@ -26,8 +27,13 @@ async def claim_from(core: Core, prefix: str, claim: Claim, args: tuple[Any, ...
 
 async def read_claimed(core: Core, prefix: str, reply: list[Any], claim: Claim, args: tuple[Any, ...]) -> Claimed:
     """What a claim was answered. One that was refused since there are overdue tasks is repeated when those are
-    cancelled. Large tasks do not travel through scripts; they are read here."""
+    cancelled; if they are very many, it gets nothing and may come again at once. Large tasks do not travel through
+    scripts; they are read here."""
+    calls = 0
     while reply[0] == OVERDUE:
+        if calls == OVERDUE_CALLS:
+            return Claimed([], 0)
+        calls += 1
         await core.run("promote", prefix, OVERDUE_MAX)
         reply = await core.run("claim", prefix, *args, purpose="work")
     if b"" in reply:
