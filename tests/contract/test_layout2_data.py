@@ -235,3 +235,20 @@ async def test_large_tasks_are_migrated_a_few_at_a_time(tmp_path: Path, monkeypa
     assert shared_server().command("EXISTS", *(b"{test}:3:" + key for key in large)) == len(large)
     assert max(sent) < 10 * size
     await store.close()
+
+
+@pytest.mark.parametrize("data", ["redis-1", "redis-2"])
+async def test_a_namespace_that_is_removed_after_its_migration_begins_anew(data: str, tmp_path: Path) -> None:
+    """What stays under the old prefix, to stop older nodes, is not taken for the namespace."""
+    store = load(data, tmp_path, ManualClock(WRITTEN_AT))
+    assert isinstance(store, ClockedRedisStore)
+    with auditing(store.core.target):
+        assert await store.migrate(take_over=True, report=lambda count: None)
+    server = shared_server()
+    server.command("DEL", *(key for key in server.command("KEYS", "*") if b"}:3:" in key))
+    store.core._shown.clear()  # type: ignore[attr-defined]
+    await store.open()
+    bench = Bench(store, store.clock)
+    await bench.submit("it")
+    assert await bench.claimed_ids() == ["it"]
+    await store.close()

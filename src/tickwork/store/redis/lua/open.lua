@@ -4,8 +4,9 @@
 -- then layout, partitions and epoch as they are stored. The first call decides them; it also sets the first pulse. A namespace
 -- of the layout before is left as it is: it has to be migrated first.
 local meta, before = KEY .. 'meta', ARGV[6] .. 'meta'
-if call('EXISTS', meta) == 0 and call('EXISTS', before) == 1 then
-  local stored = call('HMGET', before, 'version', 'partitions', 'epoch')
+local stored = call('HMGET', before, 'version', 'partitions', 'epoch')
+-- What a migration has left there has this version already.
+if call('EXISTS', meta) == 0 and call('EXISTS', before) == 1 and stored[1] ~= ARGV[3] then
   return reply({ now, stored[1] or '', stored[2] or '1', stored[3] or '' })
 end
 call('HSETNX', meta, 'version', ARGV[3])
