@@ -209,6 +209,16 @@ async def test_indexes_leave_nothing_behind(bench: Bench) -> None:
     assert shared_server().command("KEYS", f"{ROOT}index*") == []
 
 
+async def test_a_list_does_not_end_early_when_its_index_is_gone(bench: Bench) -> None:
+    await bench.store.operators.index(True)
+    await bench.submit_many(10)
+    _, cursor = await bench.store.queries.page(Query(type="job", limit=3))
+    await bench.store.operators.index(False)
+    with pytest.raises(StoreError, match=r"not indexed any more.*from the beginning"):
+        await bench.store.queries.page(Query(type="job", limit=3, cursor=cursor))
+    assert len(await bench.walk(type="job", limit=3)) == 10
+
+
 async def test_the_index_of_a_key_goes_with_its_last_task(bench: Bench) -> None:
     """Also its name: there may be a new key with every task."""
     await bench.store.operators.index(True)

@@ -134,7 +134,10 @@ class Queries(Part):
     async def _by_index(self, query: Query) -> bool:
         """Whether an index answers this list. With a status, the one of both that holds fewer tasks does."""
         if query.cursor:
-            return query.cursor.startswith(CURSOR)
+            by_index = query.cursor.startswith(CURSOR)
+            if by_index and not await self._indexes.are_kept():
+                raise StoreError("tasks are not indexed any more since the page before: list them from the beginning")
+            return by_index
         if not await self._indexes.are_kept():
             return False
         if query.status is None:
