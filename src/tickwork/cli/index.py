@@ -15,9 +15,9 @@ from tickwork.cli.session import ask
 def index_command(switch: str) -> None:
     """Keep tasks findable by type, queue and key, or stop it.
 
-    With it, lists by these, such as `tickwork tasks --type mail`, need not look at all tasks and show the newest first
-    on every store. It makes each submit a little dearer. It holds for all processes of the namespace; those that run
-    need not be started again. If it is interrupted, run it again.
+    With it, lists by these, such as `tickwork tasks --type mail`, need not look at all tasks. Without a status they
+    show the newest first on every store. It makes each submit a little dearer. It holds for all processes of the
+    namespace; those that run need not be started again. If it is interrupted, run it again.
     """
     on = switch == "on"
     changed = ask(lambda client: client.index_tasks(on, output.progress("tasks indexed")))

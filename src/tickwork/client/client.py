@@ -155,9 +155,10 @@ class Client:
     ) -> Page[TaskInfo]:
         """Ended tasks come newest first, delayed ones by due time; all together newest first, on Redis by status.
 
-        While `index_tasks` is on, lists without a status, and all lists by type, queue or key, come newest first on
-        every store, and are found without a look at other tasks. A page may be short of `limit` while `cursor` says
-        that more remain. Log lines and earlier runs are not in a list: `get_task` has them.
+        While `index_tasks` is on, lists without a status come newest first on every store, and those by type, queue or
+        key are found without a look at other tasks. With a status too, Redis may keep to the order of that. A page
+        may be short of `limit` while `cursor` says that more remain. Log lines and earlier runs are not in a list:
+        `get_task` has them.
         """
         return await list_tasks(
             self._access, status, type=type, queue=queue, key=key, tags=tags, limit=limit, cursor=cursor
