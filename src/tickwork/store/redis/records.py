@@ -134,7 +134,7 @@ def pack_spec(spec: Spec) -> bytes:
 def _pack_flags(spec: Spec) -> str:
     """`s` or `e` for `run_after`, `q` or `u` for `unique`, `x` if it has a deadline, and its own retention."""
     after = "e" if spec.run_after == "end" else "s"
-    if is_plain(spec):
+    if spec.unique is None and is_plain(spec):
         return after
     expires = "x" if has_deadline(spec) else ""
     return f"{after}{UNIQUE[spec.unique]}{expires}{'' if spec.retention is None else spec.retention}"

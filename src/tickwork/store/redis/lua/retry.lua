@@ -74,7 +74,7 @@ local function retry(id, mark, dedup_ttl, first, last)
   if not names then
     return found .. waiting
   end
-  if dedup_ttl > 0 or label.unique ~= '' then
+  if label.dedup ~= '' and (dedup_ttl > 0 or label.unique ~= '') then
     local other = dedup_holder(label.dedup)
     if not other or other == task.id then
       hold_dedup(label.dedup, task.id, dedup_ttl, label.unique)
