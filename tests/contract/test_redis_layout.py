@@ -132,7 +132,8 @@ async def test_a_task_that_has_started_or_ended_has_no_deadline_any_more(bench: 
     await bench.submit("cancelled", expires=3_600_000)
     await bench.cancel("cancelled")
     await bench.submit("waits", expires=3_600_000)
-    assert shared_server().command("ZRANGE", f"{ROOT}deadlines", 0, -1) == [b"waits"]
+    (left,) = shared_server().command("ZRANGE", f"{ROOT}deadlines", 0, -1)
+    assert left.endswith(b"waits")
 
 
 async def test_a_claim_does_not_wait_until_thousands_are_cancelled(

@@ -50,7 +50,7 @@ TASK_KEYS = (
     Key("blocked", "ZSet", "tasks that wait for others, by submit order", "blocked tasks"),
     Key("leases:<worker>", "ZSet", "running tasks of a worker by the end of their lease", "running tasks"),
     Key("lessees", "ZSet", "workers with leases, by a time before which none of theirs ends", "workers"),
-    Key("deadlines", "ZSet", "tasks by the time until which they must have started", "tasks with `expires`"),
+    Key("deadlines", "ZSet", "tasks by the time until which they must start, in the same form", "tasks with `expires`"),
     Key("ended:<status>", "Stream", "ended tasks in the order in which they ended", "`retention`, `dlq_max`"),
     Key("kept", "ZSet", "ended tasks with a retention of their own, by its end", "tasks with `retention`"),
     Key("walked", "Hash", "by status: the last ended task that was looked at and has one", "4"),

@@ -5,16 +5,16 @@
 local limit = tonumber(ARGV[3])
 
 -- The task, if it has a deadline still: a task that has ever started has none any more.
-local function load_waiting(id)
-  local task = load(id)
+local function load_waiting(member)
+  local task = load(string.sub(member, 12))
   if task and not task.broken and task.fence == 0 and not ENDS[task.status] and label_of(task.head).has_deadline then
     return task
   end
 end
 
 local overdue = call('ZRANGEBYSCORE', KEY .. 'deadlines', '-inf', whole(now), 'LIMIT', 0, limit)
-for _, id in ipairs(overdue) do
-  local task = load_waiting(id)
+for _, member in ipairs(overdue) do
+  local task = load_waiting(member)
   if task then
     leave(task)
     cancel(task, extras_of(task), 'it did not start in time', '', 'task.expired')

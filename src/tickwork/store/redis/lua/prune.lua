@@ -12,17 +12,26 @@ local function waits_in_outbox(id)
   return in_outbox > 0 and call('ZSCORE', KEY .. 'outbox', id)
 end
 
--- Tasks with a retention of their own.
-for _, id in ipairs(call('ZRANGEBYSCORE', KEY .. 'kept', '-inf', whole(now), 'LIMIT', 0, limit)) do
-  local task = load(id)
+-- Tasks with a retention of their own, by its end; those of the same end in the order in which they ended. Some more are looked at
+-- than are removed, since those in the outbox stay.
+local LOOK_MORE = 100
+local over = {}
+local due = call('ZRANGEBYSCORE', KEY .. 'kept', '-inf', whole(now), 'WITHSCORES', 'LIMIT', 0, limit + LOOK_MORE)
+for i = 1, #due, 2 do
+  local task = load(due[i])
   if not task or task.broken or not ENDS[task.status] then
-    call('ZREM', KEY .. 'kept', id)
-  elseif not waits_in_outbox(id) then
-    call('ZREM', KEY .. 'kept', id)
-    leave(task)
-    forget(task)
-    pruned = pruned + 1
+    call('ZREM', KEY .. 'kept', due[i])
+  elseif not waits_in_outbox(due[i]) then
+    over[#over + 1] = { at = tonumber(due[i + 1]), task = task }
   end
+end
+table.sort(over, function(a, b)
+  return a.at < b.at or a.at == b.at and a.task.position < b.task.position
+end)
+for i = 1, math.min(limit, #over) do
+  leave(over[i].task)
+  forget(over[i].task)
+  pruned = pruned + 1
 end
 
 -- The first entries of the streams of ends. Those before `walked` were looked at before, and have a retention of their own.

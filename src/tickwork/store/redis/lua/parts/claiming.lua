@@ -139,7 +139,11 @@ local function start_all(claim, taken, some_deadlines)
     in_slices('ZADD', leases_of(claim.worker), leases)
     call('ZADD', KEY .. 'lessees', 'LT', lease_until, claim.worker)
     if some_deadlines then
-      in_slices('ZREM', KEY .. 'deadlines', ids)
+      local members = {}
+      for i, task in ipairs(taken) do
+        members[i] = in_turn(task.seq, task.id)
+      end
+      in_slices('ZREM', KEY .. 'deadlines', members)
     end
   end
   call('HSET', KEY .. 'claims', claim.turn, claim.nonce .. ' ' .. table.concat(ids, ' '))

@@ -84,7 +84,8 @@ local function create_with(task, options, lenient)
     hold_dedup(options.dedup, task.id, options.dedup_ttl, options.unique)
   end
   if options.expires or options.expires_at then
-    call('ZADD', KEY .. 'deadlines', whole(options.expires_at or task.due_at + options.expires), task.id)
+    call('ZADD', KEY .. 'deadlines', whole(options.expires_at or task.due_at + options.expires),
+      in_turn(task.seq, task.id))
   end
   store(task)
   return ''

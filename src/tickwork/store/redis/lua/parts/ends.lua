@@ -102,7 +102,7 @@ local function cancel(task, extras, reason, detail, kind)
   extras[WAITING] = {}
   task.extras = cmsgpack.pack(extras)
   if task.fence == 0 then -- it has never started, so it may have a deadline
-    call('ZREM', KEY .. 'deadlines', task.id)
+    call('ZREM', KEY .. 'deadlines', in_turn(task.seq, task.id))
   end
   finish_as(task, CANCELLED, kind or 'task.cancelled', detail)
 end
