@@ -25,7 +25,7 @@ from tickwork.store.redis.creating import receipt_of, submit_args
 from tickwork.store.redis.dispatch import Dispatch
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.tasks import SLICE, Tasks, moved_on, soonest
-from tickwork.store.rules import still_gone
+from tickwork.store.rules import holds_key, still_gone
 
 CURRENT = "?"  # for an edge whose upstream is still as it ended
 HOLD_BACK = 1000  # milliseconds for which an entry of the outbox that cannot be removed yet is left out
@@ -114,8 +114,11 @@ class PartitionedTasks(Tasks):
             return ""
         part = self._core.part(spec.id)
         value = await self._core.ask(part, "GET", f"{part}dedup:{spec.dedup_key}")
-        until, _, holder = (value or b"0 ").decode().partition(" ")
-        return holder if int(until) > self._core.now() else ""
+        how, _, holder = (value or b"0 ").decode().partition(" ")
+        if how.isdecimal():
+            return holder if int(how) > self._core.now() else ""
+        known = await self._queries.get(holder)
+        return holder if known is not None and holds_key(known.status, known.spec.unique) else ""
 
     async def wait_for(self, spec: Spec, upstreams: list[str]) -> dict[str, bytes]:
         after_end = int(spec.run_after == "end")

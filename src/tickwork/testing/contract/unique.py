@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tickwork.model.outcomes import Aborted, Failed, Snoozed
+from tickwork.model.outcomes import Aborted, Failed, Released, Snoozed, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import ENDS, Status
 from tickwork.store.contract import Receipt
@@ -156,3 +156,20 @@ async def test_two_in_one_call(bench: Bench) -> None:
     bench.together()
     specs = [bench.spec(task_id, dedup_key="k", unique="queued") for task_id in "ab"]
     assert await bench.store.tasks.submit(specs) == [Receipt("a", "created"), Receipt("b", "duplicate", "a")]
+
+
+@pytest.mark.parametrize("unique", ["queued", "unfinished"])
+async def test_a_task_that_depends_on_nothing_that_is_there_is_told_of_a_unique_key_first(
+    bench: Bench, unique: str
+) -> None:
+    bench.together()
+    orphan: dict[str, Any] = {"dedup_key": "k", "dedup_ttl": 1000, "depends_on": ("missing",)}
+    assert (await bench.submit("orphan", **orphan)).verdict == "orphan"
+    lease = await bench.start("it", dedup_key="k", unique=unique)
+    receipt = await bench.submit("orphan", **orphan)
+    assert receipt.verdict == ("orphan" if unique == "queued" else "duplicate")
+    await bench.end(Released(lease))
+    assert await bench.submit("orphan", **orphan) == Receipt("orphan", "duplicate", "it")
+    (grant,) = await bench.claim()
+    await bench.end(Succeeded(grant.lease))
+    assert (await bench.submit("orphan", **orphan)).verdict == "orphan"
