@@ -125,7 +125,7 @@ end
 
 take(find_orphans(), why)
 local lost = lose_workers(hold_until, #taken < limit and gone or {})
-if now >= hold_until then
+if now >= hold_until and #taken < limit then
   take(find_expired(), 'its lease ran out')
 end
 local asked = {}
