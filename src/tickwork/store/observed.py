@@ -3,14 +3,15 @@ hear of them."""
 
 from __future__ import annotations
 
-import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from tickwork.observe.bus import Bus
 from tickwork.observe.observations import StoreCalled, TasksClaimed, TaskSubmitted
-from tickwork.store.contract import PARTS, Advance, Claim, Claimed, Finished, Receipt, Spec, Store
+from tickwork.store.contract import Advance, Claim, Claimed, Finished, Receipt, Spec, Store
+from tickwork.store.wrapped import Method, Wrapped
 
 TOLD_BY_STORE = (StoreCalled, TaskSubmitted, TasksClaimed)
 
@@ -21,54 +22,33 @@ def observed(store: Store, bus: Bus) -> Store:
     return cast("Store", _Observed(store, bus)) if wanted else store
 
 
-class _Observed:
-    """Has all that the store has."""
-
+class _Observed(Wrapped):
     def __init__(self, store: Store, bus: Bus) -> None:
-        self._store = store
+        super().__init__(store, partial(_timed, bus))
         self._bus = bus
-        for name in PARTS:
-            setattr(self, name, _ObservedPart(name, getattr(store, name), bus))
 
     def sibling(self) -> Store:
         sibling = self._store.sibling()
         return cast("Store", self) if sibling is self._store else cast("Store", _Observed(sibling, self._bus))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
+def _timed(bus: Bus, part: str, name: str, method: Method) -> Method:
+    tell = _TELL.get((part, name))
 
-class _ObservedPart:
-    def __init__(self, name: str, part: Any, bus: Bus) -> None:
-        self._name = name
-        self._part = part
-        self._bus = bus
+    async def timed(*args: Any, **options: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            answer = await method(*args, **options)
+        except BaseException as error:
+            bus.publish(StoreCalled, StoreCalled(part, name, time.perf_counter() - started, error))
+            raise
+        if bus.wants(StoreCalled):
+            bus.publish(StoreCalled, StoreCalled(part, name, time.perf_counter() - started))
+        if tell is not None:
+            tell(bus, answer, *args, **options)
+        return answer
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._part, name)
-        if not inspect.iscoroutinefunction(found):
-            return found
-        timed = self._timed(name, found, _TELL.get((self._name, name)))
-        setattr(self, name, timed)  # so that it is made once
-        return timed
-
-    def _timed(self, method: str, call: Callable[..., Awaitable[Any]], tell: Tell | None) -> Callable[..., Any]:
-        part, bus = self._name, self._bus
-
-        async def timed(*args: Any, **options: Any) -> Any:
-            started = time.perf_counter()
-            try:
-                answer = await call(*args, **options)
-            except BaseException as error:
-                bus.publish(StoreCalled, StoreCalled(part, method, time.perf_counter() - started, error))
-                raise
-            if bus.wants(StoreCalled):
-                bus.publish(StoreCalled, StoreCalled(part, method, time.perf_counter() - started))
-            if tell is not None:
-                tell(bus, answer, *args, **options)
-            return answer
-
-        return timed
+    return timed
 
 
 # --- what the arguments and the answers of some calls tell beside that; the parameters are named as in the contract
