@@ -141,15 +141,17 @@ def matches(record: Record, query: Query) -> bool:
     )
 
 
+def not_a_cursor(query: Query) -> StoreError:
+    return StoreError(f"{shown(query.cursor)} is not a cursor of this list; use the one that came with the page before")
+
+
 def read_cursor(query: Query, *start: int) -> tuple[int, ...]:
     """Where a page begins: the numbers of its cursor, or `start` when it is the first one."""
     if not query.cursor:
         return start
     parts = query.cursor.split(".")
     if len(parts) != len(start) or not all(len(part) < 19 and part.isascii() and part.isdigit() for part in parts):
-        raise StoreError(
-            f"{shown(query.cursor)} is not a cursor of this list; use the one that came with the page before"
-        )
+        raise not_a_cursor(query)
     return tuple(map(int, parts))
 
 

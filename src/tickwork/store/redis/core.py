@@ -16,7 +16,7 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.forks import keep, tell_of_forks
 from tickwork.ids import new_nonce
 from tickwork.model.policy import Durability, Policy
-from tickwork.model.tasks import Record
+from tickwork.model.tasks import Record, Status
 from tickwork.observe.loggers import Log
 from tickwork.store.contact import Contact
 from tickwork.store.hints import RESET, Hint, Hints
@@ -396,9 +396,13 @@ class Core:
     async def ask_all(self, key: str, commands: list[tuple[Any, ...]]) -> list[Any]:
         return await self.connections().wire.calls(key, commands)
 
-    async def lease_end(self, prefix: str, record: Record) -> int:
-        """Until when a running task is leased: the score in the list of its worker."""
-        return int(float(await self.ask(prefix, "ZSCORE", f"{prefix}leases:{record.worker_id}", record.id) or 0))
+    async def read_leases(self, prefix: str, records: list[Record]) -> None:
+        """Fill in until when those of these tasks that run are leased: the scores in the lists of their workers."""
+        running = [record for record in records if record.status is Status.RUNNING]
+        if running:
+            scores = [("ZSCORE", f"{prefix}leases:{record.worker_id}", record.id) for record in running]
+            for record, end in zip(running, await self.ask_all(prefix, scores), strict=True):
+                record.lease_until = int(float(end or 0))
 
     def warn_of_dropped(self, dropped: list[bytes]) -> None:
         """Warn of dead letters that a script has dropped; each line has the id and the type."""

@@ -10,15 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
-from tickwork.errors import StoreError
-from tickwork.model.tasks import Record, Status
+from tickwork.model.tasks import Record
 from tickwork.store.contract import PAGE_MAX, Query
 from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.keys import VERSION
 from tickwork.store.redis.ops.audit import Audit
 from tickwork.store.redis.records import unpack
-from tickwork.store.rules import matches
-from tickwork.texts import shown
+from tickwork.store.rules import matches, not_a_cursor
 
 STEP = 100  # tasks that are read, or indexed, in one call
 ROUNDS_MIN = 2  # in which all homes are read
@@ -162,9 +160,8 @@ class Indexes(Part):
             last = last if record is None else record.submitted_at
             if record is not None and not matches(record, query):
                 record = None
-            if record is not None and record.status is Status.RUNNING:
-                record.lease_until = await self._core.lease_end(prefix, record)
             found.append(Found(last, int(float(seq)), part, record))
+        await self._core.read_leases(prefix, [each.record for each in found if each.record is not None])
         return found
 
     def _read_cursor(self, query: Query) -> list[int | None]:
@@ -173,7 +170,5 @@ class Indexes(Part):
             return [None] * count
         kind, *places = query.cursor.split(".")
         if kind != CURSOR or len(places) != count or not all(place == "" or place.isdecimal() for place in places):
-            raise StoreError(
-                f"{shown(query.cursor)} is not a cursor of this list; use the one that came with the page before"
-            )
+            raise not_a_cursor(query)
         return [None if place == "" else int(place) for place in places]

@@ -14,8 +14,7 @@ from tickwork.store.redis.indexes import CURSOR, Indexes
 from tickwork.store.redis.ops.audit import Audit
 from tickwork.store.redis.ops.doctor import Doctor
 from tickwork.store.redis.records import unpack, unpack_attempt
-from tickwork.store.rules import matches
-from tickwork.texts import shown
+from tickwork.store.rules import matches, not_a_cursor
 
 STEP = 100  # records in one read, so that no reply is huge
 BAND_NAMES = {"high": Band.HIGH, "normal": Band.NORMAL, "low": Band.LOW}
@@ -58,8 +57,8 @@ class Queries(Part):
         if waiter is not None and (record is None or not record.status.ended):
             record = _read(task_id, await self._core.run("watch", prefix, task_id, self._core.channel))
             waiter.announced = True
-        if record is not None and record.status is Status.RUNNING:
-            record.lease_until = await self._core.lease_end(prefix, record)
+        if record is not None:
+            await self._core.read_leases(prefix, [record])
         return record
 
     async def history(self, task_id: str) -> History:
@@ -82,9 +81,8 @@ class Queries(Part):
             if found is not None
         ]
         running = dict(zip((worker.decode() for worker in counts[::2]), counts[1::2], strict=True))
-        for other in self._core.layout.parts:
-            if other != prefix:
-                await self._add_running(other, running)
+        others = (part for part in self._core.layout.parts if part != prefix)
+        await asyncio.gather(*(self._add_running(part, running) for part in others))
         return Situation(record, ahead, pauses, running)
 
     async def _add_running(self, part: str, running: dict[str, int]) -> None:
@@ -269,9 +267,7 @@ def _read_cursor(query: Query, homes: list[Home]) -> tuple[int, int]:
     place, _, rest = query.cursor.partition(".")
     part, _, name = rest.partition(".")
     if not (place.isdecimal() and part.isdecimal() and name):
-        raise StoreError(
-            f"{shown(query.cursor)} is not a cursor of this list; use the one that came with the page before"
-        )
+        raise not_a_cursor(query)
     turn = (_rank_of(name), int(part), name)
     number = next((number for number, home in enumerate(homes) if home.turn >= turn), len(homes))
     return number, int(place) if number < len(homes) and homes[number].turn == turn else 0

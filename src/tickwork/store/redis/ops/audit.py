@@ -87,8 +87,7 @@ class Audit(Part):
         if value is None:
             return []
         record = unpack(task_id, value)
-        if record.status is Status.RUNNING:
-            record.lease_until = await self._core.lease_end(part, record)
+        await self._core.read_leases(part, [record])
         return [f"task {task_id}: {problem}" for problem in unsound(record)]
 
     async def _waits_in_vain(self, part: str, record: Record, mend: bool) -> list[str]:
