@@ -309,6 +309,24 @@ async def test_a_namespace_that_vanishes_beneath_is_noticed(bench: Bench, caplog
     assert await bench.claimed_ids() == ["kept"]
 
 
+async def test_of_two_partitions_that_vanish_both_are_paused_again(caplog: pytest.LogCaptureFixture) -> None:
+    """The first is looked at while the second has no pauses either."""
+    layout = Layout(NAMESPACE, 3)
+    store = ClockedRedisStore(ManualClock(START), restricted_redis(), Policy(), partitions=3)
+    await store.open()
+    await store.operators.pause("queue", "default", "for now")
+    server = shared_server()
+    lost = (layout.parts[1], layout.parts[0])
+    for part in lost:
+        server.command("DEL", *server.command("KEYS", f"{part}*"))
+    store.core._shown.clear()
+    for part in lost:
+        await store.core.run("pause", part, "queue", "other", "pause", "")
+        assert server.command("HEXISTS", f"{part}pauses", "queue:default")
+    assert caplog.text.count("came back without its data") == 2
+    await store.close()
+
+
 async def test_every_call_is_refused_once_a_newer_version_has_the_namespace(bench: Bench) -> None:
     lease = await bench.start("it")
     server = shared_server()

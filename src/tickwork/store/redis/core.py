@@ -198,22 +198,29 @@ class Core:
     async def _came_back_empty(self, lost: list[str]) -> None:
         if not lost:
             return
-        what = f"all tasks of {self.layout.namespace}"
+        what = f"all tasks of {self.layout.namespace} are lost"
         if len(lost) < len(self.prefixes):
-            what = f"what was under {', '.join(lost)}"
-        self.contact.log.error("Redis at %s came back without its data: %s are lost", self.url, what)
+            what = f"what was under {', '.join(lost)} is lost"
+        self.contact.log.error("Redis at %s came back without its data: %s", self.url, what)
         if self.layout.root in lost:
             self.hints.notify(RESET)
         await self._pause_again([part for part in self.layout.parts if part in lost])
         self.hints.notify_all()
 
     async def _pause_again(self, lost: list[str]) -> None:
-        """What is paused in the other partitions is paused in these too."""
+        """What is paused in any other partition is paused in these too. One of the others may have been lost with them,
+        and have nothing paused until its own loss is noticed."""
         kept = [part for part in self.layout.parts if part not in lost and self.reach.has(part)]
-        if not lost or not kept:
+        if not lost:
             return
-        pauses = await self.ask(kept[0], "HGETALL", f"{kept[0]}pauses")
-        for name, what in zip(pauses[::2], pauses[1::2], strict=True):
+        pauses: dict[bytes, bytes] = {}
+        for part in kept:
+            try:
+                found = await self.ask(part, "HGETALL", f"{part}pauses")
+            except StoreUnavailable:  # the others have the same pauses
+                continue
+            pauses.update(zip(found[::2], found[1::2], strict=True))
+        for name, what in pauses.items():
             kind, _, subject = name.decode().partition(":")
             note = what.partition(b" ")[2]
             for part in lost:
