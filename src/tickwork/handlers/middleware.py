@@ -26,8 +26,34 @@ CHANGEABLE: dict[str, Callable[[Any], Any]] = {
 MAY_BE_NONE = ("max_retry", "timeout", "retry", "key")
 
 
+class _OfSpec:
+    """What a task that is submitted and one that is run say of themselves alike."""
+
+    __slots__ = ()
+    _spec: Spec
+    _payload: Callable[[], Any]
+
+    @property
+    def id(self) -> str:
+        return self._spec.id
+
+    @property
+    def type(self) -> str:
+        return self._spec.type
+
+    @property
+    def payload(self) -> Any:
+        """Plain values, decoded anew with each look; bytes, if the serializer is not known here."""
+        return self._payload()
+
+    @property
+    def schedule_id(self) -> str | None:
+        """The schedule whose tick, or whose run by hand, it is."""
+        return self._spec.schedule_id
+
+
 @dataclass(slots=True)
-class NewTask:
+class NewTask(_OfSpec):
     """A task that is being submitted. Its fields may be changed before `next(call)`; they are checked as options of
     `submit` are. `max_retry`, `timeout` and `retry` are None where the handler decides about them later."""
 
@@ -43,19 +69,6 @@ class NewTask:
     _payload: Callable[[], Any] = field(repr=False)
 
     @property
-    def id(self) -> str:
-        return self._spec.id
-
-    @property
-    def type(self) -> str:
-        return self._spec.type
-
-    @property
-    def payload(self) -> Any:
-        """Plain values, decoded anew with each look; bytes, if the serializer is not known here."""
-        return self._payload()
-
-    @property
     def dedup_key(self) -> str | None:
         return self._spec.dedup_key
 
@@ -63,11 +76,6 @@ class NewTask:
     def depends_on(self) -> tuple[str, ...]:
         """The ids of the tasks that must end before it."""
         return self._spec.depends_on
-
-    @property
-    def schedule_id(self) -> str | None:
-        """The schedule whose tick, or whose run by hand, it is."""
-        return self._spec.schedule_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,7 @@ class SubmitCall:
 
 
 @dataclass(frozen=True, slots=True)
-class RunCall:
+class RunCall(_OfSpec):
     """One run of a task, on this worker. `ctx` is what its handler gets, if it has a parameter for it."""
 
     ctx: TaskContext
@@ -86,14 +94,6 @@ class RunCall:
     submitted_at: datetime
     _spec: Spec = field(repr=False)
     _payload: Callable[[], Any] = field(repr=False)
-
-    @property
-    def id(self) -> str:
-        return self._spec.id
-
-    @property
-    def type(self) -> str:
-        return self._spec.type
 
     @property
     def queue(self) -> str:
@@ -108,19 +108,9 @@ class RunCall:
         return self._spec.key
 
     @property
-    def schedule_id(self) -> str | None:
-        """The schedule whose tick, or whose run by hand, it is."""
-        return self._spec.schedule_id
-
-    @property
     def attempt(self) -> int:
         """1 with the first run."""
         return self.ctx.attempt
-
-    @property
-    def payload(self) -> Any:
-        """Plain values, decoded anew with each look; bytes, if the serializer is not known here."""
-        return self._payload()
 
 
 class SubmitNext(Protocol):
