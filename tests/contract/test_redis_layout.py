@@ -319,7 +319,7 @@ async def test_of_two_partitions_that_vanish_both_are_paused_again(caplog: pytes
     lost = (layout.parts[1], layout.parts[0])
     for part in lost:
         server.command("DEL", *server.command("KEYS", f"{part}*"))
-    store.core._shown.clear()
+    store.core._shown.clear()  # type: ignore[attr-defined]
     for part in lost:
         await store.core.run("pause", part, "queue", "other", "pause", "")
         assert server.command("HEXISTS", f"{part}pauses", "queue:default")
