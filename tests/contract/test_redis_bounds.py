@@ -119,6 +119,17 @@ async def test_lanes_that_are_empty_are_forgotten(bench: Bench) -> None:
     assert len(await bench.claim(queues=("once1",))) == 1
 
 
+async def test_a_resumed_type_wakes_the_queue_of_a_lane_that_was_forgotten(bench: Bench) -> None:
+    await bench.submit("parked")
+    await bench.store.operators.pause("type", "job")
+    assert await bench.claimed_ids() == []
+    await bench.store.operators.prune(10)
+    assert shared_server().command("SMEMBERS", f"{ROOT}lanes") == []
+    await bench.store.operators.resume("type", "job")
+    assert shared_server().command("LLEN", f"{ROOT}wake:default") == 1
+    assert await bench.claimed_ids() == ["parked"]
+
+
 async def test_a_page_goes_on_behind_a_home_that_has_gone(bench: Bench) -> None:
     await bench.submit_many(3, "a", queue="qa")
     await bench.submit_many(3, "b", queue="qb")

@@ -101,7 +101,7 @@ class Lane:
 
     def first_aside(self, startable: frozenset[str]) -> Record | None:
         """The first parked task, of all the types that may start."""
-        heads = [next(iter(side.values())) for kind, side in self.sides.items() if kind in startable]
+        heads = [next(iter(self.sides[kind].values())) for kind in self.sides.keys() & startable]
         return min(heads, key=lambda record: record.position) if heads else None
 
     def __iter__(self) -> Iterator[Record]:

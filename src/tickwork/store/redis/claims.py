@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from tickwork.store.contract import Claim, Claimed, Grant, Unreadable
@@ -17,7 +18,19 @@ OVERDUE_CALLS = 20  # in one claim, so that it is answered soon however many the
 def claim_args(claim: Claim, suspect: bool = False) -> tuple[Any, ...]:
     """`suspect`: the process runs one in another partition (see `rules.is_suspect`)."""
     proof = (claim.worker_id, claim.process, claim.turn, claim.nonce)
-    return *proof, claim.lease_ttl, claim.limit, int(suspect), len(claim.queues), *claim.queues, *claim.types
+    queues, types = _queues_text(claim.queues), _types_text(claim.types)
+    return *proof, claim.lease_ttl, claim.limit, int(suspect), queues, len(claim.types), types
+
+
+@lru_cache(maxsize=64)
+def _queues_text(queues: tuple[str, ...]) -> bytes:
+    return "\n".join(queues).encode()
+
+
+@lru_cache(maxsize=64)
+def _types_text(types: frozenset[str]) -> bytes:
+    """Each type between two line ends, so that a script finds one in it without taking it apart."""
+    return "".join(("\n", *(f"{kind}\n" for kind in types))).encode()
 
 
 async def claim_from(core: Core, prefix: str, claim: Claim, args: tuple[Any, ...]) -> Claimed:

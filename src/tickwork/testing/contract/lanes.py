@@ -27,6 +27,35 @@ async def test_queues_are_taken_in_the_order_given(bench: Bench) -> None:
     assert await bench.claimed_ids(queues=("c", "a", "b")) == ["c", "a", "b"]
 
 
+async def test_the_order_of_many_queues_is_that_given(bench: Bench) -> None:
+    """Also while tasks lie in front and side lanes, and in queues that the claim does not name."""
+    bench.together()
+    queues = tuple(f"q{number}" for number in range(40))
+    for number, queue in enumerate(queues):
+        await bench.submit(f"strange{number}", queue=queue, type="strange" if number % 4 else "other")
+    assert await bench.claimed_ids(queues=queues) == []
+    for queue in queues:
+        await bench.submit(f"{queue}-back", queue=queue, priority=1)
+    back = await bench.claim(40, queues=queues)
+    for queue in reversed(queues):
+        await bench.submit(f"{queue}-low", queue=queue, priority=1)
+        await bench.submit(queue, queue=queue)
+    await bench.store.tasks.finish([Released(grant.lease) for grant in back])
+    named = tuple(reversed(queues[:20]))
+    expected = [task for queue in named for task in aside_and_main(queue)]
+    expected += [f"{queue}-{part}" for queue in named for part in ("back", "low")]
+    assert await bench.claimed_ids(30, queues=named, types=("job", "strange")) == expected[:30]
+    assert await bench.claimed_ids(100, queues=named, types=("job", "strange")) == expected[30:]
+    for queue in named:
+        await bench.submit(f"{queue}-again", queue=queue)
+    assert await bench.claimed_ids(queues=named) == [f"{queue}-again" for queue in named]
+
+
+def aside_and_main(queue: str) -> list[str]:
+    number = int(queue[1:])
+    return [f"strange{number}", queue] if number % 4 else [queue]
+
+
 async def test_the_order_is_the_same_taken_one_by_one(bench: Bench) -> None:
     bench.together()
     for queue in ("a", "b"):

@@ -13,4 +13,7 @@ log_fact(ARGV[3] .. '.resumed', ARGV[4], '\n', '', 0, 0, '')
 for _, lane in ipairs(call('SMEMBERS', KEY .. 'lanes')) do
   woken[string.match(lane, '^%a+:(.*)$')] = true
 end
+for _, lane_key in ipairs(call('SMEMBERS', KEY .. 'aside')) do
+  woken[string.match(lane_key, '^%a+:%a+:([^/]*)')] = true
+end
 return reply(1)

@@ -10,8 +10,8 @@ from tickwork.store.redis.keys import Layout
 # A test runs the whole contract under exactly these.
 IN_SCRIPTS = """
 time get mget set mset getrange setrange del exists incr incrby hget hset hsetnx hdel hmget hkeys hgetall llen rpush
-lrange ltrim publish sadd srem smembers sismember smismember srandmember xadd xdel xlen xrange xtrim zadd zrem zrange
-zrangebyscore zcount zscore zcard unlink rename renamenx
+lrange ltrim publish sadd srem scard smembers sismember smismember srandmember xadd xdel xlen xrange xtrim zadd zrem
+zrange zrangebyscore zcount zscore zcard unlink rename renamenx
 """
 BESIDE_THEM = """
 eval evalsha info ping subscribe unsubscribe blpop expire zmscore zscan zrevrangebyscore xrevrange wait role

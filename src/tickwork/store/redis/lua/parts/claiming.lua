@@ -4,6 +4,8 @@
 local CLAIM_MAX = 1000 -- tasks that one claim gets at most, whatever its limit
 local PROMOTE_MAX = 100 -- due tasks that one claim moves to their lanes at most
 local PARK_MAX = 100 -- tasks that one claim parks at most, so that the call stays bounded
+local MANY_QUEUES = 16 -- from so many on, a claim finds out which of their lanes exist before it looks at any
+local WAKE_KEPT = 3600 -- seconds after which the wake list of a queue is removed that had no new tasks
 
 local function promote_task(task)
   task.status, task.place = READY, MAIN
@@ -67,18 +69,25 @@ local function park(task, reason)
   log_task('task.parked', task, task.kind.type)
 end
 
+-- Whether a type is among those of a claim, which come as one text: a worker may know a thousand types, and meets few of them
+-- in one claim.
+local function types_in(text)
+  return setmetatable({}, { __index = function(known, kind)
+    local found = string.find(text, '\n' .. kind .. '\n', 1, true) ~= nil
+    known[kind] = found
+    return found
+  end })
+end
+
 -- Reads a claim from the arguments, beginning at `at`: worker, its process, turn, nonce, lease, limit, 1 if the process runs a
--- suspect of another partition, number of queues, queues, types.
+-- suspect of another partition, queues, number of types, types. Queues and types are texts of lines; that of the types begins
+-- with a line end.
 local function claim_of(at)
   local claim = { worker = ARGV[at], process = ARGV[at + 1], turn = ARGV[at] .. '#' .. ARGV[at + 2], nonce = ARGV[at + 3],
     lease_ttl = tonumber(ARGV[at + 4]), limit = math.min(tonumber(ARGV[at + 5]), CLAIM_MAX), suspect = ARGV[at + 6] == '1',
-    queues = {}, types = {} }
-  local types_at = at + 8 + tonumber(ARGV[at + 7])
-  for i = at + 8, types_at - 1 do
-    claim.queues[#claim.queues + 1] = ARGV[i]
-  end
-  for i = types_at, #ARGV do
-    claim.types[ARGV[i]] = true
+    queues = {}, type_count = tonumber(ARGV[at + 8]), type_names = ARGV[at + 9], types = types_in(ARGV[at + 9]) }
+  for queue in string.gmatch(ARGV[at + 7], '[^\n]+') do
+    claim.queues[#claim.queues + 1] = queue
   end
   return claim
 end
@@ -189,13 +198,10 @@ end
 
 local function take_sides(search, lane)
   local heads = {}
-  for kind in pairs(search.types) do
-    local lane_key = 'side:' .. lane .. '/' .. kind
-    if search.aside[lane_key] then
-      local members = call('ZRANGE', KEY .. lane_key, 0, search.more - 1, 'WITHSCORES')
-      for i = 1, #members, 2 do
-        heads[#heads + 1] = { at = tonumber(members[i + 1]), member = members[i], lane_key = lane_key }
-      end
+  for _, lane_key in ipairs(search.sides[lane]) do
+    local members = call('ZRANGE', KEY .. lane_key, 0, search.more - 1, 'WITHSCORES')
+    for i = 1, #members, 2 do
+      heads[#heads + 1] = { at = tonumber(members[i + 1]), member = members[i], lane_key = lane_key }
     end
   end
   table.sort(heads, sooner)
@@ -248,55 +254,142 @@ local function take_main(search, lane)
   end
 end
 
--- Finds out which of the front and side lanes of this claim's queues and types are not empty.
-local function look_aside(search, claim)
+local function note_aside(search, lane_key)
+  local place, lane, kind = string.match(lane_key, '^(%a+):([^/]*)/?(.*)$')
+  if place == 'front' then
+    search.fronts[lane] = true
+  elseif search.types[kind] then
+    local sides = search.sides[lane] or {}
+    sides[#sides + 1], search.sides[lane] = lane_key, sides
+  end
+end
+
+-- Those of a set that may concern a claim: all members, if they are no more than `most`; else those of the names given.
+local function members_of(set, most, names_of, claim)
+  if call('SCARD', KEY .. set) <= most then
+    return call('SMEMBERS', KEY .. set)
+  end
+  local names, found = names_of(claim), {}
+  for first = 1, #names, SLICE do
+    local last = math.min(first + SLICE - 1, #names)
+    for i, is_member in ipairs(call('SMISMEMBER', KEY .. set, unpack(names, first, last))) do
+      if is_member == 1 then
+        found[#found + 1] = names[first + i - 1]
+      end
+    end
+  end
+  return found
+end
+
+local function names_aside(claim)
   local names = {}
   for _, queue in ipairs(claim.queues) do
     for _, band in pairs(BANDS) do
       names[#names + 1] = 'front:' .. band .. ':' .. queue
-      for kind in pairs(search.types) do
+      for kind in string.gmatch(claim.type_names, '[^\n]+') do
         names[#names + 1] = 'side:' .. band .. ':' .. queue .. '/' .. kind
       end
     end
   end
-  for first = 1, #names, SLICE do
-    local last = math.min(first + SLICE - 1, #names)
-    for i, held in ipairs(call('SMISMEMBER', KEY .. 'aside', unpack(names, first, last))) do
-      search.aside[names[first + i - 1]] = held == 1 or nil
+  return names
+end
+
+local function names_of_lanes(claim)
+  local names = {}
+  for _, queue in ipairs(claim.queues) do
+    for _, band in pairs(BANDS) do
+      names[#names + 1] = band .. ':' .. queue
+    end
+  end
+  return names
+end
+
+-- Finds out which front and side lanes are not empty.
+local function look_aside(search, claim)
+  local most = 3 * #claim.queues * (claim.type_count + 1)
+  for _, lane_key in ipairs(members_of('aside', most, names_aside, claim)) do
+    note_aside(search, lane_key)
+  end
+end
+
+-- With many queues: which of them have a lane in each band, as most have none. Nil with few queues, whose lanes are looked for.
+local function queues_by_band(search, claim)
+  if #claim.queues < MANY_QUEUES then
+    return nil
+  end
+  local found = { high = {}, normal = {}, low = {} }
+  local function add(lane)
+    local band, queue = string.match(lane, '^(%a+):(.*)$')
+    found[band][queue] = true
+  end
+  for _, lane in ipairs(members_of('lanes', 3 * #claim.queues, names_of_lanes, claim)) do
+    add(lane)
+  end
+  for lane in pairs(search.fronts) do
+    add(lane)
+  end
+  for lane in pairs(search.sides) do
+    add(lane)
+  end
+  return found
+end
+
+-- With many queues, a lane that is empty is removed, so that the next claim does not look at it. A submit creates it again.
+local function forget_main(lane, queue)
+  call('DEL', KEY .. 'stream:' .. lane)
+  call('SREM', KEY .. 'lanes', lane)
+  call('EXPIRE', KEY .. 'wake:' .. queue, WAKE_KEPT) -- `prune` does not find it any more
+end
+
+local function take_from(search, lane, queue)
+  if search.fronts[lane] then
+    take_front(search, lane)
+  end
+  if search.sides[lane] then
+    take_sides(search, lane)
+  end
+  if call('XLEN', KEY .. 'stream:' .. lane) > 0 then
+    take_main(search, lane)
+  elseif search.by_band then
+    forget_main(lane, queue)
+  end
+  if search.more == 0 then
+    woken[queue] = true -- more tasks may be left, for another idle worker
+  end
+end
+
+local function take_from_band(search, claim, band)
+  local queues = search.by_band and search.by_band[band]
+  if queues and not next(queues) then
+    return
+  end
+  for _, queue in ipairs(claim.queues) do
+    if search.more == 0 or search.spent then
+      return
+    end
+    if (not queues or queues[queue]) and not search.paused['queue:' .. queue] then
+      take_from(search, band .. ':' .. queue, queue)
     end
   end
 end
 
 local function startable(claim)
   local paused = {}
-  local search = { types = claim.types, more = claim.limit, left = PARK_MAX, taken = {}, aside = {}, paused = paused }
+  local search = { types = claim.types, more = claim.limit, left = PARK_MAX, taken = {}, fronts = {}, sides = {}, paused = paused }
   for _, name in ipairs(call('HKEYS', KEY .. 'pauses')) do
     paused[name] = true
     local kind = string.match(name, '^type:(.*)$')
     if kind then
-      search.types[kind] = nil
+      search.types[kind] = false
     end
   end
   if call('EXISTS', KEY .. 'aside') == 1 then
     look_aside(search, claim)
     search.suspect = claim.suspect or runs_suspect(claim.process)
   end
+  search.by_band = queues_by_band(search, claim)
   for _, band in ipairs({ 'high', 'normal', 'low' }) do
-    for _, queue in ipairs(claim.queues) do
-      local lane = band .. ':' .. queue
-      if not paused['queue:' .. queue] and search.more > 0 and not search.spent then
-        if next(search.aside) then
-          take_front(search, lane)
-          take_sides(search, lane)
-        end
-        if call('XLEN', KEY .. 'stream:' .. lane) > 0 then
-          take_main(search, lane)
-        end
-        if search.more == 0 then
-          woken[queue] = true -- more tasks may be left, for another idle worker
-        end
-      end
-    end
+    take_from_band(search, claim, band)
   end
   return search
 end
