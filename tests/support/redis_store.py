@@ -12,6 +12,7 @@ from tickwork.clock import ManualClock
 from tickwork.model.policy import Policy
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.core import Core
+from tickwork.store.redis.net.link import Link
 from tickwork.store.redis.net.target import Target, parse
 from tickwork.store.redis.ops.acl import FOR_AUDITS, acl_line
 from tickwork.store.redis.scripts import Script, compose
@@ -83,6 +84,12 @@ class ClockedCore(Core):
 
     def script(self, name: str) -> Script:
         return compose(name, self.server.modern, CLOCK)
+
+    def ready_link(self, prefix: str) -> Link | None:
+        if self._shown.get(prefix) != self._clock.now():
+            self._shown[prefix] = self._clock.now()
+            _by_port[self.target.addresses[0].port].command("SET", f"{prefix}clock", self._clock.now())
+        return super().ready_link(prefix)
 
     async def _run_once(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
         if self._shown.get(prefix) != self._clock.now():

@@ -1,9 +1,9 @@
 """The Redis store: many machines, one namespace.
 
 Reading order: `keys.py` (what is where), `lua/parts/prelude.lua` and the scripts, `records.py` (a task as a string),
-`tasks.py` and its siblings (the parts of the contract), `batches.py` and `creating.py` (submits), `claims.py`,
-`partitions.py`, `dispatch.py`, `rounds.py` and `reach.py` (what several partitions need more), `indexes.py` (lists),
-`migrations.py`, `net/` (connections), `ops/` (for operators).
+`tasks.py` and its siblings (the parts of the contract), `batches.py`, `creating.py` and `short.py` (submits),
+`claims.py`, `partitions.py`, `dispatch.py`, `rounds.py` and `reach.py` (what several partitions need more),
+`indexes.py` (lists), `migrations.py`, `net/` (connections), `ops/` (for operators).
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from tickwork.model.tasks import Spec
 from tickwork.store.contract import Receipt
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.creating import Args, create, submit_args
+from tickwork.store.redis.short import ShortSubmit
 
 BATCH = 100  # tasks in one call
 SHARE = 50  # gathered submits that are sent at once: Redis works on them while others are being made
@@ -26,6 +27,7 @@ class Coalescer:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._short = ShortSubmit(core)
         self._under_way: Counter[Place] = Counter()
         self._waiting: dict[Place, list[Gathered]] = {}
         self._sending: set[asyncio.Future[None]] = set()
@@ -40,6 +42,8 @@ class Coalescer:
             return [await self._join(specs[0], packed, place, loop)]
         self._under_way[place] += 1
         try:
+            if durability == "memory" and await self._short.create(prefix, specs[0], packed):
+                return [Receipt(specs[0].id, "created")]
             return await create(self._core, prefix, specs, [packed], durability)
         finally:
             self._under_way[place] -= 1

@@ -23,7 +23,7 @@ from tickwork.store.hints import RESET, Hint, Hints
 from tickwork.store.redis.confirm import NO_REPLICA, Confirmations, enough
 from tickwork.store.redis.keys import BEFORE, VERSION, Layout
 from tickwork.store.redis.net.by_loop import ConnectionsByLoop, LoopConnections
-from tickwork.store.redis.net.link import LinkLost, pack
+from tickwork.store.redis.net.link import Link, LinkLost, pack
 from tickwork.store.redis.net.listen import Listener
 from tickwork.store.redis.net.target import Target
 from tickwork.store.redis.net.wire import CALL_TIMEOUT, DURABLE, OtherLayout, Wire
@@ -340,6 +340,10 @@ class Core:
         return await self.connections().wire.script(
             self.script(name), prefix, self.layout.root, policy, *args, purpose=purpose
         )
+
+    def ready_link(self, prefix: str) -> Link | None:
+        """A connection on which a script may be sent at once; None if there is none, or the server is in doubt."""
+        return None if self.contact.lost_since is not None else self.connections().wire.ready(prefix)
 
     async def reached(self, name: str, prefix: str, *args: Any, purpose: str = "ask") -> Any:
         """Run a script. With several partitions it fails soon if this one cannot be reached."""

@@ -43,6 +43,8 @@ class PartitionedTasks(Tasks):
 
     async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
         durability = durability or self._core.durability
+        if len(specs) == 1 and not specs[0].depends_on:
+            return [await self._submit_alone(specs[0], durability)]
         receipts: dict[int, Receipt] = {}
         plain: list[int] = []
         for index, spec in enumerate(specs):
@@ -54,6 +56,13 @@ class PartitionedTasks(Tasks):
             receipts[index] = await self._submit_dependent(spec, durability)
         await self._submit_plain(specs, plain, receipts, durability)
         return [receipts[index] for index in range(len(specs))]
+
+    async def _submit_alone(self, spec: Spec, durability: Durability) -> Receipt:
+        self._check_place(spec)
+        part = self._core.part(spec.id)
+        (receipt,) = await self._coalescer.submit(part, [spec], durability)
+        self._core.wake({spec.queue}, part)
+        return receipt
 
     async def _submit_plain(
         self, specs: list[Spec], places: list[int], receipts: dict[int, Receipt], durability: Durability

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -17,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork.backoff import Backoff
-from tickwork.model.tasks import Attempt, Lease, ParkReason, Place, Record, Spec, Status
+from tickwork.model.tasks import Attempt, Lease, ParkReason, Place, Record, Spec, Status, band_of
 from tickwork.payload.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.store.contract import Grant
 from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec
@@ -49,6 +50,7 @@ LANES: dict[int, tuple[Place, ParkReason | None]] = {
 UNIQUE: dict[str | None, str] = {None: "", "queued": "q", "unfinished": "u"}
 LARGE = 16384  # bytes of a label and body that do not travel through scripts again: the worker reads them itself
 DEFAULT_SERIALIZER = "json"
+KINDS_KEPT = 1000  # of which the first lines of the label need not be written again
 _BY_BYTE = {code.encode(): status for code, status in STATUSES.items()}
 
 _LENGTHS = struct.Struct(">HHI")  # of the kind (first three lines of the label), of the label, of the body
@@ -123,12 +125,19 @@ def pack_spec(spec: Spec) -> bytes:
         spec.depends_on, spec.scheduled_at, spec.expires, spec.expires_at,
     )  # fmt: skip
     body = _encode(usual + rare if any(rare) or has_deadline(spec) else usual)
-    kind = f"{spec.type}\n{spec.queue}\n{int(spec.band)}".encode()
-    label = kind + f"\n{spec.nonce}\n{spec.schedule_id or ''}\n{_pack_flags(spec)}\n{spec.workflow or ''}\n".encode()
+    kind, kind_size = _kind(spec.type, spec.queue, spec.priority)
+    label = f"{kind}\n{spec.nonce}\n{spec.schedule_id or ''}\n{_pack_flags(spec)}\n{spec.workflow or ''}\n".encode()
     label += _pack_keys(spec.key, spec.dedup_key)
-    packed = _LENGTHS.pack(len(kind), len(label), len(body)) + label + body
+    packed = _LENGTHS.pack(kind_size, len(label), len(body)) + label + body
     # Room for the state is made here: in a script every copy of a large text costs more than all the rest.
     return packed + _ROOM if len(packed) > LARGE else packed
+
+
+@lru_cache(maxsize=KINDS_KEPT)
+def _kind(type: str, queue: str, priority: int) -> tuple[str, int]:
+    """The first three lines of a label, and how many bytes they take."""
+    kind = f"{type}\n{queue}\n{int(band_of(priority))}"
+    return kind, len(kind.encode())
 
 
 def _pack_flags(spec: Spec) -> str:

@@ -3,7 +3,7 @@ names.
 
 The first lines of a file are its header: `-- flags: allow-oom` for scripts that must run when Redis is full (otherwise
 a full Redis would refuse to end tasks), `-- parts: ...` for the parts that it uses, `-- layout: any` for scripts that
-open a namespace, whose layout is not checked.
+open a namespace, whose layout is not checked, `-- prelude: none` for one that stands alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from functools import cache
 from importlib import resources
 
-_HEADER = re.compile(r"-- (flags|parts|layout): (.*)")
+_HEADER = re.compile(r"-- (flags|parts|layout|prelude): (.*)")
 
 
 class Script:
@@ -49,8 +49,12 @@ def compose(name: str, modern: bool, clock: str | None = None) -> Script:
         lines.append("redis.call('ZREM', KEYS[1] .. 'lessees', '')")
     if "layout" not in header:
         lines.append(read("parts/layout"))
-    parts = [read(f"parts/{part}") for part in header.get("parts", [])]
-    lines += [clock or read("parts/clock"), read("parts/prelude"), _nest([*parts, text])]
+    lines.append(clock or read("parts/clock"))
+    if "prelude" in header:
+        lines.append(text)
+    else:
+        parts = [read(f"parts/{part}") for part in header.get("parts", [])]
+        lines += [read("parts/prelude"), _nest([*parts, text])]
     return Script(name, "\n".join(lines))
 
 

@@ -95,15 +95,8 @@ class Wire:
         keys = (2, key, f"{key}-")
         command = pack("EVALSHA", script.sha, *keys, *args)
         answer: Reply = None
-        link = self._best.get((key, purpose))
-        if (
-            link is not None
-            and link.met
-            and link.lost is None
-            and link.under_way < CROWDED
-            and not wait
-            and not self._returning
-        ):
+        link = None if wait else self.ready(key, purpose)
+        if link is not None:
             try:
                 answer = await link.send(command)
             except LinkLost:
@@ -124,6 +117,13 @@ class Wire:
                 raise OtherLayout(text.removeprefix(OTHER_LAYOUT))
             raise StoreError(f"script {script.name} failed: {text}")
         return reply
+
+    def ready(self, key: str, purpose: str = "ask") -> Link | None:
+        """The connection of the last reply, if a script may be sent there at once."""
+        link = self._best.get((key, purpose))
+        if link is None or not link.met or link.lost is not None or link.under_way >= CROWDED or self._returning:
+            return None
+        return link
 
     async def call(self, key: str, *command: Any) -> Reply:
         reply = await self.run(key, pack(*command))
