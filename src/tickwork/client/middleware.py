@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from tickwork.client.specs import check_size
 from tickwork.client.views import payload_of
@@ -15,15 +15,25 @@ from tickwork.handlers.registry import Registry
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
 from tickwork.store.contract import Receipt, Store
+from tickwork.store.hints import Hint
 from tickwork.texts import shown
 
 Create: TypeAlias = Callable[[list[Spec]], Awaitable[list[Receipt]]]
-Send: TypeAlias = Callable[[Store, list[Spec], Durability | None], Awaitable[list[Receipt]]]
 
 
-def send_plainly(store: Store, specs: list[Spec], durability: Durability | None = None) -> Awaitable[list[Receipt]]:
+class Send(Protocol):
+    """Hands specs to a store; `waiter` is told of the end of the one task (see `Tasks.submit` of the contract)."""
+
+    def __call__(
+        self, store: Store, specs: list[Spec], durability: Durability | None, waiter: Hint | None = None, /
+    ) -> Awaitable[list[Receipt]]: ...
+
+
+def send_plainly(
+    store: Store, specs: list[Spec], durability: Durability | None = None, waiter: Hint | None = None, /
+) -> Awaitable[list[Receipt]]:
     """The way of a submit while no middleware is used."""
-    return store.tasks.submit(specs, durability)
+    return store.tasks.submit(specs, durability, waiter)
 
 
 class SubmitChain:
@@ -38,9 +48,11 @@ class SubmitChain:
         """None if no middleware is around submits."""
         return cls(registry, config) if registry.middleware.around_submit else None
 
-    async def send(self, store: Store, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+    async def send(
+        self, store: Store, specs: list[Spec], durability: Durability | None = None, waiter: Hint | None = None, /
+    ) -> list[Receipt]:
         """Instead of `send_plainly`."""
-        return await self.submit(specs, lambda changed: store.tasks.submit(changed, durability))
+        return await self.submit(specs, lambda changed: store.tasks.submit(changed, durability, waiter))
 
     async def submit(self, specs: list[Spec], create: Create) -> list[Receipt]:
         """`create` is called with what the middleware made of the specs."""

@@ -56,7 +56,9 @@ def _timed(bus: Bus, part: str, name: str, method: Method) -> Method:
 Tell = Callable[..., None]
 
 
-def _of_submit(bus: Bus, receipts: list[Receipt], specs: list[Spec], durability: object = None) -> None:
+def _of_submit(
+    bus: Bus, receipts: list[Receipt], specs: list[Spec], durability: object = None, waiter: object = None
+) -> None:
     if bus.wants(TaskSubmitted):
         for spec, receipt in zip(specs, receipts, strict=True):
             bus.publish(TaskSubmitted, TaskSubmitted(spec.id, spec.type, spec.queue, receipt.verdict))

@@ -17,6 +17,7 @@ from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import DELAYED, ENDS, ParkReason, Place, Record, Spec, Status
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Advance, Claimed, Grant, Query, Receipt, Unreadable
+from tickwork.store.hints import Hint
 from tickwork.texts import shown
 
 T = TypeVar("T")
@@ -36,6 +37,12 @@ def for_each(ids: Sequence[str], act: Callable[[str], A]) -> list[A]:
     """The answer for each id; `act` is called once for one that is given twice."""
     answers = {task_id: act(task_id) for task_id in dict.fromkeys(ids)}
     return [answers[task_id] for task_id in ids]
+
+
+def announce(waiter: Hint, receipts: list[Receipt]) -> None:
+    """To be called when a task was submitted together with the hint that its end is to raise."""
+    (receipt,) = receipts
+    waiter.announced = receipt.verdict == "created"
 
 
 class Budget:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Lease, Spec, Status
+from tickwork.store.hints import Hint
 
 SUBMIT_MAX = 1000  # specs in one call of `submit`
 MANY_MAX = 1000  # ids in one call of an operator's method, edges in one call of `resolve`
@@ -128,8 +129,13 @@ class Reclaimed(Struct, frozen=True):
 
 
 class Tasks(Protocol):
-    async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+    async def submit(
+        self, specs: list[Spec], durability: Durability | None = None, waiter: Hint | None = None
+    ) -> list[Receipt]:
         """Create tasks in order; each gets its own receipt. A task may depend on an earlier one of the same call.
+
+        `waiter` is for a call with one spec, and is a hint on the id of that task: if the task is created, the hint is
+        raised when it ends, as with `Queries.get`, and its `announced` says so.
 
         `durability` says what a receipt stands for; the default is the store's own. One that the store cannot give is a
         `StoreError`. A dedup key is held for its `dedup_ttl`, counted from the submit; 0 holds it for no time. A cancel

@@ -26,12 +26,12 @@ from tickwork.store.contract import (
     Reclaimed,
     Verdict,
 )
-from tickwork.store.hints import WORK
+from tickwork.store.hints import WORK, Hint
 from tickwork.store.memory.core import Core, Part, atomic
 from tickwork.store.memory.dispatch import Dispatch
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.members import Members
-from tickwork.store.rules import detail_of, fence_of_end, moved_on, still_gone
+from tickwork.store.rules import announce, detail_of, fence_of_end, moved_on, still_gone
 
 
 class Tasks(Part):
@@ -44,7 +44,9 @@ class Tasks(Part):
     # --- in
 
     @atomic
-    def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+    def submit(
+        self, specs: list[Spec], durability: Durability | None = None, waiter: Hint | None = None
+    ) -> list[Receipt]:
         if durability not in (None, "memory"):
             raise StoreError(
                 f"memory:// keeps nothing beyond its process, so durability={durability!r} cannot be given"
@@ -52,6 +54,8 @@ class Tasks(Part):
         now = self._core.now()
         receipts = [self.submit_one(spec, now) for spec in specs]
         self._core.hints.notify(WORK)
+        if waiter is not None:
+            announce(waiter, receipts)
         return receipts
 
     def submit_one(self, spec: Spec, now: int, lenient: bool = False) -> Receipt:

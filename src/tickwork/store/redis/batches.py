@@ -32,10 +32,10 @@ class Coalescer:
         self._waiting: dict[Place, list[Gathered]] = {}
         self._sending: set[asyncio.Future[None]] = set()
 
-    async def submit(self, prefix: str, specs: list[Spec], durability: Durability) -> list[Receipt]:
+    async def submit(self, prefix: str, specs: list[Spec], durability: Durability, watch: str = "") -> list[Receipt]:
         if len(specs) != 1:
             return await self._submit_many(prefix, specs, durability)
-        packed = submit_args(specs[0])  # before it joins a batch: an error concerns only its own caller
+        packed = submit_args(specs[0], watch=watch)  # before it joins a batch: an error concerns only its own caller
         loop = asyncio.get_running_loop()
         place = (id(loop), prefix, durability)
         if self._under_way[place]:

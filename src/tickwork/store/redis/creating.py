@@ -23,9 +23,9 @@ VERDICTS: dict[str, Literal["created", "exists", "duplicate", "orphan"]] = {
 }
 
 
-def submit_args(spec: Spec, waiting: tuple[str, ...] | None = None) -> Args:
+def submit_args(spec: Spec, waiting: tuple[str, ...] | None = None, watch: str = "") -> Args:
     try:
-        return spec.id, pack_spec(spec), pack_options(spec, waiting)
+        return spec.id, pack_spec(spec), pack_options(spec, waiting, watch)
     except (OverflowError, struct.error, UnicodeError) as error:  # a number of more than 64 bits in its context, say
         raise StoreError(f"task {spec.id} cannot be stored: {error}") from None
 

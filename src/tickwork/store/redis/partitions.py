@@ -20,12 +20,13 @@ from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Lease, Spec
 from tickwork.store.contract import MANY_MAX, Claim, Claimed, Edge, Extended, Finished, OutboxEntry, Receipt, Reclaimed
+from tickwork.store.hints import Hint
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.creating import receipt_of, submit_args
 from tickwork.store.redis.dispatch import Dispatch
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.tasks import SLICE, Tasks, moved_on, soonest
-from tickwork.store.rules import holds_key, still_gone
+from tickwork.store.rules import announce, holds_key, still_gone
 
 CURRENT = "?"  # for an edge whose upstream is still as it ended
 HOLD_BACK = 1000  # milliseconds for which an entry of the outbox that cannot be removed yet is left out
@@ -41,10 +42,17 @@ class PartitionedTasks(Tasks):
 
     # --- in
 
-    async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
-        durability = durability or self._core.durability
+    async def submit(
+        self, specs: list[Spec], durability: Durability | None = None, waiter: Hint | None = None
+    ) -> list[Receipt]:
+        receipts = await self._submit(specs, durability or self._core.durability, self._channel(waiter))
+        if waiter is not None:
+            announce(waiter, receipts)
+        return receipts
+
+    async def _submit(self, specs: list[Spec], durability: Durability, watch: str) -> list[Receipt]:
         if len(specs) == 1 and not specs[0].depends_on:
-            return [await self._submit_alone(specs[0], durability)]
+            return [await self._submit_alone(specs[0], durability, watch)]
         receipts: dict[int, Receipt] = {}
         plain: list[int] = []
         for index, spec in enumerate(specs):
@@ -53,14 +61,14 @@ class PartitionedTasks(Tasks):
                 continue
             await self._submit_plain(specs, plain, receipts, durability)  # it may depend on one of them
             plain = []
-            receipts[index] = await self._submit_dependent(spec, durability)
+            receipts[index] = await self._submit_dependent(spec, durability, watch)
         await self._submit_plain(specs, plain, receipts, durability)
         return [receipts[index] for index in range(len(specs))]
 
-    async def _submit_alone(self, spec: Spec, durability: Durability) -> Receipt:
+    async def _submit_alone(self, spec: Spec, durability: Durability, watch: str) -> Receipt:
         self._check_place(spec)
         part = self._core.part(spec.id)
-        (receipt,) = await self._coalescer.submit(part, [spec], durability)
+        (receipt,) = await self._coalescer.submit(part, [spec], durability, watch)
         self._core.wake({spec.queue}, part)
         return receipt
 
@@ -92,7 +100,9 @@ class PartitionedTasks(Tasks):
         (receipt,) = await self.submit([spec])
         return receipt
 
-    async def _submit_dependent(self, spec: Spec, durability: Durability, lenient: bool = False) -> Receipt:
+    async def _submit_dependent(
+        self, spec: Spec, durability: Durability, watch: str = "", lenient: bool = False
+    ) -> Receipt:
         """List the task with each upstream, create it, and list it again. So it is resolved even if an upstream ends in
         between."""
         self._check_place(spec)
@@ -107,7 +117,7 @@ class PartitionedTasks(Tasks):
             await self._take_back_notes(spec.id, waiting)
             holder = await self._dedup_holder(spec)
             return Receipt(spec.id, "duplicate", holder) if holder else Receipt(spec.id, "orphan", missing[0])
-        args = submit_args(spec, tuple(waiting))
+        args = submit_args(spec, tuple(waiting), watch)
         (verdict,) = await self._core.run_durably(durability, "submit_with", self._core.part(spec.id), *args)
         receipt = receipt_of(spec, verdict)
         if receipt.verdict == "created":

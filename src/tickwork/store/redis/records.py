@@ -179,10 +179,11 @@ def is_plain(spec: Spec) -> bool:
     )
 
 
-def pack_options(spec: Spec, waiting: tuple[str, ...] | None = None) -> bytes:
+def pack_options(spec: Spec, waiting: tuple[str, ...] | None = None, watch: str = "") -> bytes:
     """The options of a submit that the script reads; empty for a task that is to run at once. `waiting`: the
-    dependencies that have not ended, if the caller has looked them up already."""
-    options: dict[str, Any] = {}
+    dependencies that have not ended, if the caller has looked them up already. `watch`: the channel on which its end is
+    to be published."""
+    options: dict[str, Any] = {"watch": watch} if watch else {}
     if spec.at is not None:
         options["at"] = spec.at
     elif spec.delay:
@@ -198,6 +199,12 @@ def pack_options(spec: Spec, waiting: tuple[str, ...] | None = None) -> bytes:
         if waiting is not None:
             options["waiting"] = waiting
     return _encode(options) if options else b""
+
+
+@lru_cache(maxsize=16)
+def only_watch(channel: str) -> bytes:
+    """The options of a task that is to run at once, and whose end is to be published."""
+    return _encode({"watch": channel})
 
 
 def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:

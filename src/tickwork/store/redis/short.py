@@ -1,4 +1,5 @@
-"""The short way of a submit: one task without options that is to run at once, by `submit_one.lua`.
+"""The short way of a submit: one task that is to run at once, without options but for who waits for it, by
+`submit_one.lua`.
 
 Whatever does not go this way, and whatever goes wrong on it, goes to `creating.create` with the same spec. That is safe
 even if the reply to the short call was lost: a submit with the nonce of the task that is there changes nothing.
@@ -16,7 +17,7 @@ from tickwork.model.tasks import Band, Spec, band_of
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.creating import Args
 from tickwork.store.redis.net.link import LinkLost, Reply, pack
-from tickwork.store.redis.records import LARGE
+from tickwork.store.redis.records import LARGE, only_watch
 
 BANDS = {Band.HIGH: "high", Band.NORMAL: "normal", Band.LOW: "low"}
 KINDS_MAX = 1000
@@ -67,14 +68,15 @@ class ShortSubmit:
     def args(self, prefix: str, spec: Spec, packed: Args) -> tuple[Any, ...] | None:
         """What comes behind the script, beginning with the number of keys; None if the task cannot go this way."""
         task_id, value, options = packed
-        if options or len(value) > LARGE:
+        watch = self._core.channel if options else ""
+        if (options and options != only_watch(watch)) or len(value) > LARGE:
             return None
         key = (spec.type, spec.queue, spec.priority)
         kind = self._kinds[key] if key in self._kinds else self._learn(key)
         if kind is None:
             return None
         fact = kind.fact and kind.fact + _encode(task_id) + _NO_DURATION
-        return (*self._head[prefix], task_id, value, kind.lane, spec.queue, fact, *self._tail[prefix])
+        return (*self._head[prefix], task_id, value, kind.lane, spec.queue, fact, watch, *self._tail[prefix])
 
     def _learn(self, key: tuple[str, str, int]) -> Kind | None:
         type_name, queue, priority = key

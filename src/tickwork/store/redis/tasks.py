@@ -26,11 +26,13 @@ from tickwork.store.contract import (
     Reclaimed,
     Verdict,
 )
+from tickwork.store.hints import Hint
 from tickwork.store.redis.batches import Coalescer
 from tickwork.store.redis.claims import claim_args, claim_from, read_claimed
 from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.records import CODES, STATUSES
 from tickwork.store.redis.reports import pack_outcome
+from tickwork.store.rules import announce
 
 SLICE = 50  # tasks in one script of those that steer many, so that it takes no more than a few milliseconds
 NOTE_BITS = 48  # of the random number by which a note that is sent again is recognised
@@ -56,8 +58,18 @@ class Tasks(Part):
 
     # --- in
 
-    async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
-        return await self._coalescer.submit(self._core.layout.root, specs, durability or self._core.durability)
+    async def submit(
+        self, specs: list[Spec], durability: Durability | None = None, waiter: Hint | None = None
+    ) -> list[Receipt]:
+        durability, watch = durability or self._core.durability, self._channel(waiter)
+        receipts = await self._coalescer.submit(self._core.layout.root, specs, durability, watch)
+        if waiter is not None:
+            announce(waiter, receipts)
+        return receipts
+
+    def _channel(self, waiter: Hint | None) -> str:
+        """The channel on which the end of a task is to be published; none if nobody waits for it."""
+        return "" if waiter is None else self._core.channel
 
     async def resolve(self, edges: Sequence[Edge]) -> list[bool | None]:
         found = await self._core.by_slices(list(edges), [edge.dependant for edge in edges], SLICE, self._resolve_part)

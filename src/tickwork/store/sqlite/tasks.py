@@ -26,8 +26,8 @@ from tickwork.store.contract import (
     Reclaimed,
     Verdict,
 )
-from tickwork.store.hints import WORK
-from tickwork.store.rules import detail_of, fence_of_end, has_deadline, moved_on, still_gone
+from tickwork.store.hints import WORK, Hint
+from tickwork.store.rules import announce, detail_of, fence_of_end, has_deadline, moved_on, still_gone
 from tickwork.store.sqlite.core import Core, Part, writes
 from tickwork.store.sqlite.dispatch import Dispatch
 from tickwork.store.sqlite.histories import Histories
@@ -45,10 +45,14 @@ class Tasks(Part):
 
     # --- in
 
-    async def submit(self, specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+    async def submit(
+        self, specs: list[Spec], durability: Durability | None = None, waiter: Hint | None = None
+    ) -> list[Receipt]:
         if durability == "replicated":
             raise StoreError("a SQLite file has no replicas; durability can be memory or disk")
         receipts = await self._submit_all(specs)
+        if waiter is not None:
+            announce(waiter, receipts)
         if durability == "disk" and self._core.durability != "disk":
             await asyncio.to_thread(self._core.files.sync_log)
         return receipts

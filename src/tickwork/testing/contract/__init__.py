@@ -40,6 +40,7 @@ from tickwork.testing.contract.schedules import *  # noqa: F403
 from tickwork.testing.contract.submit import *  # noqa: F403
 from tickwork.testing.contract.table import *  # noqa: F403
 from tickwork.testing.contract.unique import *  # noqa: F403
+from tickwork.testing.contract.waiters import *  # noqa: F403
 
 StoreMaker = Callable[[Policy, ManualClock], Store]
 

@@ -1,6 +1,6 @@
 -- parts: lanes
--- Create tasks without options: (none) -> ready or pending. Arguments, for each: id, lengths + label + body, '' or its time
--- (msgpack: `at` or `delay`). Reply: the indexes (from 0) of those that were not created, since there is a task of that id; the
+-- Create tasks without options: (none) -> ready or pending. Arguments, for each: id, lengths + label + body, '' or (msgpack) its
+-- time, `at` or `delay`, and the channel on which its end is to be published, `watch`. Reply: the indexes (from 0) of those that were not created, since there is a task of that id; the
 -- caller sends those to `submit_with` to find out more. Nearly all tasks come this way, so this script has no functions of its
 -- own: Lua would create them anew with every call.
 local WIDTH = 3
@@ -9,15 +9,15 @@ local some_awaited = call('EXISTS', KEY .. 'awaited') == 1
 local delayed, known = {}, {}
 
 for at = 3, #ARGV, WIDTH do
-  local id, spec, due_at = ARGV[at], ARGV[at + 1], now
+  local id, spec, due_at, watch = ARGV[at], ARGV[at + 1], now, nil
   if ARGV[at + 2] ~= '' then
-    local time = cmsgpack.unpack(ARGV[at + 2])
-    due_at = math.max(time.at or now + time.delay, 0)
+    local options = cmsgpack.unpack(ARGV[at + 2])
+    due_at, watch = math.max(options.at or now + (options.delay or 0), 0), options.watch
   end
   position = position + 1
   local status = due_at > now and PENDING or READY
   local awaited = some_awaited and call('SISMEMBER', KEY .. 'awaited', id) or 0
-  local state = struct.pack(FRESH, status, 0, awaited, 0, MAIN, position, now, due_at, position)
+  local state = struct.pack(FRESH, status, 0, awaited, watch and 1 or 0, MAIN, position, now, due_at, position)
   local is_large, value = #spec > LARGE, spec
   if not is_large then -- a large one came with room for its state
     value = spec .. state
@@ -29,6 +29,9 @@ for at = 3, #ARGV, WIDTH do
     local kind = kind_of(spec, (struct.unpack(LENGTHS, spec)))
     if is_large then
       call('SETRANGE', TASK .. id, size_of(spec), state)
+    end
+    if watch then
+      call('HSET', KEY .. 'watchers', id, watch)
     end
     if INDEXED then
       to_indexes(kind, spec, position, id)

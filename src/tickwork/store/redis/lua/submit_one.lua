@@ -2,11 +2,12 @@
 -- Create one task without options that is to run at once: (none) -> ready. This is what a caller sends who submits one task
 -- after another, so it does without the prelude and its functions, and the caller has made what depends on the type and the
 -- queue alone. It writes the same as `submit`; a test compares them. Arguments: prefix of the channels, number of facts to
--- keep, id, lengths + label + body, lane, queue, the fact ('' for none), and with several partitions the number of logs and of
--- this log. Reply: 1; or 0 if nothing was changed, and the task is to be sent to `submit`: there is a task of that id, or the
+-- keep, id, lengths + label + body, lane, queue, the fact ('' for none), the channel on which its end is to be published ('' for
+-- none), and with several partitions the number of logs and of this log. Reply: 1; or 0 if nothing was changed, and the task is to be sent to `submit`: there is a task of that id, or the
 -- counters begin.
 local SPAN, GLANCE, ROOM = 1048576, 1023, 256 -- as in `prelude.lua` and `lanes.lua`
-local call, KEY, id, spec, fact, logs = redis.call, KEYS[1], ARGV[3], ARGV[4], ARGV[7], ARGV[8]
+local call, KEY, id, spec, fact, logs = redis.call, KEYS[1], ARGV[3], ARGV[4], ARGV[7], ARGV[9]
+local watch = ARGV[8]
 local now = clock()
 
 local position = call('INCR', KEY .. 'position')
@@ -25,7 +26,7 @@ if fact ~= '' and not logs then
 end
 
 local awaited = call('SISMEMBER', KEY .. 'awaited', id)
-local value = spec .. struct.pack('>c1BBBBI6I6I6I6', 'r', 0, awaited, 0, 2, position, now, now, position)
+local value = spec .. struct.pack('>c1BBBBI6I6I6I6', 'r', 0, awaited, watch ~= '' and 1 or 0, 2, position, now, now, position)
 if #value > GLANCE then
   value = value .. string.rep('\0', ROOM)
 end
@@ -37,6 +38,9 @@ if not call('SET', KEY .. 'task:' .. id, value, 'NX') then
   return 0
 end
 
+if watch ~= '' then
+  call('HSET', KEY .. 'watchers', id, watch)
+end
 local stream, place = KEY .. 'stream:' .. ARGV[5], position .. '-0'
 if not call('XADD', stream, 'NOMKSTREAM', place, 'id', id) then
   call('SADD', KEY .. 'lanes', ARGV[5])
@@ -62,7 +66,7 @@ if fact ~= '' then
   if logs then
     last = math.max(tonumber(call('GET', KEY .. 'facts') or 0), math.floor(now * SPAN / 1000 / logs)) + 1
     call('SET', KEY .. 'facts', string.format('%.0f', last))
-    last = last * logs + ARGV[9]
+    last = last * logs + ARGV[10]
   end
   local cut, limit = 'MAXLEN', ARGV[2]
   if not logs and last % SPAN >= tonumber(ARGV[2]) then

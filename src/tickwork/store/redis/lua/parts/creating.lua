@@ -96,8 +96,8 @@ local function new_task(id, spec, options)
   local due_at = options.at or now + (options.delay or 0)
   return {
     id = id, key = TASK .. id, head = spec, kind = kind_of(spec, (struct.unpack(LENGTHS, spec))), offset = size_of(spec),
-    status = due_at > now and PENDING or READY, cancel = 0, outbox = 0, watched = 0, place = MAIN, seq = last_position,
-    submitted_at = now, due_at = math.max(due_at, 0), position = last_position, attempt = 0, losses = 0, fence = 0,
+    status = due_at > now and PENDING or READY, cancel = 0, outbox = 0, watched = options.watch and 1 or 0, place = MAIN,
+    seq = last_position, submitted_at = now, due_at = math.max(due_at, 0), position = last_position, attempt = 0, losses = 0, fence = 0,
     started_at = 0, finished_at = 0, nonce = '', worker = '', extras = '',
   }
 end
@@ -136,6 +136,9 @@ local function create(id, spec, packed_options, lenient)
     return known(id, spec)
   end
   if verdict == '' then
+    if options.watch then
+      call('HSET', KEY .. 'watchers', id, options.watch)
+    end
     go_home(task)
   end
   return verdict
