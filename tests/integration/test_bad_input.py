@@ -234,7 +234,7 @@ async def test_what_belongs_to_one_submission_is_no_option_of_a_type(make: Make)
 
 async def test_a_function_that_is_no_task(make: Make) -> None:
     app = make("memory://")
-    with pytest.raises(ConfigError, match=r"submit takes the name of a type, or a function that app\.task"):
+    with pytest.raises(ConfigError, match=r"submit and call take the name of a type, or a function that app\.task"):
         await app.submit(lambda: None)  # type: ignore[arg-type]
 
 

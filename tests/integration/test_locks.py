@@ -489,14 +489,14 @@ async def test_waiting_on_the_workers_loop_is_refused(app: Scheduler) -> None:
 def test_a_thread_that_is_stopped_while_it_waits_leaves_no_lock(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stop strikes when the wait is over, which may be just after the lock was given."""
     app = Scheduler(url)
-    lock, call = app.sync.lock("it"), app.sync.call
+    lock, call = app.sync.lock("it"), app.sync.run
 
     def struck(work: Coroutine[Any, Any, Any]) -> Any:
         call(work)
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(app.sync, "call", struck)
+    monkeypatch.setattr(app.sync, "run", struck)
     with pytest.raises(KeyboardInterrupt):
         lock.acquire()
     assert not lock.held

@@ -254,6 +254,22 @@ if TYPE_CHECKING:
         app.periodic("@weekly", payload={"a": 2}, id="weekly")(report)
         app.register(Cleanup())
 
+    async def right_calls() -> None:
+        assert_type(await send_email.call(Email("a")), str)
+        assert_type(await send_email.call(Email("a"), timeout=5), str)
+        assert_type(await send_email.call(payload=Email("a"), timeout=timedelta(seconds=5)), str)
+        assert_type(await context_first.call(1, b="x"), int)
+        assert_type(await context_first.call(1, b="x", timeout=None), int)
+        assert_type(await context_first.options(delay=5).call(1), int)
+        assert_type(await four_and_context.call(1, 2, 3, 4, timeout=5), float)
+        assert_type(await context_by_name.call(1, b="y"), str)
+        assert_type(await nothing.call(timeout=5), None)
+        assert_type(await app.call(send_email, Email("a"), timeout=5, priority=10), str)
+        assert_type(await app.call("send_email", {"to": "a"}), Any)
+        assert_type(context_first.sync.call(1, b="x"), int)
+        assert_type(context_first.sync.call(1, timeout=5), int)
+        assert_type(app.sync.call(resize, {"path": "p", "width": 3}, timeout=5), bytes)
+
     async def right_direct_calls(ctx: TaskContext) -> None:
         assert_type(await send_email(Email("a"), ctx), str)
         assert_type(await send_email(payload=Email("a"), ctx=ctx), str)
@@ -372,6 +388,19 @@ if TYPE_CHECKING:
         app.sync.submit("send_email", {}, delay=[])  # type: ignore[arg-type]
         app.lock("report", ttl="5m")  # type: ignore[arg-type]
         app.periodic("@daily", overlap="maybe")  # type: ignore[arg-type]
+
+    async def wrong_calls() -> None:
+        await context_first.call()  # type: ignore[call-overload]
+        await context_first.call("one")  # type: ignore[call-overload]
+        await context_first.call(1, c=2)  # type: ignore[call-overload]
+        await four_and_context.call(1, 2, 3, "4", timeout=5)  # type: ignore[arg-type]
+        await send_email.call(Email("a"), timeout="5")  # type: ignore[arg-type]
+        text: str = await context_first.call(1, timeout=5)  # type: ignore[assignment]
+        text = app.sync.call(context_first, 1)  # type: ignore[assignment]
+        print(text)
+        await app.call("send_email", {}, timeout="soon")  # type: ignore[arg-type]
+        await app.call("send_email", {}, cron="@daily")  # type: ignore[call-arg]
+        context_first.sync.call("one")  # type: ignore[call-overload]
 
     async def wrong_direct_calls(ctx: TaskContext) -> None:
         await no_context("a")  # type: ignore[arg-type]

@@ -89,7 +89,7 @@ def test_the_tree_of_errors(child: str, parent: str) -> None:
 
 
 METHODS = {
-    "": "submit submit_many submit_task submit_tasks task periodic observe add_duty add_service "
+    "": "submit call submit_many submit_task submit_tasks task periodic observe add_duty add_service "
     "start shutdown stop close run register "
     "list_registered schedule schedule_after get_task list_tasks index_tasks queue_stats status cancel retry run_now "
     "update_task_status register_worker unregister_worker get_worker list_workers set_serializer explain lock use "
@@ -101,7 +101,7 @@ METHODS = {
     "schedules": "put list get pause resume trigger next_runs delete",
     "queues": "list pause resume",
     "events": "subscribe read last",
-    "sync": "submit submit_many submit_tasks get_task lock tasks dlq schedules queues",
+    "sync": "submit call submit_many submit_tasks get_task lock tasks dlq schedules queues",
 }
 
 
@@ -169,7 +169,7 @@ def test_the_rest_of_the_promise() -> None:
         assert hasattr(tickwork.Cron, name)
     for name in ("id", "result", "info", "cancel"):
         assert hasattr(tickwork.Handle, name)
-    for name in ("submit", "submit_many", "options"):
+    for name in ("submit", "call", "submit_many", "options"):
         assert hasattr(tickwork.TaskFunction, name)
     for name in ("acquire", "release", "held", "fence", "check"):
         assert hasattr(tickwork.Lock, name)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import msgspec
 from msgspec.structs import asdict
 
 from tickwork.client import explain, steering, submitting, views
 from tickwork.client.access import Access
+from tickwork.client.calling import call
 from tickwork.client.dead_letters import DeadLetters
 from tickwork.client.dependants import cancelled_with
 from tickwork.client.events import Events
@@ -20,6 +21,7 @@ from tickwork.client.handle import Handle
 from tickwork.client.listing import list_tasks
 from tickwork.client.lock import Lock
 from tickwork.client.queues import Queues, stats_of_queue
+from tickwork.client.results import Patience
 from tickwork.client.schedules import Schedules
 from tickwork.client.tasks import Tasks
 from tickwork.config import Config
@@ -29,6 +31,7 @@ from tickwork.errors import (
     WorkerNotFound,
 )
 from tickwork.handlers.options import (
+    CallOptions,
     Options,
     known_id,
     name,
@@ -72,10 +75,7 @@ class Client:
         self, type: str | TaskFunction[..., Returned], payload: Any = MISSING, **options: Unpack[Options]
     ) -> Handle[Returned]:
         """Queue one task, now, later (`delay`, `schedule_at`) or as a durable schedule (`cron`)."""
-        if isinstance(type, str):
-            kind = type
-        else:
-            kind, options = _read(type, options)
+        kind, options = _read(type, options)
         if options.get("cron") is not None:
             return await submitting.submit_cron(self, kind, payload, options)
         access, durability = self._access, wanted_durability(options)
@@ -89,11 +89,28 @@ class Client:
             return Handle(self, other)
         raise submitting.refusal(receipt, spec)
 
+    async def call(
+        self,
+        type: str | TaskFunction[..., Returned],
+        payload: Any = MISSING,
+        *,
+        timeout: float | timedelta | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Returned:
+        """Queue one task and wait for its result: what `submit` and then `result(timeout)` give, in one step.
+
+        `timeout` is that of the wait. After it, and if the caller is cancelled, the task goes on. That of the run is
+        the handler's, or given with the function: `app.call(report.options(timeout=60), ...)`.
+        """
+        kind, of_task = _read(type, cast("Options", options))
+        returned: Returned = await call(self._access, kind, payload, of_task, Patience(timeout))
+        return returned
+
     async def submit_many(
         self, type: str | TaskFunction[..., Returned], payloads: Iterable[Any], **options: Unpack[Options]
     ) -> list[Handle[Returned]]:
         """Queue one task for each payload, in few round trips."""
-        kind, options = (type, options) if isinstance(type, str) else _read(type, options)
+        kind, options = _read(type, options)
         for single in ("id", "dedup_key", "cron"):
             if options.get(single) is not None:
                 raise ConfigError(f"submit_many cannot take {single}: it creates one task for each payload")
@@ -270,10 +287,12 @@ class Client:
         return Lock(self._access.open_store, self.config, name, ttl)
 
 
-def _read(function: TaskFunction[..., Any], options: Options) -> tuple[str, Options]:
+def _read(function: str | TaskFunction[..., Any], options: Options) -> tuple[str, Options]:
     """The type of a function, and its own options where nothing else is said."""
+    if isinstance(function, str):
+        return function, options
     if isinstance(function, TaskFunction):
         return function.type, {**function._options, **options}
     raise ConfigError(
-        f"submit takes the name of a type, or a function that app.task has made one, not {shown(function)}"
+        f"submit and call take the name of a type, or a function that app.task has made one, not {shown(function)}"
     )

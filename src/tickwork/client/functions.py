@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack, cast
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
+from tickwork.client.calling import call
 from tickwork.client.handle import Handle
+from tickwork.client.results import Patience
 from tickwork.errors import ConfigError
 from tickwork.handlers.options import Options, of_handler
 from tickwork.handlers.registry import Entry, Registry, RunIn
@@ -45,6 +48,26 @@ class TaskFunction(Generic[P, R]):
         """Queue one call. A payload that does not fit is refused here, with the path of what is wrong."""
         return await self._app.submit(self.entry.type, self.entry.pack(args, kwargs), **self._options)
 
+    @overload
+    async def call(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    async def call(self, *args: Any, timeout: float | timedelta | None, **kwargs: Any) -> R: ...
+
+    async def call(self, *args: Any, **kwargs: Any) -> R:
+        """Queue one call and wait for its result: what `submit` and then `result(timeout)` give, in one step.
+
+        Raises what they raise. After a timeout, and if the caller is cancelled, the task goes on.
+        """
+        if "timeout" in kwargs and "timeout" in self.entry.names:
+            raise ConfigError(
+                f"{self.entry.type} has a parameter named timeout, so it is not clear whom timeout= is for: give the "
+                "parameter by position, or use submit(...) and result(timeout)"
+            )
+        patience = Patience(kwargs.pop("timeout", None))
+        payload = self.entry.pack(args, kwargs)
+        result: R = await call(self._app._access, self.entry.type, payload, self._options, patience)
+        return result
+
     async def submit_many(self, payloads: Iterable[Any]) -> list[Handle[R]]:
         """Queue one call for each payload: a value, or a mapping where the function takes several parameters."""
         return cast("list[Handle[R]]", await self._app.submit_many(self.entry.type, payloads, **self._options))
@@ -75,11 +98,21 @@ class SyncFunction(Generic[P, R]):
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> SyncHandle[R]:
         """Queue one call. A payload that does not fit is refused here, with the path of what is wrong."""
-        return self._sync.handle_of(self._sync.call(self._function.submit(*args, **kwargs)))
+        return self._sync.handle_of(self._sync.run(self._function.submit(*args, **kwargs)))
+
+    @overload
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def call(self, *args: Any, timeout: float | timedelta | None, **kwargs: Any) -> R: ...
+
+    def call(self, *args: Any, **kwargs: Any) -> R:
+        """Queue one call and wait for its result: what `submit` and then `result(timeout)` give, in one step."""
+        self._sync.refuse_to_deadlock(instead=f"await {self._function.__name__}.call()")
+        return self._sync.run(self._function.call(*args, **kwargs))
 
     def submit_many(self, payloads: Iterable[Any]) -> list[SyncHandle[R]]:
         """Queue one call for each payload: a value, or a mapping where the function takes several parameters."""
-        return [self._sync.handle_of(each) for each in self._sync.call(self._function.submit_many(payloads))]
+        return [self._sync.handle_of(each) for each in self._sync.run(self._function.submit_many(payloads))]
 
     def options(self, **options: Unpack[Options]) -> SyncFunction[P, R]:
         """The same function with other options: `send.sync.options(delay=60).submit(...)`."""

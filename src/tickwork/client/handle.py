@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from tickwork.client.results import wait_for_result
+from tickwork.client.results import Patience, wait_for_result
 from tickwork.model.info import TaskInfo
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Handle(Generic[R]):
 
         Raises `TaskFailed`, `TaskCancelled`, or `ResultTimeout` after `timeout` (the task goes on).
         """
-        value: R = await wait_for_result(self._client._access, self.id, timeout)
+        value: R = await wait_for_result(self._client._access, self.id, Patience(timeout))
         return value
 
     async def info(self) -> TaskInfo:

@@ -15,31 +15,54 @@ from tickwork.handlers.registry import ANYTHING, Registry
 from tickwork.model.info import TaskResult
 from tickwork.model.tasks import Record, Status
 from tickwork.payload.codec import JSON
+from tickwork.store.contract import Store
+from tickwork.store.hints import Hint
 
 POLL = 1.0  # behind the hint that the task has ended: twice as long each time,
 POLL_MAX = 30.0  # since many may wait for long
 
 
-async def wait_for_result(access: Access, task_id: str, timeout: float | timedelta | None = None) -> Any:
+class Patience:
+    """How long somebody waits for a result, from now on."""
+
+    def __init__(self, timeout: float | timedelta | None) -> None:
+        self.seconds = wait_limit("timeout", timeout)
+        self._until = time.monotonic() + self.seconds
+
+    @property
+    def left(self) -> float:
+        return self._until - time.monotonic()
+
+
+async def wait_for_result(access: Access, task_id: str, patience: Patience) -> Any:
     """The handler's return value once the task has ended."""
     known_id(task_id)
-    patience = wait_limit("timeout", timeout)
-    deadline, pause = time.monotonic() + patience, POLL
     store = await access.open_store()
     with store.hint(task_id) as ended:
-        while True:
+        return await result_after(access, store, task_id, ended, patience)
+
+
+async def result_after(access: Access, store: Store, task_id: str, ended: Hint, patience: Patience) -> Any:
+    """The same for one whose hint is there. If a submit has announced that, nobody need look before it is raised."""
+    pause, looks = POLL, not ended.announced
+    while True:
+        if looks:
             record = await store.queries.get(task_id, ended)
             if record is None:
                 raise TaskNotFound(task_id)
             if record.status.ended:
                 return result_of(record, access.registry)
-            left = min(deadline - time.monotonic(), pause)
-            if left <= 0:
-                late = f"task {task_id} has not ended within {patience:g} s; it is {record.status}."
-                why = await explain.of_task(access, task_id)
-                raise ResultTimeout(f"{late} {why}", task_info(record, access.registry))
-            await ended.wait(left)
-            pause = min(2 * pause, POLL_MAX)
+        left = min(patience.left, pause)
+        if left <= 0:
+            raise await _too_late(access, task_id, patience)
+        await ended.wait(left)
+        pause, looks = min(2 * pause, POLL_MAX), True
+
+
+async def _too_late(access: Access, task_id: str, patience: Patience) -> ResultTimeout:
+    record = await access.record(task_id)
+    late = f"task {task_id} has not ended within {patience.seconds:g} s; it is {record.status}."
+    return ResultTimeout(f"{late} {await explain.of_task(access, task_id)}", task_info(record, access.registry))
 
 
 def result_of(record: Record, registry: Registry) -> Any:

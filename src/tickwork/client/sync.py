@@ -16,7 +16,7 @@ from tickwork.client.lock import Lock
 from tickwork.client.sync_parts import SyncDeadLetters, SyncEvents, SyncQueues, SyncSchedules, SyncTasks, blocking
 from tickwork.errors import TickworkError
 from tickwork.forks import keep, tell_of_forks
-from tickwork.handlers.options import Options
+from tickwork.handlers.options import CallOptions, Options
 from tickwork.handlers.periodic import Runnable
 from tickwork.model.info import SchedulerStatus, Task, TaskInfo
 from tickwork.payload.parameters import MISSING
@@ -42,13 +42,13 @@ class SyncHandle(Generic[R_co]):
 
     def result(self, timeout: float | timedelta | None = None) -> R_co:
         self._sync.refuse_to_deadlock()
-        return self._sync.call(self._handle.result(timeout))
+        return self._sync.run(self._handle.result(timeout))
 
     def info(self) -> TaskInfo:
-        return self._sync.call(self._handle.info())
+        return self._sync.run(self._handle.info())
 
     def cancel(self, force: bool = False) -> None:
-        self._sync.call(self._handle.cancel(force))
+        self._sync.run(self._handle.cancel(force))
 
     def __repr__(self) -> str:
         return f"<SyncHandle {self.id}>"
@@ -77,15 +77,15 @@ class SyncLock:
         if timeout is None or timeout:
             self._sync.refuse_to_deadlock("a lock", "async with app.lock(...)")
         try:
-            return self._sync.call(self._lock.acquire(timeout))
+            return self._sync.run(self._lock.acquire(timeout))
         except Exception:
             raise
         except BaseException:  # this thread is to stop: what it may have got meanwhile, nobody else would give back
-            self._sync.call(self._lock.release())
+            self._sync.run(self._lock.release())
             raise
 
     def release(self) -> bool:
-        return self._sync.call(self._lock.release())
+        return self._sync.run(self._lock.release())
 
     def __enter__(self) -> SyncLock:
         self.acquire()
@@ -94,7 +94,7 @@ class SyncLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._sync.call(self._lock.__aexit__(kind, error, trace))
+        self._sync.run(self._lock.__aexit__(kind, error, trace))
 
     def __repr__(self) -> str:
         return f"<SyncLock {self.name}{' held' if self.held else ''}>"
@@ -131,25 +131,36 @@ class Sync:
     def submit(
         self, type: str | TaskFunction[..., Returned], payload: Any = MISSING, **options: Unpack[Options]
     ) -> SyncHandle[Returned]:
-        return self.handle_of(self.call(self._app.submit(type, payload, **options)))
+        return self.handle_of(self.run(self._app.submit(type, payload, **options)))
+
+    def call(
+        self,
+        type: str | TaskFunction[..., Returned],
+        payload: Any = MISSING,
+        *,
+        timeout: float | timedelta | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Returned:
+        self.refuse_to_deadlock(instead="await app.call()")
+        return self.run(self._app.call(type, payload, timeout=timeout, **options))
 
     def submit_many(
         self, type: str | TaskFunction[..., Returned], payloads: Iterable[Any], **options: Unpack[Options]
     ) -> list[SyncHandle[Returned]]:
-        return [self.handle_of(each) for each in self.call(self._app.submit_many(type, payloads, **options))]
+        return [self.handle_of(each) for each in self.run(self._app.submit_many(type, payloads, **options))]
 
     def submit_task(self, task: Task) -> SyncHandle[Any]:
-        return self.handle_of(self.call(self._app.submit_task(task)))
+        return self.handle_of(self.run(self._app.submit_task(task)))
 
     def submit_tasks(self, tasks: Iterable[Task]) -> list[SyncHandle[Any] | TickworkError]:
-        answers = self.call(self._app.submit_tasks(tasks))
+        answers = self.run(self._app.submit_tasks(tasks))
         return [self.handle_of(each) if isinstance(each, Handle) else each for each in answers]
 
     def schedule(self, job: Runnable, run_at: datetime) -> SyncHandle[Any]:
-        return self.handle_of(self.call(self._app.schedule(job, run_at)))
+        return self.handle_of(self.run(self._app.schedule(job, run_at)))
 
     def schedule_after(self, job: Runnable, delay: float | timedelta) -> SyncHandle[Any]:
-        return self.handle_of(self.call(self._app.schedule_after(job, delay)))
+        return self.handle_of(self.run(self._app.schedule_after(job, delay)))
 
     def handle(self, task_id: str) -> SyncHandle[Any]:
         """A handle on a task that was submitted elsewhere, or before."""
@@ -183,20 +194,20 @@ class Sync:
     # --- life
 
     def status(self) -> SchedulerStatus:
-        return self.call(self._app.status())
+        return self.run(self._app.status())
 
     def start(self, *, work: bool = True, lead: bool = True) -> None:
-        self.call(self._app.start(work=work, lead=lead))
+        self.run(self._app.start(work=work, lead=lead))
 
     def shutdown(self, timeout: float | timedelta | None = None) -> None:
-        self.call(self._app.shutdown(timeout))
+        self.run(self._app.shutdown(timeout))
 
     stop = shutdown
 
     def wait_stopped(self) -> None:
-        self.call(self._app.wait_stopped())
+        self.run(self._app.wait_stopped())
 
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run any coroutine on the background loop and wait for it."""
         loop = self._background()
         if running_loop() is loop:
@@ -219,7 +230,7 @@ class Sync:
     def close(self) -> None:
         """Close the store and end the background thread. A started scheduler is shut down by its own loop instead."""
         if self._loop is not None and self._app._node_loop is None:
-            self.call(self._app._close_store())
+            self.run(self._app._close_store())
         self.end_thread()
 
     async def end_elsewhere(self) -> None:

@@ -26,7 +26,7 @@ def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> C
 
     @wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        answer: T = self._sync.call(getattr(self._origin, name)(*args, **kwargs))
+        answer: T = self._sync.run(getattr(self._origin, name)(*args, **kwargs))
         return answer
 
     return call
@@ -41,7 +41,7 @@ def following(
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Generator[Event, None, None]:
         subscription = method(self._origin, *args, **kwargs)
         self._sync.refuse_to_deadlock("events", "async for")
-        self._sync.call(subscription.__aenter__())
+        self._sync.run(subscription.__aenter__())
         return _iterate(self._sync, subscription)
 
     return call
@@ -52,10 +52,10 @@ def _iterate(sync: Sync, source: Subscription) -> Generator[Event, None, None]:
         return await anext(source, None)
 
     try:
-        while (item := sync.call(step())) is not None:
+        while (item := sync.run(step())) is not None:
             yield item
     finally:
-        sync.call(source.aclose())
+        sync.run(source.aclose())
 
 
 class _Part:

@@ -10,6 +10,7 @@ what is left and how that is called, so more is let pass there: a right program 
 # pyright: reportOverlappingOverload=false
 
 from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from typing import Any, Concatenate, Generic, Never, ParamSpec, Protocol, TypeAlias, Unpack, overload
 
 from typing_extensions import TypeVar
@@ -67,6 +68,19 @@ class ContextLast(LooseTask[..., R, S], Generic[R, S, A, B, C, D, E, F]):
         /,
         **by_name: Any,
     ) -> Handle[R]: ...
+    async def call(  # type: ignore[override]
+        self,
+        a: A = ...,
+        b: B = ...,
+        c: C = ...,
+        d: D = ...,
+        e: E = ...,
+        f: F = ...,
+        /,
+        *,
+        timeout: float | timedelta | None = ...,
+        **by_name: Any,
+    ) -> R: ...
 
 class _Nothing:
     """A parameter that takes this takes everything: its type is `Any`, or it has none."""

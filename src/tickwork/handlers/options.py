@@ -26,13 +26,10 @@ UNIQUE = ("queued", "unfinished")
 STRATEGIES = get_args(Backoff)  # exactly these: a worker knows no class of somebody else's
 
 
-class TaskOptions(TypedDict, total=False):
-    """What may be said of every task of a kind: with `@app.task`, for a schedule, or with one submission."""
-
+class _OfKind(TypedDict, total=False):
     queue: str | None
     priority: int | None
     max_retry: int | None
-    timeout: float | timedelta | None
     retry: Backoff | None
     key: str | None
     tags: Mapping[str, str] | None
@@ -43,14 +40,10 @@ class TaskOptions(TypedDict, total=False):
     retention: float | timedelta | None
 
 
-class Options(TaskOptions, total=False):
-    """What may be said with one submission."""
-
+class _OfOne(TypedDict, total=False):
     id: str | None
     schedule_at: datetime | None
     delay: float | timedelta | None
-    cron: str | None
-    timezone: str | None
     expires: float | timedelta | datetime | None
     dedup_key: str | None
     dedup_ttl: float | timedelta | None
@@ -58,6 +51,23 @@ class Options(TaskOptions, total=False):
     depends_on: Sequence[Any] | None
     durability: Durability | None
     if_exists: Literal["raise", "return"] | None
+
+
+class TaskOptions(_OfKind, total=False):
+    """What may be said of every task of a kind: with `@app.task`, for a schedule, or with one submission."""
+
+    timeout: float | timedelta | None
+
+
+class Options(TaskOptions, _OfOne, total=False):
+    """What may be said with one submission."""
+
+    cron: str | None
+    timezone: str | None
+
+
+class CallOptions(_OfKind, _OfOne, total=False):
+    """What may be said with a submission whose result is waited for; there `timeout` is that of the wait."""
 
 
 class ScheduleOptions(TaskOptions, total=False):
