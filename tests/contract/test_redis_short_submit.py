@@ -198,6 +198,30 @@ async def awaited(kind: str, short: bool) -> bytes:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+async def test_both_ways_note_who_waits_for_the_result(kind: str) -> None:
+    long, short = await watched(kind, short=False), await watched(kind, short=True)
+    assert short == long
+    assert [content for key, content in short.items() if key.endswith(b"watchers")] == [(b"hash", [b"it", b"here"])]
+
+
+async def watched(kind: str, short: bool) -> dict[bytes, Any]:
+    async with store_of(kind) as store:
+        store.core.channel = "here"
+        for number in range(10):
+            await store.tasks.submit([spec(f"before-{number}")])
+        ways = Ways(store)
+        if not short:
+            never_short(store)
+        with store.hint("it") as hint:
+            await store.tasks.submit([spec("it")], None, hint)
+            assert hint.announced
+        assert ways.short == short
+        while store.core._hints_under_way:
+            await asyncio.wait(store.core._hints_under_way)
+        return everything(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 async def test_an_id_that_is_taken_is_found_out_on_the_long_way(kind: str) -> None:
     again = [spec("it"), spec("it"), spec("it", nonce="of another submit"), spec("next")]
     receipts = await assert_same(kind, again)

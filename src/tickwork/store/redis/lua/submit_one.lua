@@ -2,9 +2,9 @@
 -- Create one task without options that is to run at once: (none) -> ready. This is what a caller sends who submits one task
 -- after another, so it does without the prelude and its functions, and the caller has made what depends on the type and the
 -- queue alone. It writes the same as `submit`; a test compares them. Arguments: prefix of the channels, number of facts to
--- keep, id, lengths + label + body, lane, queue, the fact ('' for none), the channel on which its end is to be published ('' for
--- none), and with several partitions the number of logs and of this log. Reply: 1; or 0 if nothing was changed, and the task is to be sent to `submit`: there is a task of that id, or the
--- counters begin.
+-- keep, id, lengths + label + body, lane, queue, the fact ('' for none), the channel on which its end is to be published (''
+-- for none), and with several partitions the number of logs and of this log. Reply: 1; or 0 if nothing was changed, and the
+-- task is to be sent to `submit`: there is a task of that id, or the counters begin.
 local SPAN, GLANCE, ROOM = 1048576, 1023, 256 -- as in `prelude.lua` and `lanes.lua`
 local call, KEY, id, spec, fact, logs = redis.call, KEYS[1], ARGV[3], ARGV[4], ARGV[7], ARGV[9]
 local watch = ARGV[8]
