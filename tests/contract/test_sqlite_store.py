@@ -732,26 +732,23 @@ async def test_no_call_is_left_hanging_by_a_close_in_another_thread(opened: Open
     assert (await bench.store.queries.stats()).statuses[Status.READY] == sum(counts)
 
 
-async def test_a_call_that_was_let_in_before_a_close_is_answered(opened: Opener) -> None:
+async def test_a_call_that_was_let_in_before_a_close_is_answered(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Even when another thread closes the store between the look whether it is open and the hand-over."""
     bench = await opened()
     writer = sqlite_of(bench).core.write
     handing_over, go_on = threading.Event(), threading.Event()
 
-    class SlowQueue:
-        def __init__(self, queue: Any) -> None:
-            self.queue = queue
+    put = writer._inbox.put
 
-        def put(self, call: Any) -> None:
-            if call is not None:
-                handing_over.set()
-                go_on.wait(PATIENCE)
-            self.queue.put(call)
+    def put_slowly(call: Any) -> None:
+        if call is not None:
+            handing_over.set()
+            go_on.wait(PATIENCE)
+        put(call)
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.queue, name)
-
-    writer._queue = SlowQueue(writer._queue)  # type: ignore[assignment]
+    monkeypatch.setattr(writer._inbox, "put", put_slowly)
     there = elsewhere(bench.submit("it"))
     await asyncio.to_thread(handing_over.wait, PATIENCE)
     threading.Timer(0.2, go_on.set).start()

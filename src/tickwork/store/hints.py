@@ -98,10 +98,13 @@ class Hints:
             else:
                 self._waiting.pop(topic, None)
 
-    def notify(self, topic: str, news: bytes = b"") -> None:
-        for hint in self._waiting.get(topic, ()):
+    def notify(self, topic: str, news: bytes = b"") -> bool:
+        """Whether anybody waits for it."""
+        waiting = self._waiting.get(topic, ())
+        for hint in waiting:
             hint.news = news
             hint.set()
+        return bool(waiting)
 
     def notify_ended(self, ids: Iterable[str]) -> None:
         for task_id in ids:
@@ -111,11 +114,12 @@ class Hints:
     def idles(self, topic: str) -> bool:
         return any(hint.idle for hint in self._waiting.get(topic, ()))
 
-    def notify_tasks(self) -> None:
-        """Some task has ended, in another process: who waits for one looks again."""
-        for topic in list(self._waiting):
-            if not topic.startswith("*"):
-                self.notify(topic)
+    def notify_tasks(self) -> bool:
+        """Some task has ended, in another process: who waits for one looks again. Whether there is anybody."""
+        waiting = [topic for topic in list(self._waiting) if not topic.startswith("*")]
+        for topic in waiting:
+            self.notify(topic)
+        return bool(waiting)
 
     def notify_all(self) -> None:
         for topic in list(self._waiting):

@@ -21,7 +21,7 @@ class Files:
         self.gone = False  # at the last look
         self.closing = False
         self._known: tuple[tuple[int, int], tuple[int, int]] | None = None
-        self._file = self._log = b""
+        self._file = self.log = b""
         self.absolute = ""  # once it was created: the working directory may change
 
     def uri(self, mode: str) -> str:
@@ -52,14 +52,14 @@ class Files:
     def remember(self) -> None:
         """These are the files that the connections have open. SQLite puts the log beside what a link points to."""
         self._file = os.fsencode(self.absolute)
-        self._log = os.fsencode(f"{os.path.realpath(self.absolute)}-wal")
-        self._known = _identity(self._file), _identity(self._log)
+        self.log = os.fsencode(f"{os.path.realpath(self.absolute)}-wal")
+        self._known = _identity(self._file), _identity(self.log)
         self.gone = self.closing = False
 
     def check(self) -> None:
         """Refuse to go on if another file, or none, is there now: what is written is lost when this process ends."""
         try:
-            found = _identity(self._file), _identity(self._log)
+            found = _identity(self._file), _identity(self.log)
         except (FileNotFoundError, NotADirectoryError):
             found = None
         except OSError as error:
@@ -71,7 +71,7 @@ class Files:
     def _what_happened(self) -> str:
         file, name = "the file", self._file
         if self._known is not None and os.path.exists(self._file) and _identity(self._file) == self._known[0]:
-            file, name = f"its log {os.fsdecode(self._log)}", self._log
+            file, name = f"its log {os.fsdecode(self.log)}", self.log
         how = "replaced by another" if os.path.exists(name) else "deleted or moved away"
         return (
             f"SQLite file {self.path}: {file} was {how} while it was in use. Nothing is accepted any more, as it would "
@@ -82,7 +82,7 @@ class Files:
     def sync_log(self) -> None:
         """What was committed is in the write-ahead log; a checkpoint that took it over has synced the file itself."""
         try:
-            log = os.open(self._log, os.O_RDONLY)
+            log = os.open(self.log, os.O_RDONLY)
         except FileNotFoundError:
             if self.closing:  # closing ends with a checkpoint
                 return

@@ -23,6 +23,7 @@ from tickwork.store.sqlite.dead_letters import DeadLetters
 from tickwork.store.sqlite.files import Files
 from tickwork.store.sqlite.migrations import MIGRATED, prepare
 from tickwork.store.sqlite.schema import VERSION, qualify, version_of
+from tickwork.store.sqlite.signs import Signs
 from tickwork.store.sqlite.spec_cache import SpecCache
 from tickwork.store.sqlite.thread import Session
 
@@ -33,6 +34,10 @@ STATE = ("seq", "position", "fact", "dropped", "ends", "pulse_at", "hold_until",
 READ_HEARD = f"SELECT {', '.join(HEARD.values())}, heard_ends, fact FROM @state"
 READ_STATE = f"SELECT {', '.join(STATE)} FROM @state"
 WRITE_STATE = f"UPDATE @state SET {', '.join(f'{name} = ?' for name in STATE)}"
+
+# Seconds between two looks at what other processes have written: where they give no signs, and where they do, in case
+# that one is lost.
+POLL, WATCHED_POLL = 0.02, 1.0
 
 TRIM_EVERY = 1000  # facts; so a trim finds about as many to drop
 
@@ -74,6 +79,9 @@ class Connection(Session):
         self.db.execute("PRAGMA trusted_schema = OFF")  # the file may come from others
         self.db.execute("PRAGMA cell_size_check = ON")
         return self.db
+
+    def close(self) -> None:
+        self.db.close()
 
     def begin(self) -> None:
         if self.files.gone:  # unless it has come back, nothing more is written
@@ -171,8 +179,6 @@ _heard_values = operator.attrgetter(*HEARD.values(), "heard_ends", "fact")
 class Writer(Connection):
     """Collects facts, hints and counters while calls run, and lets them out with the commit."""
 
-    poll = 0.02  # how soon it notices what another process has written
-
     def __init__(
         self,
         files: Files,
@@ -199,6 +205,7 @@ class Writer(Connection):
         self._seen_version = 0
         self.dead_letters = DeadLetters()
         self._heard: tuple[int, ...] = ()
+        self._signs = Signs()
 
     def open(self) -> sqlite3.Connection:
         check_version()
@@ -209,7 +216,14 @@ class Writer(Connection):
         with closed_if_refused(db, self.path):
             self._prepare(db)
             self.files.remember()
+            self._signs.open(self.files.log)
+        self.watcher = self._signs.watcher
+        self.poll = POLL if self.watcher < 0 else WATCHED_POLL
         return db
+
+    def close(self) -> None:
+        self._signs.close()
+        super().close()
 
     def migrate(self, take_over: bool, report: Callable[[int], None]) -> bool:
         """On a connection of its own: the store need not be open."""
@@ -239,26 +253,27 @@ class Writer(Connection):
         self.db.execute("BEGIN IMMEDIATE")
         self._notice_others()
 
-    def _notice_others(self) -> None:
-        """What other processes have committed: wake those whom it concerns, and trust no record read before."""
+    def _notice_others(self) -> bool | None:
+        """What other processes have committed: wake those whom it concerns, and trust no record read before. Answers
+        whether there was anybody; None if they have committed nothing."""
         version = self._version()
         if version == self._seen_version:
-            return
+            return None
         self._seen_version = version
         self.running.clear()
         self.dead_letters.others_wrote()
         heard, before = self.one(READ_HEARD), self._heard
         self._heard = heard
         if not self.hints or heard == before:
-            return
+            return False
         *topics, ends, fact = (new != old for new, old in zip(heard, before, strict=True))
-        for topic, changed in zip(HEARD, topics, strict=True):
+        concerned = False
+        for topic, changed in zip((*HEARD, EVENTS), (*topics, fact), strict=True):
             if changed:
-                self.hints.notify(topic)
-        if fact:
-            self.hints.notify(EVENTS)
+                concerned |= self.hints.notify(topic)
         if ends:
-            self.hints.notify_tasks()
+            concerned |= self.hints.notify_tasks()
+        return concerned
 
     def _version(self) -> int:
         """Changes when another connection has committed; one's own commits do not count."""
@@ -284,6 +299,8 @@ class Writer(Connection):
         self.db.execute("COMMIT")
         self._new_here = self._new_here and not self._facts
         self.files.check()  # now: what was committed into a file that is gone must not be acknowledged
+        if self._facts or self._topics or self._ended:
+            self._signs.give()
         if self._state is not None:
             self._heard = self._state.heard()
         if self.hints:
@@ -315,15 +332,16 @@ class Writer(Connection):
         self.running.clear()
         self.dead_letters.forget()
 
-    def idle(self) -> None:
-        if self.hints:
-            self._notice_others()
+    def idle(self) -> bool | None:
+        self._signs.read()  # before the look, or one that comes during it would go unheard
+        concerned = self._notice_others()
         known = self.files.gone
         try:
             self.files.check()
         except StoreError as error:
             if not known:
                 self.contact.log.error("%s", error)
+        return concerned
 
     # --- what transitions use
 

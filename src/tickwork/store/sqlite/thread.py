@@ -17,9 +17,15 @@ from typing import Any, NamedTuple, TypeVar
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.forks import hold_during_forks
 from tickwork.store.contact import Contact
+from tickwork.store.sqlite.inbox import Inbox
 
 R = TypeVar("R")
 GROUP_MAX = 200  # calls in one transaction
+
+# A process that works hard must not wake all others with each of its commits. So for some seconds no further sign is
+# listened to: after one that concerned somebody here, and longer and longer after many in a row that did not.
+REST = 0.001
+RESTS = (0.0, 0.0, 0.0, 0.001, 0.002, 0.005, 0.01, 0.02)
 
 
 class _Call(NamedTuple):
@@ -32,6 +38,7 @@ class Session:
     """What runs on the thread: opens the connection there and brackets the calls. Subclassed by reader and writer."""
 
     poll: float | None = None  # how often `idle` wants to be called while nothing happens
+    watcher = -1  # a descriptor that can be read when there is something to look at, if not negative
 
     def open(self) -> sqlite3.Connection:
         raise NotImplementedError
@@ -53,8 +60,13 @@ class Session:
         """What an error of SQLite means, where its own words do not say it."""
         return None
 
-    def idle(self) -> None:
-        """Called when nothing has come for `poll` seconds; a group begins by looking for itself."""
+    def idle(self) -> bool | None:
+        """Called when nothing has come for `poll` seconds, or the watcher can be read; a group begins by looking for
+        itself. Answers whether what others have written concerns anybody here; None if they have written nothing."""
+        return None
+
+    def close(self) -> None:
+        """Close what was opened. Also called in the child of a fork, by its only thread."""
 
 
 class SqliteThread:
@@ -63,10 +75,11 @@ class SqliteThread:
         self._session = session
         self._path = path
         self._name = name
-        self._queue: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._inbox: Inbox[_Call | None] = Inbox()
+        self._in_vain = 0  # signs in a row that concerned nobody here
+        self._opened = False
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()  # no call may slip in behind the last one
-        self._db: sqlite3.Connection | None = None
         self._inside = threading.Lock()  # held while the thread is inside of SQLite
         hold_during_forks(self._inside)
 
@@ -81,7 +94,7 @@ class SqliteThread:
         with self._lock:
             thread, self._thread = self._thread, None
             if thread is not None:
-                self._queue.put(None)
+                self._inbox.put(None)
         if thread is not None:
             await asyncio.to_thread(thread.join, 10)
 
@@ -90,10 +103,9 @@ class SqliteThread:
         which locks it holds on a file, but the kernel gives them to the parent alone: while the old connection is open,
         a new one would believe in locks that it does not have, and go on writing to a log that the parent has removed.
         Closing is safe here, as no transaction was open at the fork and the parent's locks are not the child's."""
-        self._queue, self._lock, self._thread = queue.SimpleQueue(), threading.Lock(), None
-        db, self._db = self._db, None
-        if db is not None:
-            db.close()
+        self._lock, self._thread = threading.Lock(), None
+        self._close()
+        self._inbox = Inbox()
 
     async def call(self, work: Callable[[], R]) -> R:
         loop = asyncio.get_running_loop()
@@ -101,15 +113,19 @@ class SqliteThread:
         with self._lock:
             if self._thread is None:
                 raise StoreError(f"SQLite file {self._path} is closed")
-            self._queue.put(_Call(work, loop, future))
+            self._inbox.put(_Call(work, loop, future))
         return await future
 
     def _run(self, opened: Future[None]) -> None:
         try:
             with self._inside:
-                self._db = db = self._session.open()
+                db = self._session.open()
+                self._opened = True
+                if self._session.watcher >= 0:
+                    self._inbox.watch(self._session.watcher)
         except Exception as error:  # raised by start()
             self._thread = None
+            self._close()
             opened.set_exception(self._named(error))
             return
         opened.set_result(None)
@@ -121,19 +137,31 @@ class SqliteThread:
                     else:
                         self._idle()
         finally:
-            with self._inside:
-                self._db = None
-                db.close()
+            self._close()
+
+    def _close(self) -> None:
+        with self._inside:
+            self._inbox.close()
+            if self._opened:
+                self._opened = False
+                self._session.close()
 
     def _idle(self) -> None:
         try:
-            self._session.idle()
+            concerned = self._session.idle()
         except sqlite3.Error as error:
             self._contact.log.warning("SQLite file %s: %s", self._path, error)
+            return
+        if concerned:
+            self._in_vain = 0
+            self._inbox.ignore_signs(REST)
+        elif concerned is not None:
+            self._inbox.ignore_signs(RESTS[self._in_vain])
+            self._in_vain = min(self._in_vain + 1, len(RESTS) - 1)
 
     def _next_group(self) -> list[_Call] | None:
         try:
-            call = self._queue.get(timeout=self._session.poll)
+            call = self._inbox.get(self._session.poll)
         except queue.Empty:
             return []
         if call is None:
@@ -141,11 +169,11 @@ class SqliteThread:
         group = [call]
         while len(group) < GROUP_MAX:
             try:
-                call = self._queue.get_nowait()
+                call = self._inbox.get_nowait()
             except queue.Empty:
                 break
             if call is None:
-                self._queue.put(None)
+                self._inbox.put(None)
                 break
             group.append(call)
         return group
@@ -196,6 +224,8 @@ class SqliteThread:
         """An SQLite error as one of ours, with the file's name."""
         if isinstance(error, OverflowError | UnicodeError):  # a value that SQLite cannot take
             return StoreError(f"SQLite file {self._path}: {error}")
+        if isinstance(error, OSError):
+            return StoreUnavailable(f"SQLite file {self._path}: {error.strerror}")
         if not isinstance(error, sqlite3.Error):
             return error
         if (explained := self._session.explain(error)) is not None:
