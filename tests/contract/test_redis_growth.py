@@ -7,11 +7,19 @@ from typing import Any
 
 import pytest
 
-from tests.support.redis_store import ClockedRedisStore, restricted_redis, shared_server
+from tests.support.redis_store import CLOCK, NAMESPACE, ClockedRedisStore, restricted_redis, shared_server
 from tickwork.clock import ManualClock
+from tickwork.model.outcomes import Succeeded
+from tickwork.node.duties import propagate
+from tickwork.observe.bus import Bus
+from tickwork.store.contract import MANY_MAX, Edge
 from tickwork.store.redis.claims import claim_args
+from tickwork.store.redis.keys import Layout
+from tickwork.store.redis.scripts import Script, compose
+from tickwork.store.redis.tasks import SLICE
 from tickwork.testing.contract.bench import START, Bench
 
+ROOT = Layout(NAMESPACE).root
 UNCOUNTED = ("config|resetstat", "config", "info")  # those of the test itself
 
 
@@ -32,6 +40,42 @@ async def commands(call: Callable[[], Awaitable[Any]]) -> int:
     found = shared_server().info("commandstats")
     names = {name.removeprefix("cmdstat_"): value for name, value in found.items()}
     return sum(int(value.split(",")[0].split("=")[1]) for name, value in names.items() if name not in UNCOUNTED)
+
+
+async def scripts(call: Callable[[], Awaitable[Any]]) -> int:
+    """How many scripts it called."""
+    shared_server().command("CONFIG", "RESETSTAT")
+    await call()
+    return int(shared_server().info("commandstats")["cmdstat_evalsha"].split(",")[0].split("=")[1])
+
+
+# Counts the bytes that a script packs and unpacks: work in Lua that no command shows.
+COUNTING = """
+local honest = cmsgpack
+local function count(text)
+  redis.call('INCRBY', KEYS[1] .. 'packed', #text)
+  return text
+end
+local cmsgpack = {
+  pack = function(...) return count(honest.pack(...)) end,
+  unpack = function(text) return honest.unpack(count(text)) end,
+}
+"""
+
+
+async def bytes_packed(bench: Bench, call: Callable[[], Awaitable[Any]], monkeypatch: pytest.MonkeyPatch) -> int:
+    store: Any = bench.store
+
+    def counting(name: str) -> Script:
+        return compose(name, True, COUNTING + CLOCK)
+
+    shared_server().command("SET", f"{ROOT}packed", "0")
+    with monkeypatch.context() as patch:
+        patch.setattr(store.core, "script", counting)
+        await call()
+    counted = int(shared_server().command("GET", f"{ROOT}packed"))
+    shared_server().command("DEL", f"{ROOT}packed")
+    return counted
 
 
 def names(word: str, count: int) -> tuple[str, ...]:
@@ -77,3 +121,35 @@ async def test_a_claim_costs_the_same_however_many_queues_had_tasks(bench: Bench
 async def test_a_claim_is_sent_in_as_many_pieces_however_much_it_names(bench: Bench) -> None:
     few, many = (claim_args(bench.new_claim(10, queues=names("q", n), types=names("t", n))) for n in (1, 1000))
     assert len(few) == len(many)
+
+
+async def test_a_fan_out_takes_a_script_for_each_slice(bench: Bench) -> None:
+    count = 2 * MANY_MAX + 10
+    await bench.submit("up")
+    await bench.submit_many(count, "down", depends_on=("up",))
+    (grant,) = await bench.claim()
+    await bench.end(Succeeded(grant.lease))
+    pauses: list[float | None] = []
+
+    async def tell_all() -> None:
+        while pauses[-1:] != [None]:
+            pauses.append(await propagate(bench.store, 100, Bus()))
+
+    assert await scripts(tell_all) <= count // SLICE + 1 + 2 * len(pauses)
+    assert pauses == [0, 0, None], "it waits only when all are told"
+    assert len(await bench.claimed_ids(count)) == 1000
+
+
+async def test_what_a_task_waits_for_is_read_and_written_once_a_call(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a task that waits for a thousand others would cost a million times what one of them does."""
+    upstreams = await bench.submit_many(200, "up", delay=60_000)
+    await bench.submit("down", depends_on=tuple(upstreams))
+
+    async def tell(count: int) -> None:
+        ended, upstreams[:count] = upstreams[:count], []
+        assert await bench.store.tasks.resolve([Edge("down", upstream, True) for upstream in ended]) == [True] * count
+
+    one = await bytes_packed(bench, lambda: tell(1), monkeypatch)
+    assert await bytes_packed(bench, lambda: tell(SLICE), monkeypatch) < 2 * one + 100 * SLICE

@@ -42,6 +42,20 @@ async def test_a_chain_runs_in_order(app: Scheduler, order: list[str]) -> None:
     assert story == ["task.submitted", "task.resolved", "task.claimed", "task.succeeded"]
 
 
+async def test_each_step_of_a_chain_starts_without_waiting_for_a_scan(make: Make, url: str) -> None:
+    app = make(url, scan_interval=600)
+
+    @app.task
+    async def step(number: int) -> int:
+        return number
+
+    async with app:
+        previous: list[Handle[int]] = []
+        for number in range(30):
+            previous = [await app.submit("step", number, depends_on=previous)]
+        assert await previous[0].result(300) == 29
+
+
 async def test_fan_out_and_fan_in(app: Scheduler, order: list[str]) -> None:
     async with app:
         root = await app.submit("step", "root")

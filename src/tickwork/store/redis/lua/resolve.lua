@@ -6,6 +6,7 @@
 -- What each of many would write by itself is written together, at the end or when the upstream changes: nothing in this call
 -- reads it before.
 local tasks, changed, unblocked = {}, {}, {}
+local waits = {} -- by id: the extras of a blocked task, the set of those that it waits for, and how many they are
 local retried = {} -- by upstream and fence: nothing in this call retries or claims one
 local told, dependants = '', {} -- the last upstream, and those that do not wait for it any more
 
@@ -24,16 +25,26 @@ local function strike()
   end
 end
 
-local function stop_waiting(extras, upstream)
+local function waits_of(task)
+  local wait = waits[task.id]
+  if not wait then
+    wait = { extras = extras_of(task), left = {}, count = 0 }
+    for _, upstream in ipairs(wait.extras[WAITING]) do
+      wait.left[upstream], wait.count = true, wait.count + 1
+    end
+    waits[task.id] = wait
+  end
+  return wait
+end
+
+local function still_waiting(wait)
   local left = {}
-  for _, other in ipairs(extras[WAITING]) do
-    if other ~= upstream then
-      left[#left + 1] = other
+  for _, upstream in ipairs(wait.extras[WAITING]) do
+    if wait.left[upstream] then
+      left[#left + 1] = upstream
     end
   end
-  local found = #left < #extras[WAITING]
-  extras[WAITING] = left
-  return found
+  return left
 end
 
 local function resolve(id, upstream, ok, fence)
@@ -47,24 +58,25 @@ local function resolve(id, upstream, ok, fence)
     told = upstream
   end
   dependants[#dependants + 1] = id -- also where it does not wait any more; else the outbox entry would stay for ever
-  local extras = task and task.status == BLOCKED and extras_of(task)
-  if not extras or not stop_waiting(extras, upstream) then
+  local wait = task and task.status == BLOCKED and waits_of(task)
+  if not wait or not wait.left[upstream] then
     return task and '0' or MISSING
   end
+  wait.left[upstream], wait.count = nil, wait.count - 1
   if not ok and not label_of(task.head).after_end then
     strike()
     leave(task)
-    cancel(task, extras, 'task ' .. upstream .. ', on which it depends, did not succeed', upstream)
+    wait.extras[WAITING], changed[id] = still_waiting(wait), nil
+    cancel(task, wait.extras, 'task ' .. upstream .. ', on which it depends, did not succeed', upstream)
     return '1'
   end
-  if #extras[WAITING] == 0 then
+  if wait.count == 0 then
     unblocked[#unblocked + 1] = id
     task.status, task.place = task.due_at > now and PENDING or READY, MAIN
     enter(task)
   end
-  task.extras = cmsgpack.pack(extras)
   changed[id] = task
-  log_task('task.resolved', task, upstream, math.max(extras[DURATION], 0))
+  log_task('task.resolved', task, upstream, math.max(wait.extras[DURATION], 0))
   return '1'
 end
 
@@ -75,7 +87,10 @@ for i = 3, #ARGV, 4 do
 end
 strike()
 in_slices('ZREM', KEY .. 'blocked', unblocked)
-for _, task in pairs(changed) do
+for id, task in pairs(changed) do
+  local extras = waits[id].extras
+  extras[WAITING] = still_waiting(waits[id])
+  task.extras = cmsgpack.pack(extras)
   save_later(task)
 end
 save_all()
