@@ -12,8 +12,9 @@ import msgspec
 
 from benchmarks.charts import write
 from benchmarks.environments import CACHE
-from benchmarks.report import draw, lines, make_report
-from benchmarks.rounds import Plan, play_all
+from benchmarks.markdown import pages
+from benchmarks.report import Report, draw, lines, make_report
+from benchmarks.rounds import Plan, joined, play_all
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.subjects import STORES, SUBJECTS
 
@@ -24,11 +25,25 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.command()
 @click.option("--store", multiple=True, type=click.Choice(STORES), help="Only on this store; may be repeated.")
 @click.option("--quick", is_flag=True, help="One round of few tasks: to see that all is well, not to quote.")
-@click.option("--rounds", default=3, show_default=True, type=click.IntRange(min=1), help="Rounds; 3 or more to quote.")
+@click.option(
+    "--rounds",
+    default=3,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Rounds; 3 or more to quote. 0 measures nothing, and reports what --with brings.",
+)
 @click.option("--size", default=1.0, show_default=True, type=click.FloatRange(0.001, 100), help="Times the tasks.")
 @click.option("--only", multiple=True, help="Subjects whose name contains this; may be repeated.")
 @click.option("--scenario", multiple=True, help="Scenarios whose name starts so (drain, submit.one); may be repeated.")
+@click.option(
+    "--with",
+    "earlier",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Add the rounds of an earlier run, from what --json wrote; may be repeated.",
+)
 @click.option("--json", "json_file", type=FILE, help="Write all figures there.")
+@click.option("--markdown", "markdown_file", type=FILE, help="Write tables for the documentation there.")
 @click.option("--svg", "svg_file", type=FILE, help="Draw a chart of what was measured on Redis there.")
 @click.option(
     "--cache",
@@ -44,7 +59,9 @@ def main(
     size: float,
     only: tuple[str, ...],
     scenario: tuple[str, ...],
+    earlier: tuple[Path, ...],
     json_file: Path | None,
+    markdown_file: Path | None,
     svg_file: Path | None,
     cache: Path,
 ) -> None:
@@ -59,12 +76,19 @@ def main(
     scenarios = tuple(name for name in SCENARIOS if not scenario or name.startswith(scenario))
     if not subjects or not scenarios:
         raise click.UsageError(f"nothing fits; known are {', '.join([*SUBJECTS, *SCENARIOS])}")
-    plan = Plan(subjects, scenarios, 1 if quick else rounds, size * (0.1 if quick else 1.0), str(cache))
+    plan = Plan(subjects, scenarios, 1 if quick and rounds else rounds, size * (0.1 if quick else 1.0), str(cache))
+    before = [msgspec.json.decode(path.read_bytes(), type=Report) for path in earlier]
+    if not rounds and not before:
+        raise click.UsageError("--rounds 0 measures nothing: name an earlier run with --with")
     started, load = time.monotonic(), " ".join(f"{number:.1f}" for number in os.getloadavg())
-    report = make_report(plan, play_all(plan), load)
+    runs = [(done.plan, done.rounds) for done in before]
+    plan, played = joined([*runs, (plan, play_all(plan))] if rounds else runs)
+    report = make_report(plan, played, load if rounds else before[0].machine["load before"])
     print("", *lines(report), f"{time.monotonic() - started:.0f} s in all.", sep="\n")
     if json_file is not None:
         json_file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+    if markdown_file is not None:
+        markdown_file.write_text("\n".join(pages(report)) + "\n", encoding="utf-8")
     if svg_file is not None:
         write(svg_file, draw(report))
     sys.exit(1 if report.problems or any(row.lost or row.duplicates for row in report.rows) else 0)

@@ -20,7 +20,7 @@ from tests.support.redis.process import spawn
 
 from benchmarks.environments import CACHE, command
 from benchmarks.machine import tree, tree_cpu, tree_rss
-from benchmarks.peers.common import MARK, PATIENCE, VARIABLE, Tally
+from benchmarks.peers.common import MARK, PATIENCE, SMALL, VARIABLE, Tally
 from benchmarks.subjects import Subject
 
 POLL = 0.01
@@ -87,10 +87,11 @@ class Crew:
         scenario: str = "",
         servers: int = 1,
         partitions: int = 1,
+        filler: int = SMALL,
     ) -> None:
         self.subject, self.tasks, self.together, self._cache = subject, tasks, subject.together, cache
         self._told = {"tasks": tasks, "warm": subject.warm, "concurrency": concurrency, "scenario": scenario}
-        self._told |= {"variant": subject.variant, "partitions": partitions}
+        self._told |= {"variant": subject.variant, "partitions": partitions, "filler": filler}
         self._servers = servers if subject.store == "redis" else 0
         self._roots: list[int] = []
         self._stack = ExitStack()

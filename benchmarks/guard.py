@@ -104,7 +104,7 @@ def reference(items: int = ITEMS) -> Cost:
 def measure(name: str, size: float) -> Cost:
     scenario = SCENARIOS[name]
     tasks = max(round(scenario.tasks * size), scenario.fewest)
-    with Crew(SUBJECTS["tickwork"], tasks, scenario.concurrency, scenario=name) as crew:
+    with Crew(SUBJECTS["tickwork"], tasks, scenario.concurrency, scenario=name, filler=scenario.filler) as crew:
         sample = scenario.play(crew)[""]
     if sample.lost or sample.duplicates:
         raise RuntimeError(f"{name}: {sample.lost} tasks were lost, {sample.duplicates} ran twice")

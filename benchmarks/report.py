@@ -69,11 +69,15 @@ class Report(Struct, frozen=True):
 
 MEMORY = QUEUED, ENDED, IDLE = "B queued", "B ended", "idle MB"
 RATE, CPU, REDIS, P50, P99 = "tasks/s", "CPU us", "Redis us", "p50 ms", "p99 ms"
-# Where latency is measured, the tasks of a second are those that were asked for.
+BYTES, IDLE_CPU, IDLE_REDIS = "MB/s", "CPU ms/s", "Redis ms/s"
+MORE_IS_BETTER = (RATE, BYTES)
 FIGURES: dict[str, tuple[Callable[[Sample], float | None], int]] = {
-    RATE: (lambda sample: None if sample.p50 is not None else sample.rate, 0),
-    CPU: (lambda sample: None if sample.p50 is not None else sample.cpu_us, 1),
-    REDIS: (lambda sample: None if sample.p50 is not None or not sample.redis_cpu else sample.redis_us, 1),
+    RATE: (lambda sample: sample.rate if sample.is_of_tasks else None, 0),
+    BYTES: (lambda sample: sample.rate * sample.payload / 1e6 if sample.payload else None, 0),
+    CPU: (lambda sample: sample.cpu_us if sample.is_of_tasks else None, 1),
+    REDIS: (lambda sample: sample.redis_us if sample.is_of_tasks and sample.redis_cpu else None, 1),
+    IDLE_CPU: (lambda sample: sample.cpu / sample.wall * 1e3 if sample.is_idle else None, 2),
+    IDLE_REDIS: (lambda sample: sample.redis_cpu / sample.wall * 1e3 if sample.is_idle else None, 2),
     P50: (lambda sample: None if sample.p50 is None else sample.p50 * 1e3, 2),
     P99: (lambda sample: None if sample.p99 is None else sample.p99 * 1e3, 2),
     QUEUED: (lambda sample: sample.queued_bytes, 0),
@@ -133,12 +137,12 @@ def wins(rows: list[Row]) -> Iterator[Win]:
             theirs, our = row.figures[name].median, ours.figures[name].median
             if name in (P50, P99) and row.early:
                 continue  # who starts tasks before their time has no lateness to compare
-            if theirs > our if name == RATE else theirs < our:
+            if theirs > our if name in MORE_IS_BETTER else theirs < our:
                 found.append(Win(row.scenario, name, ours.subject, our, row.subject, theirs))
     places = {name: place for place, name in enumerate([*TITLES, *FIGURES, *SUBJECTS])}
 
     def best_first(win: Win) -> tuple[float, ...]:
-        value = -win.value if win.figure == RATE else win.value
+        value = -win.value if win.figure in MORE_IS_BETTER else win.value
         return places[win.scenario], places[win.ours], places[win.figure], value
 
     yield from sorted(found, key=best_first)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from benchmarks.crew import Crew
 from benchmarks.environments import Unavailable
@@ -55,6 +56,24 @@ def play_all(plan: Plan) -> list[Round]:
     return rounds
 
 
+def joined(runs: list[tuple[Plan, list[Round]]]) -> tuple[Plan, list[Round]]:
+    """Several runs as one: their rounds are numbered on, and subjects and scenarios are those of any of them."""
+    subjects = {name for plan, _ in runs for name in plan.subjects}
+    scenarios = {name for plan, _ in runs for name in plan.scenarios}
+    played: list[Round] = []
+    for _, rounds in runs:
+        last = max((done.number for done in played), default=0)
+        played += [replace(done, number=last + done.number) for done in rounds]
+    plan = Plan(
+        tuple(name for name in SUBJECTS if name in subjects),
+        tuple(name for name in SCENARIOS if name in scenarios),
+        max((done.number for done in played), default=0),
+        min(plan.size for plan, _ in runs),
+        runs[0][0].cache,
+    )
+    return plan, played
+
+
 def play_round(plan: Plan, subject: Subject, number: int) -> Round:
     done = Round(subject.name, number)
     done.reference_wall, done.reference_cpu = reference()
@@ -78,12 +97,15 @@ def play_round(plan: Plan, subject: Subject, number: int) -> Round:
 
 def tasks_of(plan: Plan, subject: Subject, name: str) -> int:
     scenario = SCENARIOS[name]
-    return max(round(scenario.tasks * subject.share(name) * plan.size), scenario.fewest)
+    share = subject.share(name) if scenario.paced else 1.0
+    return max(round(scenario.tasks * share * plan.size), scenario.fewest)
 
 
 def _play(plan: Plan, subject: Subject, name: str, done: Round) -> None:
     scenario, tasks = SCENARIOS[name], tasks_of(plan, subject, name)
-    with Crew(subject, tasks, scenario.concurrency, cache=Path(plan.cache), scenario=name) as crew:
+    with Crew(
+        subject, tasks, scenario.concurrency, cache=Path(plan.cache), scenario=name, filler=scenario.filler
+    ) as crew:
         done.about = crew.client.about
         if scenario.offered_by(crew.client.offers):
             done.samples |= {name + part: sample for part, sample in scenario.play(crew).items()}
@@ -92,6 +114,8 @@ def _play(plan: Plan, subject: Subject, name: str, done: Round) -> None:
 
 
 def _line(sample: Sample) -> str:
+    if sample.is_idle:
+        return f"{sample.cpu / sample.wall * 1e3:.2f} ms/s CPU{sample.redis_cpu / sample.wall * 1e3:>8.2f} ms/s Redis"
     late = f"  p50 {sample.p50 * 1e3:,.2f} ms" if sample.p50 is not None else ""
     redis = f"{sample.redis_us:>8,.1f} us Redis" if sample.redis_cpu else ""
     return f"{sample.tasks:>7,} tasks{sample.rate:>9,.0f}/s{sample.cpu_us:>9,.1f} us CPU{redis}{late}"

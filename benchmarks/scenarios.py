@@ -11,12 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from benchmarks.crew import Crew, Usage
-from benchmarks.peers.common import NAP
+from benchmarks.peers.common import NAP, SMALL
 
 SETTLE = 0.5  # seconds after the last start for what is still being finished
 HEAD = 100  # submits that come first and are not counted
 FIRST = 5  # tasks likewise, where latency is taken
 SPREAD = 1.0  # seconds over which delayed tasks are due
+LARGE = 100_000  # bytes of a large payload
 
 
 class Sample(Struct, frozen=True):
@@ -35,6 +36,13 @@ class Sample(Struct, frozen=True):
     finished_bytes: float | None = None
     rss: int | None = None  # of the idle worker
     early: int = 0  # delayed tasks that started more than a millisecond before their time
+    payload: int = 0  # bytes of each task, where they are what is counted
+    is_idle: bool = False  # nothing ran: `cpu` and `redis_cpu` are those of `wall` seconds
+
+    @property
+    def is_of_tasks(self) -> bool:
+        """Where latency is taken, tasks a second are only those that were asked for."""
+        return self.p50 is None and not self.is_idle
 
     @property
     def rate(self) -> float:
@@ -61,6 +69,8 @@ class Scenario(Struct, frozen=True):
     side: str = "worker"  # whose CPU is counted
     fewest: int = 25  # however slow the subject and quick the run
     only_together: bool = False  # for subjects of one process
+    filler: int = SMALL
+    paced: bool = True  # a slow subject gets fewer tasks
 
     def offered_by(self, offers: Collection[str]) -> bool:
         """One that keeps no results can still be asked when a handler started."""
@@ -118,6 +128,28 @@ def _sample(crew: Crew, before: Usage, tasks: int, wall: float = 0.0) -> Sample:
     return Sample(tasks, wall or after.at - before.at, cpu, redis, tally.lost, tally.duplicates)
 
 
+def _large(crew: Crew) -> Mapping[str, Sample]:
+    return {"": replace(_drain("fill")(crew)[""], payload=LARGE, queued_bytes=None, finished_bytes=None, rss=None)}
+
+
+def _round_trips(crew: Crew) -> Mapping[str, Sample]:
+    """One after the other without a pause: a process that never falls idle."""
+    with crew.workers():
+        crew.client.ask("roundtrip", 0, FIRST)
+        before = crew.usage()
+        answer = crew.client.ask("roundtrip", FIRST, crew.tasks)
+        return {"": _sample(crew, before, crew.tasks - FIRST, answer["wall"])}
+
+
+def _idle(crew: Crew) -> Mapping[str, Sample]:
+    """A worker that has run some tasks and waits; a task here is a hundredth of a second."""
+    with crew.workers():
+        time.sleep(SETTLE)
+        before = crew.usage()
+        time.sleep(crew.tasks / 100)
+        return {"": replace(_sample(crew, before, 1), is_idle=True, lost=0)}
+
+
 def _through_bulk(crew: Crew) -> Mapping[str, Sample]:
     before = crew.usage()
     crew.client.ask("fill", 0, crew.tasks)
@@ -165,20 +197,30 @@ def percentile(values: list[float], percent: float) -> float:
 
 SCENARIOS: dict[str, Scenario] = {
     "submit.one": Scenario("submit, one by one, each awaited", 3_000, "one", 10, _submit("one"), "client", 300),
+    "submit.sync": Scenario(
+        "submit, one by one, by a blocking call from a thread", 3_000, "sync", 10, _submit("sync"), "client", 300
+    ),
     "submit.100": Scenario("submit, 100 callers at once", 5_000, "many", 10, _submit("many"), "client", 300),
     "submit.bulk": Scenario("submit, in bulk", 20_000, "bulk", 10, _submit("bulk"), "client", 1_000),
     "drain.10": Scenario("drain of a full queue, 10 at once", 10_000, "drain.10", 10, _drain("fill"), fewest=100),
     "drain.100": Scenario("drain of a full queue, 100 at once", 10_000, "drain.100", 100, _drain("fill"), fewest=500),
     # Twice as many as run at once, or there would be nothing to wait for.
     "io.2000": Scenario("tasks that wait 0.1 s, 2,000 at once", 10_000, "io.2000", 2_000, _drain("naps"), fewest=4_000),
+    "payload": Scenario(
+        "drain of payloads of 100 KB, 10 at once", 1_000, "drain.10", 10, _large, fewest=50, filler=LARGE
+    ),
     "through.bulk": Scenario(
         "end to end: submitted by the cheapest way, then run", 10_000, "drain.10", 10, _through_bulk, only_together=True
     ),
     "through.live": Scenario(
         "end to end: single submits while the worker runs", 10_000, "drain.10", 10, _through_live, only_together=True
     ),
+    "roundtrip": Scenario(
+        "submit and wait for the end, one after the other", 3_000, "roundtrip", 10, _round_trips, only_together=True
+    ),
     "latency": Scenario("idle worker, one task after the other", 200, "latency", 10, _latency),
     "lateness": Scenario("lateness of delayed tasks, spread over a second", 200, "delayed", 10, _lateness),
+    "idle": Scenario("an idle worker, CPU by the second", 300, "drain.10", 10, _idle, fewest=100, paced=False),
 }
 TITLES = {name: scenario.title for name, scenario in SCENARIOS.items() if name != "latency"} | {
     "latency.start": "idle worker: from submit to the start of the handler",

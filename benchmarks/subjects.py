@@ -36,8 +36,9 @@ _CELERY = ("celery[redis]==5.7.0", "hiredis")
 _HUEY = ("huey==3.5.4", "redis", "hiredis")
 _RQ = ("rq==2.12.0", "hiredis")
 _FEWER = {"": 0.4, "latency": 1.0, "lateness": 1.0}
-_DISK = {"": 0.3, "submit.one": 0.1, "latency": 1, "lateness": 1}
-_HUEY_DISK = {"": 0.04, "submit.one": 0.08, "latency": 0.3, "lateness": 0.25}
+_DISK = {"": 0.3, "submit.one": 0.1, "submit.sync": 0.1, "latency": 1, "lateness": 1}
+_HUEY_DISK = {"": 0.04, "submit.one": 0.08, "submit.sync": 0.08, "latency": 0.3, "lateness": 0.25}
+_HUEY_NOSYNC = {"": 0.3, "roundtrip": 0.02, "latency": 0.3, "lateness": 0.5}
 
 
 def _one_process(name: str, needs: tuple[str, ...], pace: Mapping[str, float], variant: str = "") -> Subject:
@@ -48,10 +49,10 @@ def _one_process(name: str, needs: tuple[str, ...], pace: Mapping[str, float], v
 _ALL = (
     _one_process("tickwork memory", (), {}),
     _one_process("apscheduler memory", _APSCHEDULER, {}),
-    _one_process("tickwork sqlite", (), {"submit.one": 0.4}),
+    _one_process("tickwork sqlite", (), {"submit.one": 0.4, "submit.sync": 0.4}),
     _one_process("tickwork sqlite disk", (), _DISK, "disk"),
     _one_process("huey sqlite", _HUEY, _HUEY_DISK),
-    _one_process("huey sqlite nosync", _HUEY, {"": 0.3, "latency": 0.3, "lateness": 0.5}, "nosync"),
+    _one_process("huey sqlite nosync", _HUEY, _HUEY_NOSYNC, "nosync"),
     Subject("tickwork", "tickwork"),
     Subject("tickwork uvloop", "tickwork", variant="uvloop"),
     Subject("tickwork sqlite apart", "tickwork", store="sqlite", pace={"": 0.5, "latency": 1, "lateness": 1}),
@@ -65,7 +66,7 @@ _ALL = (
     Subject("celery solo", "celery", _CELERY, "solo", pace={"": 0.2}),
     Subject("dramatiq", "dramatiq", ("dramatiq[redis]==2.2.1", "hiredis"), pace=_FEWER),
     Subject("huey", "huey", _HUEY, pace={**_FEWER, "latency": 0.3}),
-    Subject("rq", "rq", _RQ, pace={"": 0.2, "drain.10": 0.03, "latency": 0.3, "lateness": 0.3}),
+    Subject("rq", "rq", _RQ, pace={"": 0.2, "drain.10": 0.03, "payload": 0.05, "latency": 0.3, "lateness": 0.3}),
     Subject("rq simple", "rq", _RQ, "simple", pace={"": 0.2, "latency": 1, "lateness": 1}),
     Subject("bullmq", "bullmq", ("bullmq@6.7.0", "ioredis@5"), node=True, warm=5_000),
 )

@@ -10,9 +10,9 @@ const { version } = JSON.parse(fs.readFileSync(require.resolve('bullmq').split('
 const setting = JSON.parse(process.env.BENCH_SETTING)
 const { hostname: host, port } = new URL(setting.url)
 const connection = { host, port: Number(port), maxRetriesPerRequest: null }
-const FILLER = 'x'.repeat(75)
+const FILLER = 'x'.repeat(setting.filler)
 const CALLERS = 100
-const BATCH = 1000
+const BATCH = Math.min(1000, Math.max(Math.floor(10000000 / setting.filler), 1))
 const PATIENCE = 60000
 const slots = setting.tasks + setting.warm
 

@@ -20,14 +20,15 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 60.0  # seconds without a result after which a task counts as lost
-FILLER = "x" * 75  # with its keys and a number, about 100 bytes of JSON
+SMALL = 75  # with its keys and a number, about 100 bytes of JSON
 CALLERS = 100
-BATCH = 1000  # tasks in one call of a bulk submit
+BATCH, BATCH_BYTES = 1000, 10_000_000  # tasks, and bytes of payload, in one call of a bulk submit
 PAUSE = 0.01  # between two tasks of which the latency is taken: the worker has fallen idle by then
 NAP = 0.1
 WARM = 20  # tasks before the first that counts, where a subject does not ask for more
 MARK = "> "  # how a line of a client begins that is an answer
 VARIABLE = "BENCH_SETTING"  # a name that begins with TICKWORK_ would be an option
+FILLER = "x" * json.loads(os.environ.get(VARIABLE, "{}")).get("filler", SMALL)
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Setting:
     scenario: str = ""
     variant: str = ""
     partitions: int = 1
+    filler: int = SMALL  # bytes of a payload, without its keys and a number
 
 
 @cache
@@ -121,7 +123,7 @@ class Peer:
 
 
 class AsyncPeer(Peer):
-    offers = frozenset({"one", "many", "drain.10", "drain.100", "io.2000", "latency", "delayed"})
+    offers = frozenset({"one", "many", "drain.10", "drain.100", "io.2000", "latency", "delayed", "roundtrip"})
 
     async def open(self) -> None: ...
 
@@ -138,6 +140,10 @@ class AsyncPeer(Peer):
     async def submit_bulk(self, numbers: range) -> Any:
         raise NotImplementedError
 
+    def submit_blocking(self, number: int) -> Any:
+        """From a thread without an event loop, where the library has a call for that (`sync`)."""
+        raise NotImplementedError
+
     async def submit_at(self, number: int, at: float) -> Any:
         raise NotImplementedError
 
@@ -150,7 +156,7 @@ class AsyncPeer(Peer):
 
 
 class SyncPeer(Peer):
-    offers = frozenset({"one", "many", "drain.10", "latency", "delayed"})
+    offers = frozenset({"one", "sync", "many", "drain.10", "latency", "delayed", "roundtrip"})
 
     def start(self) -> None:
         raise NotImplementedError
@@ -207,8 +213,9 @@ def due_times(tasks: int, spread: float) -> list[float]:
 
 
 def batches(numbers: range) -> Iterator[range]:
-    for first in range(0, len(numbers), BATCH):
-        yield numbers[first : first + BATCH]
+    size = min(BATCH, max(BATCH_BYTES // setting().filler, 1))
+    for first in range(0, len(numbers), size):
+        yield numbers[first : first + size]
 
 
 def _answer(**facts: Any) -> None:
@@ -242,8 +249,10 @@ async def _serve_async(peer: AsyncPeer) -> None:
         ask, timed = Ask(line), Latencies()
         if ask.do == "work":
             await peer.start()
-        elif ask.do == "latency":
-            await _latency_async(peer, ask.numbers, timed)
+        elif ask.do in ("latency", "roundtrip"):
+            await _latency_async(peer, ask, timed)
+        elif ask.do == "sync":
+            await loop.run_in_executor(None, _by_one_thread, peer, ask.numbers)
         elif ask.do == "one":
             for number in ask.numbers:
                 await peer.submit(number)
@@ -269,9 +278,15 @@ async def _by_many(calls: Iterator[Coroutine[Any, Any, Any]]) -> None:
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
 
 
-async def _latency_async(peer: AsyncPeer, numbers: range, timed: Latencies) -> None:
+def _by_one_thread(peer: AsyncPeer, numbers: range) -> None:
     for number in numbers:
-        await asyncio.sleep(PAUSE)
+        peer.submit_blocking(number)
+
+
+async def _latency_async(peer: AsyncPeer, ask: Ask, timed: Latencies) -> None:
+    for number in ask.numbers:
+        if ask.do == "latency":
+            await asyncio.sleep(PAUSE)
         before = time.time()
         timed.add(number, before, await asyncio.wait_for(peer.result(await peer.submit(number)), PATIENCE))
 
@@ -282,8 +297,8 @@ def _serve_sync(peer: SyncPeer) -> None:
         ask, timed = Ask(line), Latencies()
         if ask.do == "work":
             peer.start()
-        elif ask.do == "latency":
-            _latency_sync(peer, ask.numbers, timed)
+        elif ask.do in ("latency", "roundtrip"):
+            _latency_sync(peer, ask, timed)
         elif ask.do == "delayed":
             for number, at in zip(ask.numbers, ask.due, strict=True):
                 peer.submit_at(number, at)
@@ -312,8 +327,9 @@ def _by_threads(peer: SyncPeer, numbers: range) -> None:
         thread.join()
 
 
-def _latency_sync(peer: SyncPeer, numbers: range, timed: Latencies) -> None:
-    for number in numbers:
-        time.sleep(PAUSE)
+def _latency_sync(peer: SyncPeer, ask: Ask, timed: Latencies) -> None:
+    for number in ask.numbers:
+        if ask.do == "latency":
+            time.sleep(PAUSE)
         before = time.time()
         timed.add(number, before, peer.result(peer.submit(number)))

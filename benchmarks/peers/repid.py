@@ -22,7 +22,7 @@ async def napping(number: int, filler: str) -> None:
 
 class Repid(AsyncPeer):
     about = f"Repid {version('repid')}, RedisServer, no results, messages stay in the stream"
-    offers = AsyncPeer.offers - {"delayed", "latency"} | {"start"}
+    offers = AsyncPeer.offers - {"delayed", "latency", "roundtrip"} | {"start"}
 
     def __init__(self) -> None:
         self.app: Any = App(title="bench", version="1")

@@ -15,7 +15,7 @@ VARIANTS = {"": "", "uvloop": ", uvloop", "disk": ', durability="disk"'}
 
 
 class Tickwork(AsyncPeer):
-    offers = AsyncPeer.offers | {"bulk"}
+    offers = AsyncPeer.offers | {"bulk", "sync"}
 
     def __init__(self) -> None:
         told = setting()
@@ -49,6 +49,9 @@ class Tickwork(AsyncPeer):
 
     async def submit_bulk(self, numbers: range) -> None:
         await self.noop.submit_many({"number": number, "filler": FILLER} for number in numbers)
+
+    def submit_blocking(self, number: int) -> tickwork.SyncHandle[int]:
+        return self.app.sync.submit(self.noop, {"number": number, "filler": FILLER})
 
     async def submit_at(self, number: int, at: float) -> tickwork.Handle[int]:
         return await self.noop.options(schedule_at=datetime.fromtimestamp(at, UTC)).submit(number, FILLER)
