@@ -80,7 +80,7 @@ bench: $(READY) ## memory, SQLite and Redis against their peers; makes an enviro
 bench-redis: $(READY) ## Redis alone
 	@$(BIN)/python -m benchmarks --store redis $(ARGS)
 
-bench-growth: $(READY) ## what a task costs with more queued, more workers, more partitions
+bench-growth: $(READY) ## what a task costs as there is more of something: queued, queues, types, nodes and so on
 	@$(BIN)/python -m benchmarks.growth $(ARGS)
 
 bench-guard: $(READY) ## has a task come to cost more? ratios within one run; the exit code answers

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 from benchmarks.costs import on_redis
+from benchmarks.growth.points import Ask
+from benchmarks.growth.questions import QUESTIONS
 from benchmarks.rounds import Plan, play_round
 from benchmarks.subjects import SUBJECTS
 
 from tests.support.redis import default_binary
+
+TINY = {"queued": 100, "partitions": 1, "payloads": 20_000}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -21,7 +25,10 @@ from tests.support.redis import default_binary
         ("tickwork", "submit.bulk", ["submit.bulk"]),
         ("tickwork", "drain.10", ["drain.10"]),
         ("tickwork", "latency", ["latency.start", "latency.result"]),
+        ("tickwork", "submit.sync", ["submit.sync"]),
+        ("tickwork", "payload", ["payload"]),
         ("tickwork memory", "drain.10", ["drain.10"]),
+        ("tickwork memory", "roundtrip", ["roundtrip"]),
         ("tickwork memory", "through.live", ["through.live"]),
         ("tickwork sqlite", "through.bulk", ["through.bulk"]),
         ("tickwork sqlite apart", "drain.10", ["drain.10"]),
@@ -36,6 +43,25 @@ def test_tickwork_plays_its_part(subject: str, scenario: str, named: list[str], 
         assert (sample.lost, sample.duplicates) == (0, 0)
         assert sample.cpu > 0
         assert (sample.redis_cpu > 0) is (SUBJECTS[subject].store == "redis")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("question", "store"),
+    [(name, store) for name, question in QUESTIONS.items() if name != "workers" for store in question.sizes],
+)
+def test_every_question_of_growth_is_answered(question: str, store: str) -> None:
+    """By `workers` it is a drain, as above."""
+    default_binary()
+    asked = QUESTIONS[question]
+    ask = Ask(store, TINY.get(question, 3), effort=0.005)
+    measured = asked.play(ask)
+    assert (measured.lost, measured.duplicates) == (0, 0)
+    judged = {each.column for each in asked.judged}
+    if store == "redis":
+        assert judged <= measured.costs.keys()
+    assert judged & measured.costs.keys()
+    assert all(cost >= 0 for cost in measured.costs.values())
 
 
 def test_costs_are_counted_by_command() -> None:

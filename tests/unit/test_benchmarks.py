@@ -9,12 +9,16 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from benchmarks import environments, growth, guard, machine
+from benchmarks import environments, guard, machine
 from benchmarks.charts import Bar, Chart, lengths
 from benchmarks.environments import Unavailable, command
+from benchmarks.growth import report as growth
+from benchmarks.growth.points import Line, Point, judge, summed
+from benchmarks.growth.questions import QUESTIONS
+from benchmarks.markdown import pages
 from benchmarks.peers.common import WARM, Tally
 from benchmarks.report import draw, lines, make_report
-from benchmarks.rounds import Plan, Round, tasks_of
+from benchmarks.rounds import Plan, Round, joined, tasks_of
 from benchmarks.scenarios import SCENARIOS, Sample
 from benchmarks.subjects import SUBJECTS, Subject
 
@@ -77,6 +81,7 @@ def test_a_slow_subject_gets_fewer_tasks_but_never_too_few() -> None:
     slow = Subject("slow", "slow", pace={"": 0.5, "drain.10": 0.00001})
     assert tasks_of(PLAN, slow, "submit.one") == 1_500
     assert tasks_of(PLAN, slow, "drain.10") == SCENARIOS["drain.10"].fewest
+    assert tasks_of(PLAN, slow, "idle") == SCENARIOS["idle"].tasks  # a second is as long for everybody
 
 
 # --- the report
@@ -126,6 +131,32 @@ def test_what_was_lost_and_what_broke_is_said() -> None:
     assert "PROBLEM  saq: left out: no network" in said
 
 
+def test_runs_of_several_invocations_become_one_report() -> None:
+    other = Plan(("tickwork", "huey"), ("drain.10",), 1, 0.5, "/nowhere")
+    plan, played = joined([(PLAN, rounds()), (other, [a_round("tickwork", 1, 0.007), a_round("huey", 1, 0.009)])])
+    assert plan.subjects == ("tickwork", "saq", "huey")
+    assert (plan.rounds, plan.size) == (3, 0.5)
+    assert [(done.subject, done.number) for done in played][-2:] == [("tickwork", 3), ("huey", 3)]
+    row = next(row for row in make_report(plan, played, "").rows if row.subject == "tickwork")
+    assert (row.figures["CPU us"].median, row.figures["CPU us"].high) == pytest.approx((50, 70))
+
+
+def test_the_tables_for_the_documentation_hold_every_subject_and_the_best_peer() -> None:
+    said = list(pages(make_report(PLAN, [*rounds(), a_round("tickwork memory", 1, 0.002)], "")))
+    assert any(line.startswith("| **tickwork** |") and "40 + 20 µs" in line for line in said)
+    assert any(line.startswith("| **tickwork memory** |") for line in said)
+    assert "| drain.10, tasks/s | redis | 1,000 | saq 1,000 | 1.00 |" in said
+
+
+def test_what_is_idle_and_what_is_large_have_figures_of_their_own() -> None:
+    quiet = Sample(1, 2.0, 0.004, 0.001, is_idle=True)
+    large = Sample(100, 0.5, 0.1, 0.05, payload=100_000)
+    played = [Round("tickwork", 1, "tickwork 1.0", 0.1, 0.09, {"idle": quiet, "payload": large})]
+    idle, payload = sorted(make_report(PLAN, played, "").rows, key=lambda row: row.scenario)
+    assert {name: figure.median for name, figure in idle.figures.items()} == {"CPU ms/s": 2.0, "Redis ms/s": 0.5}
+    assert payload.figures["MB/s"].median == pytest.approx(20)
+
+
 def test_the_image_is_well_formed_and_names_its_versions() -> None:
     said = " ".join(ElementTree.fromstring(draw(make_report(PLAN, rounds(), "0.1"))).itertext())
     assert time.strftime("%Y-", time.gmtime()) in said
@@ -140,13 +171,48 @@ def test_a_bar_that_would_dwarf_the_others_is_cut_off() -> None:
 # --- growth and guard
 
 
+def grown(*costs: float, question: str = "workers") -> list[Line]:
+    named = [{"worker us": 10.0, "Redis us": cost} for cost in costs]
+    return summed([Point(question, "redis", 10**place, cost) for place, cost in enumerate(named)])
+
+
 def test_points_of_the_same_size_become_one_line() -> None:
-    first, second = ({"tasks/s": 9.0 * n, "worker": 10.0 * n, "Redis": 20.0 * n} for n in (1, 3))
-    (line,) = growth.summed([growth.Point("workers", 2, first, 0, 0), growth.Point("workers", 2, second, 1, 0)])
-    worker = line.costs["worker"]
+    first, second = ({"tasks/s": 9.0 * n, "worker us": 10.0 * n, "Redis us": 20.0 * n} for n in (1, 3))
+    (line,) = summed([Point("workers", "redis", 2, first), Point("workers", "redis", 2, second, lost=1)])
+    worker = line.costs["worker us"]
     assert (worker.median, worker.low, worker.high, line.lost) == (20.0, 10.0, 30.0, 1)
     assert any("worker processes" in said for said in growth.text([line]))
     ElementTree.fromstring(growth.draw([line], 1))
+
+
+@pytest.mark.parametrize(
+    ("costs", "flat", "times"), [((20, 21, 29), True, 1.45), ((20, 21, 31), False, 1.55), ((90, 20, 31), False, 1.55)]
+)
+def test_a_cost_is_flat_that_has_grown_by_no_more_than_half(costs: tuple[float, ...], flat: bool, times: float) -> None:
+    """Beside the least of the smaller sizes: what is paid once makes the smallest look dear."""
+    worker, redis = judge(QUESTIONS["workers"], "redis", grown(*costs))
+    assert worker.flat
+    assert redis.flat is flat
+    assert redis.times == pytest.approx(times)
+
+
+def test_a_cost_that_is_small_enough_may_grow() -> None:
+    claims = [{"worker us": 1.0, "Redis us a claim": cost} for cost in (50.0, 900.0)]
+    lines = summed([Point("queues", "redis", place, cost) for place, cost in enumerate(claims)])
+    assert all(verdict.flat for verdict in judge(QUESTIONS["queues"], "redis", lines))
+
+
+def test_the_last_line_of_a_question_says_what_has_grown_and_by_how_much() -> None:
+    said = [line.strip() for line in growth.text(grown(20, 21, 60))]
+    assert "not flat: x 3 (Redis us 20 -> 60)" in said
+    said = [line.strip() for line in growth.text(grown(20, 21, 22))]
+    assert "flat: worker us 10 -> 10, Redis us 20 -> 22" in said
+
+
+def test_every_question_has_three_sizes_wherever_it_is_asked() -> None:
+    for question in QUESTIONS.values():
+        assert question.judged
+        assert all(len(sizes) == 3 and list(sizes) == sorted(sizes) for sizes in question.sizes.values())
 
 
 def test_the_guard_compares_the_least_of_both() -> None:
