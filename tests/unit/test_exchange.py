@@ -112,6 +112,11 @@ class Scene:
         self.slots = Slots(concurrency)
         config, store = Config(concurrency=concurrency, scan_interval=60.0), cast(Store, self.store)
         self.exchange = Exchange(self.slots, store, config, Notes(store, lambda run: None, LOG), lambda *_: None)
+        self.exchange.pace.two = True
+
+    def run_at_once(self, grants: list[Grant]) -> None:
+        for grant in grants:
+            self.exchange.add(Succeeded(grant.lease))
 
     def end(self, count: int) -> None:
         ended = [self.slots.running.pop(0) for _ in range(count)]
@@ -143,6 +148,28 @@ async def test_a_full_house_that_ends_at_once_goes_back_in_two_halves() -> None:
         it.end(5)  # while the other is still under way
         third = await it.store.call(3)
         assert (len(third.ids), third.limit) == (5, 5)
+
+
+async def test_where_a_second_does_not_pay_all_go_back_together() -> None:
+    async with scene(10) as it:
+        it.exchange.pace.two = False
+        it.end(5)
+        first = await it.store.call(1)
+        it.end(5)
+        first.answer.set_result(5)
+        second = await it.store.call(2)
+        assert (len(first.ids), len(second.ids), len(it.store.calls)) == (5, 5, 3)
+
+
+async def test_what_is_started_and_ends_at_once_goes_with_those_that_wait() -> None:
+    async with scene(10) as it:
+        it.exchange.pace.two = False
+        it.end(5)
+        first = await it.store.call(1)
+        it.end(5)
+        it.slots.start = lambda grants: asyncio.get_running_loop().call_soon(it.run_at_once, grants)  # type: ignore[method-assign, assignment]
+        first.answer.set_result(5)
+        assert (len((await it.store.call(2)).ids)) == 10
 
 
 async def test_no_more_than_two_are_under_way_and_no_slot_is_promised_twice() -> None:

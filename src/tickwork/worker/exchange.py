@@ -8,7 +8,8 @@ other workers. Two calls may be under way with a store outside of this process, 
 
 While the store works on one half, the handlers of the other run. With one turn, worker and store would wait for each
 other half of the time. The first turn does everything while there is little to do; the second joins when enough
-outcomes wait for a call of their own (`_worth_a_second`), and only claims when it hands outcomes in.
+outcomes wait for a call of their own (`_worth_a_second`), and only claims when it hands outcomes in. Whether that pays
+is measured (`pace.py`).
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from tickwork.store.contract import Claim, Claimed, Finished, Grant, Store, Verd
 from tickwork.store.hints import WORK, Hint
 from tickwork.texts import storable
 from tickwork.worker.notes import Notes
+from tickwork.worker.pace import Pace
 
 OUTCOMES_MAX = 100  # in one call
-SHARE_MIN = 4  # slots; with fewer, a second exchange costs more than it hides
+SHARE_MIN = 2  # outcomes; with fewer, there is nothing to share
 STOP_STEP = 0.1  # seconds between two looks at something whose end raises no event
 BACKOFF_MAX = 0.5  # longest pause in seconds: work must go on within a second of the store's return
 
@@ -81,6 +83,7 @@ class Exchange:
         self._first, self._second = Turn(0), Turn(1)
         # A store in this process gains nothing from two calls at a time, and is fastest with large batches.
         self._share = config.concurrency // 2 if store.capabilities.remote else config.concurrency + 1
+        self.pace = Pace()
         self._one_by_one = 0  # how many outcomes are still to be sent one by one, since one of them was refused
         self._look_at = 0.0
         self._failures = 0
@@ -112,7 +115,7 @@ class Exchange:
     @property
     def _worth_a_second(self) -> bool:
         """Enough outcomes wait for a second call beside the one that is under way."""
-        return len(self._outcomes) >= self._share >= SHARE_MIN and not self._one_by_one
+        return self.pace.two and len(self._outcomes) >= self._share >= SHARE_MIN and not self._one_by_one
 
     # --- the two turns: see the picture above
 
@@ -185,6 +188,7 @@ class Exchange:
             if batch:
                 finished = await self._store.tasks.finish(batch, claim)
                 self._ended(batch, finished)
+                self.pace.exchanged(len(batch))
                 claimed = finished.claimed
             elif claim is not None:
                 claimed = await self._store.tasks.claim(claim)
@@ -207,6 +211,8 @@ class Exchange:
         self._one_by_one = max(self._one_by_one - len(batch), 0)
         if claimed is not None and claim is not None:
             self._take(claimed, claim)
+            if self._outcomes and not self.pace.two:
+                await asyncio.sleep(0)  # what was started just now may end at once, and go with those that wait
 
     def _ended(self, batch: list[Outcome], finished: Finished) -> None:
         verdicts = finished.verdicts
@@ -242,6 +248,7 @@ class Exchange:
             if claimed.next_due_in is not None:
                 pause = min(pause, claimed.next_due_in / 1000)
             self._look_at = time.monotonic() + pause
+            self.pace.pause()
         else:
             self._look_at = 0.0
         self._slots.start(claimed.grants)
