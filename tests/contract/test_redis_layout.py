@@ -17,7 +17,9 @@ from tickwork.model.outcomes import Failed, Released, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Spec, Status
 from tickwork.store.contract import PAGE_MAX, Query
+from tickwork.store.redis import creating
 from tickwork.store.redis.keys import Layout
+from tickwork.store.redis.net.link import pack
 from tickwork.store.redis.records import LARGE
 from tickwork.testing.contract.bench import START, Bench
 
@@ -62,6 +64,40 @@ async def test_a_large_task_lives_as_any_other(bench: Bench, size: int, options:
     record = await bench.record("it")
     assert (record.spec.payload, record.result, record.status) == (payload, b"1" * 10_000, Status.SUCCESS)
     assert await bench.store.queries.audit() == []
+
+
+def incoming() -> list[bytes]:
+    return list(shared_server().command("KEYS", f"{ROOT}incoming:*"))
+
+
+async def test_a_very_large_task_is_written_beside_the_script(bench: Bench) -> None:
+    """What Redis copies in the script is its label."""
+    await bench.submit("it", payload=b"x" * 200_000)
+    await bench.submit("it2", payload=b"x" * 200_000, delay=1000)
+    assert incoming() == []
+    assert [shared_server().command("PTTL", f"{ROOT}task:{name}") for name in ("it", "it2")] == [-1, -1]
+    (grant,) = await bench.claim(5)
+    assert (grant.spec.id, len(grant.spec.payload)) == ("it", 200_000)
+
+
+async def test_a_very_large_task_that_could_not_be_written_beside_the_script_goes_through_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creating, "pack", lambda *command: pack("PING"))
+    spec = Spec(id="it", type="job", nonce="n", payload=b"x" * 100_000)
+    assert [receipt.verdict for receipt in await bench.store.tasks.submit([spec])] == ["created"]
+    (grant,) = await bench.claim(5)
+    assert grant.spec == spec
+
+
+async def test_a_very_large_task_that_is_known_leaves_nothing_behind(bench: Bench) -> None:
+    spec = Spec(id="it", type="job", nonce="n", payload=b"x" * 100_000)
+    other = Spec(id="it", type="job", nonce="other", payload=b"y" * 100_000)
+    found = [await bench.store.tasks.submit([each]) for each in (spec, spec, other)]
+    assert [receipt.verdict for (receipt,) in found] == ["created", "created", "exists"]
+    assert incoming() == []
+    (grant,) = await bench.claim(5)
+    assert grant.spec == spec
 
 
 async def test_a_script_never_answers_a_large_task(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,7 @@ TASK_KEYS = (
         "parked tasks: ready, of types that a claimer could not start",
         "ready tasks",
     ),
+    Key("incoming:<nonce>", "String", "a value over 64 KB that a submit is about to rename to its task", "a minute"),
     Key("lines:<id>", "List", "the last log lines of a task", "`log_lines_max`"),
     Key("attempts:<id>", "List", "the earlier runs of a task (msgpack)", "20"),
     Key("aside", "Set", "the front and side lanes that hold something", "lanes"),

@@ -133,6 +133,12 @@ def pack_spec(spec: Spec) -> bytes:
     return packed + _ROOM if len(packed) > LARGE else packed
 
 
+def label_end(packed: bytes) -> int:
+    """Where the body begins."""
+    _, label_size, _ = _LENGTHS.unpack_from(packed)
+    return _LENGTHS.size + int(label_size)
+
+
 @lru_cache(maxsize=KINDS_KEPT)
 def _kind(type: str, queue: str, priority: int) -> tuple[str, int]:
     """The first three lines of a label, and how many bytes they take."""

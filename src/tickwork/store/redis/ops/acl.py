@@ -11,7 +11,7 @@ from tickwork.store.redis.keys import Layout
 IN_SCRIPTS = """
 time get mget set mset getrange setrange del exists incr incrby hget hset hsetnx hdel hmget hkeys hgetall llen rpush
 lrange ltrim publish sadd srem scard smembers sismember smismember srandmember xadd xdel xlen xrange xtrim zadd zrem
-zrange zrangebyscore zcount zscore zcard unlink rename renamenx
+zrange zrangebyscore zcount zscore zcard unlink rename renamenx persist
 """
 BESIDE_THEM = """
 eval evalsha info ping subscribe unsubscribe blpop expire zmscore zscan zrevrangebyscore xrevrange wait role
