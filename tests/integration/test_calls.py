@@ -43,7 +43,7 @@ async def test_the_result_of_a_call(app: Scheduler) -> None:
         return TaskResult(206, text)
 
     async with app:
-        assert await divide.call(3) == 1.5
+        assert await divide.call(3, timeout=None) == 1.5
         assert await divide.call(3, b=4, timeout=10) == 0.75
         assert await divide.options(priority=10, tags={"a": "b"}).call(a=1, timeout=timedelta(seconds=10)) == 0.5
         assert await partly.call("so far", timeout=10) == TaskResult(206, "so far")
