@@ -10,6 +10,7 @@ import pytest
 from tests.support.redis_store import CLOCK, NAMESPACE, ClockedRedisStore, restricted_redis, shared_server
 from tickwork.clock import ManualClock
 from tickwork.model.outcomes import Succeeded
+from tickwork.model.policy import Policy
 from tickwork.node.duties import propagate
 from tickwork.observe.bus import Bus
 from tickwork.store.contract import MANY_MAX, Edge
@@ -24,9 +25,14 @@ UNCOUNTED = ("config|resetstat", "config", "info")  # those of the test itself
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
+def policy() -> Policy:
+    return Policy()
+
+
+@pytest.fixture
+async def bench(policy: Policy) -> AsyncIterator[Bench]:
     clock = ManualClock(START)
-    store = ClockedRedisStore(clock, restricted_redis())
+    store = ClockedRedisStore(clock, restricted_redis(), policy)
     await store.open()
     yield Bench(store, clock)
     assert await store.queries.audit() == []
@@ -153,3 +159,31 @@ async def test_what_a_task_waits_for_is_read_and_written_once_a_call(
 
     one = await bytes_packed(bench, lambda: tell(1), monkeypatch)
     assert await bytes_packed(bench, lambda: tell(SLICE), monkeypatch) < 2 * one + 100 * SLICE
+
+
+TOO_MANY, TOO_OLD = Policy(retention_max=10), Policy(retention=1000)
+
+
+@pytest.mark.parametrize(
+    ("policy", "reads"), [(TOO_MANY, 0), (TOO_OLD, 1)], ids=["too many, unread", "too old, read once"]
+)
+@pytest.mark.parametrize("outbox", [False, True], ids=["all told", "one untold"])
+async def test_ended_tasks_are_removed_together(bench: Bench, policy: Policy, reads: int, outbox: bool) -> None:
+    await bench.submit_many(600)
+    for number in range(50):
+        await bench.submit(f"lane{number}", queue=f"queue{number}", delay=60_000)
+        await bench.run_now(f"lane{number}")
+    for grant in await bench.claim(600):
+        await bench.end(Succeeded(grant.lease))
+    if outbox:
+        await bench.submit("up")
+        await bench.submit("down", depends_on=("up",))
+        await bench.end(Succeeded((await bench.claim())[0].lease))
+    bench.clock.advance(60)
+    pruned: list[int] = []
+
+    async def prune() -> None:
+        pruned.append(await bench.store.operators.prune(500))
+
+    assert await commands(prune) < 500 * reads + 60
+    assert pruned == [500]

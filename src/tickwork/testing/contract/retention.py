@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tickwork.model.outcomes import Succeeded
+from tickwork.model.outcomes import Aborted, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
 from tickwork.testing.contract.bench import Bench
@@ -84,6 +84,26 @@ async def test_an_untold_end_stays_until_it_is_told(bench: Bench) -> None:
     assert await bench.store.operators.prune(10) == 0
     await bench.propagate()
     assert await bench.store.operators.prune(10) == 1
+
+
+@pytest.mark.parametrize("policy", [Policy(retention=60_000, retention_max=250)], ids=["250"])
+async def test_many_ends_of_all_kinds_go_in_their_order(bench: Bench, policy: Policy) -> None:
+    """First those that are too many, then those whose time is over, past those that stay."""
+    bench.together()
+    ids = await bench.submit_many(400)
+    await bench.submit("untold", priority=10)
+    await bench.submit("waits", depends_on=("untold",))
+    await bench.end(Succeeded((await bench.claim())[0].lease))
+    grants = await bench.claim(400)
+    for number, grant in enumerate(grants):
+        if number == 200:
+            await _end(bench, "kept", retention=3_600_000)
+        await bench.end(Succeeded(grant.lease) if number % 3 else Aborted(grant.lease, "boom"))
+    assert [await bench.store.operators.prune(100) for _ in range(3)] == [100, 52, 0]
+    assert sorted(await bench.walk(limit=1000)) == sorted([*ids[152:], "kept", "untold", "waits"])
+    bench.clock.advance(60)
+    assert [await bench.store.operators.prune(100) for _ in range(4)] == [100, 100, 48, 0]
+    assert sorted(await bench.walk(limit=1000)) == ["kept", "untold", "waits"]
 
 
 @pytest.mark.parametrize("policy", _MINUTE, ids=["a-minute"])
