@@ -10,6 +10,6 @@ For a drain a worker process is started, runs some tasks, is stopped (SIGSTOP) w
 neither imports nor connecting are counted. In one process the queue is filled before the worker begins. CPU is taken
 half a second after the last start, so that all results are written.
 
-`growth.py` asks what a task costs as things grow, `costs.py` where it goes, `guard.py` whether it has come to cost
-more.
+`growth/` asks what a task costs as things grow, `costs.py` where it goes, `guard.py` whether it has come to cost more,
+in multiples of what `references.py` measures.
 """

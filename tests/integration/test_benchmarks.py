@@ -10,6 +10,7 @@ import pytest
 from benchmarks.costs import on_redis
 from benchmarks.growth.points import Ask
 from benchmarks.growth.questions import QUESTIONS
+from benchmarks.guard import BOUNDS, REFERENCES, measure
 from benchmarks.rounds import Plan, play_round
 from benchmarks.subjects import SUBJECTS
 
@@ -62,6 +63,21 @@ def test_every_question_of_growth_is_answered(question: str, store: str) -> None
         assert judged <= measured.costs.keys()
     assert judged & measured.costs.keys()
     assert all(cost >= 0 for cost in measured.costs.values())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("name", REFERENCES)
+def test_every_reference_of_the_guard_can_be_measured(name: str) -> None:
+    default_binary()
+    cost = REFERENCES[name](0.01)
+    assert all(getattr(cost, bound.side) > 0 for bound in BOUNDS if bound.reference == name)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_guard_measures_the_parts_of_a_scenario() -> None:
+    costs = measure("tickwork memory", "latency", 0.01)
+    assert costs["latency.start"].p50 > 0
+    assert costs["latency.result"].python > 0
 
 
 def test_costs_are_counted_by_command() -> None:

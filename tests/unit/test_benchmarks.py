@@ -17,10 +17,11 @@ from benchmarks.growth.points import Line, Point, judge, summed
 from benchmarks.growth.questions import QUESTIONS
 from benchmarks.markdown import pages
 from benchmarks.peers.common import WARM, Tally
-from benchmarks.report import draw, lines, make_report
-from benchmarks.rounds import Plan, Round, joined, tasks_of
+from benchmarks.references import Cost
+from benchmarks.report import draw, lines, make_report, ours_of
+from benchmarks.rounds import Plan, Round, joined, play_all, tasks_of
 from benchmarks.scenarios import SCENARIOS, Sample
-from benchmarks.subjects import SUBJECTS, Subject
+from benchmarks.subjects import CLOSEST, SUBJECTS, Subject
 
 PLAN = Plan(("tickwork", "saq"), tuple(SCENARIOS), 2, 1.0, "/nowhere")
 
@@ -75,6 +76,28 @@ def test_every_subject_has_its_module_and_knows_its_scenarios() -> None:
         name = f"{subject.module}.js" if subject.node else f"{subject.module}.py"
         assert (environments.PEERS / name).exists()
         assert all(scenario in SCENARIOS for scenario in subject.pace if scenario)
+
+
+def test_a_run_of_the_closest_has_tickwork_and_a_peer_in_every_scenario() -> None:
+    for scenario, names in CLOSEST.items():
+        assert scenario in SCENARIOS
+        assert {SUBJECTS[name].module == "tickwork" for name in names} == {True, False}
+        assert {ours_of(name) for name in names} <= set(names)
+
+
+def test_a_subject_is_asked_for_what_it_offers_scenario_by_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = {"tickwork": ["one", "drain.10"], "saq": ["one"], "huey": list[str]()}
+    played: list[tuple[int, str, str]] = []
+
+    def play(plan: Plan, subject: Subject, number: int) -> Round:
+        played.append((number, plan.scenarios[0], subject.name))
+        return Round(subject.name, number, offers=offers[subject.name])
+
+    monkeypatch.setattr("benchmarks.rounds.play_round", play)
+    play_all(Plan(("tickwork", "saq", "huey"), ("submit.one", "drain.10"), 2, 1.0, "/nowhere"))
+    one, drain = "submit.one", "drain.10"
+    assert played[:4] == [(1, one, "tickwork"), (1, one, "saq"), (1, one, "huey"), (1, drain, "tickwork")]
+    assert played[4:] == [(2, one, "saq"), (2, one, "tickwork"), (2, drain, "tickwork")]
 
 
 def test_a_slow_subject_gets_fewer_tasks_but_never_too_few() -> None:
@@ -205,6 +228,8 @@ def test_a_cost_that_is_small_enough_may_grow() -> None:
 def test_the_last_line_of_a_question_says_what_has_grown_and_by_how_much() -> None:
     said = [line.strip() for line in growth.text(grown(20, 21, 60))]
     assert "not flat: x 3 (Redis us 20 -> 60)" in said
+    said = [line.strip() for line in growth.text(summed([Point("payloads", "redis", 1, {"x GET+SET": 2.5})]))]
+    assert "flat: x GET+SET 2.5 -> 2.5 (enough: 2); above the aim: x GET+SET 2.5, aim 2" in said
     said = [line.strip() for line in growth.text(grown(20, 21, 22))]
     assert "flat: worker us 10 -> 10, Redis us 20 -> 22" in said
 
@@ -215,10 +240,26 @@ def test_every_question_has_three_sizes_wherever_it_is_asked() -> None:
         assert all(len(sizes) == 3 and list(sizes) == sorted(sizes) for sizes in question.sizes.values())
 
 
+COSTS = [(Cost(10, 5), Cost(40, 10)), (Cost(20, 6), Cost(25, 11))]
+
+
 def test_the_guard_compares_the_least_of_both() -> None:
-    bound = guard.Bound("drain.10", python=3.0, redis=1.5)
-    costs = [(guard.Cost(10, 5), guard.Cost(40, 10)), (guard.Cost(20, 6), guard.Cost(25, 11))]
-    python, redis = guard.judge(bound, costs)
+    python = guard.judge(guard.Bound("tickwork", "drain.10", "pipelines", "python", 3.0), COSTS)
+    redis = guard.judge(guard.Bound("tickwork", "drain.10", "pipelines", "redis", 1.5), COSTS)
     assert (python.best, python.good) == (2.5, True)
     assert (redis.best, redis.good) == (2.0, False)
-    assert any(line.startswith("SLOW") for line in guard.text([python, redis]))
+    assert [line.split()[0] for line in guard.text([python, redis])][1:] == ["ok", "SLOW"]
+
+
+def test_the_guard_suggests_bounds_that_leave_room_above_what_was_measured() -> None:
+    bound = guard.Bound("tickwork", "latency.start", "over Redis", "p50", 3.0)
+    verdict = guard.judge(bound, [(Cost(p50=0.1), Cost(p50=1.0))])
+    expected = '    Bound("tickwork", "latency.start", "over Redis", "p50", 16),'
+    assert list(guard.suggestions([verdict])) == ["BOUNDS = (", expected, ")"]
+
+
+def test_every_bound_names_a_subject_a_scenario_and_a_reference() -> None:
+    for bound in guard.BOUNDS:
+        assert bound.subject in SUBJECTS
+        assert bound.play in SCENARIOS
+        assert bound.reference in guard.REFERENCES
