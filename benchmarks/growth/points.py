@@ -39,10 +39,12 @@ class Measured(Struct, frozen=True):
 
 
 class Judged(Struct, frozen=True):
-    """A column that has to stay as it is while things grow; `enough` is a value that is fine however it got there."""
+    """A column that has to stay as it is while things grow; `enough` is a value that is fine however it got there, and
+    `aim` the most that it should be at the largest size, flat or not."""
 
     column: str
     enough: float = 0.0
+    aim: float | None = None
 
 
 Play = Callable[[Ask], Measured]
@@ -90,6 +92,11 @@ class Verdict(Struct, frozen=True):
     before: float
     largest: float
     enough: float
+    aim: float | None = None
+
+    @property
+    def missed(self) -> bool:
+        return self.aim is not None and self.largest > self.aim
 
     @property
     def times(self) -> float:
@@ -123,5 +130,6 @@ def judge(question: Question, store: str, lines: list[Line]) -> list[Verdict]:
     for each in question.judged:
         if each.column in lines[0].costs:
             *before, last = (line.costs[each.column].low for line in lines)
-            verdicts.append(Verdict(question.name, store, each.column, min(before, default=last), last, each.enough))
+            least = min(before, default=last)
+            verdicts.append(Verdict(question.name, store, each.column, least, last, each.enough, each.aim))
     return verdicts

@@ -8,7 +8,7 @@ from benchmarks.growth.points import Judged, Question
 
 STORES = ("redis", "sqlite")
 A_TASK = (Judged("worker us"), Judged("Redis us"))
-A_TASK_AND_CLAIM = (*A_TASK, Judged(CLAIM, enough=1000), Judged(CLAIM_HERE, enough=1000))
+A_TASK_AND_CLAIM = (*A_TASK, Judged(CLAIM, enough=1000, aim=1000), Judged(CLAIM_HERE, enough=1000, aim=1000))
 
 
 def _on_both(*sizes: int) -> dict[str, tuple[int, ...]]:
@@ -73,7 +73,7 @@ _ALL = (
         {"redis": (1_000, 10_000, 100_000), "sqlite": (1_000, 10_000, 50_000)},
         (
             *(Judged(f"{step}: {name} us") for step in ("fire", "list") for name in ("worker", "Redis")),
-            Judged(flows.PAUSE, enough=50),
+            Judged(flows.PAUSE, enough=50, aim=50),
         ),
     ),
     Question("fan-out", "tasks that wait for one", flows.by_dependants, _on_both(50, 500, 5_000), A_TASK),
@@ -84,7 +84,7 @@ _ALL = (
         "bytes of a payload",
         drains.by_payload,
         _on_redis(10_000, 100_000, 250_000),
-        (Judged(drains.MULTIPLE, enough=2),),
+        (Judged(drains.MULTIPLE, enough=2, aim=2),),
     ),
     Question(
         "idle",
@@ -92,21 +92,21 @@ _ALL = (
         waiting.by_idle_nodes,
         _on_redis(1, 50, 200),
         # 150 us/s a node are 3 % of a core for 200 of them.
-        (Judged(waiting.A_NODE, enough=150), Judged(waiting.CALLS), Judged("worker us/s a node")),
+        (Judged(waiting.A_NODE, enough=150, aim=150), Judged(waiting.CALLS), Judged("worker us/s a node")),
     ),
     Question(
         "sleeping",
         "handlers that sleep, their leases renewed every two seconds",
         waiting.by_sleeping_handlers,
         _on_redis(100, 1_000, 10_000),
-        (Judged("worker us/s each"), Judged("Redis us/s each"), Judged(flows.PAUSE, enough=50)),
+        (Judged("worker us/s each"), Judged("Redis us/s each"), Judged(flows.PAUSE, enough=50, aim=50)),
     ),
     Question(
         "waiters",
         "callers of one process that wait for a result",
         waiting.by_waiters,
         _on_both(1, 100, 500),
-        (Judged(waiting.COMMANDS, enough=50), Judged("caller us/s each")),
+        (Judged(waiting.COMMANDS, enough=50, aim=50), Judged("caller us/s each")),
     ),
 )
 QUESTIONS: dict[str, Question] = {question.name: question for question in _ALL}

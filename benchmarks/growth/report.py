@@ -48,12 +48,16 @@ def _table(here: list[Line]) -> Iterator[str]:
 
 
 def conclusion(judged: list[Verdict]) -> str:
-    """One line: flat, or by how much each cost has grown that is not."""
+    """One line: flat, or by how much each cost has grown that is not; and which of them are above their aim."""
     grown = [verdict for verdict in judged if not verdict.flat]
-    if not grown:
-        return "flat: " + ", ".join(_told(verdict) for verdict in judged)
-    worst = max(verdict.times for verdict in grown)
-    return f"not flat: x {number(worst)} ({', '.join(_told(verdict) for verdict in grown)})"
+    said = "flat: " + ", ".join(_told(verdict) for verdict in judged)
+    if grown:
+        worst = max(verdict.times for verdict in grown)
+        said = f"not flat: x {number(worst)} ({', '.join(_told(verdict) for verdict in grown)})"
+    missed = [
+        f"{verdict.column} {number(verdict.largest)}, aim {verdict.aim:g}" for verdict in judged if verdict.missed
+    ]
+    return f"{said}; above the aim: {', '.join(missed)}" if missed else said
 
 
 def _told(verdict: Verdict) -> str:
