@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from benchmarks.charts import write
 from benchmarks.environments import CACHE
@@ -25,6 +26,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.command()
 @click.option("--store", multiple=True, type=click.Choice(STORES), help="Only on this store; may be repeated.")
 @click.option("--quick", is_flag=True, help="One round of few tasks: to see that all is well, not to quote.")
+@click.option("--closest", is_flag=True, help="Of each scenario only those who come closest to the best.")
 @click.option(
     "--rounds",
     default=3,
@@ -55,6 +57,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 def main(
     store: tuple[str, ...],
     quick: bool,
+    closest: bool,
     rounds: int,
     size: float,
     only: tuple[str, ...],
@@ -68,15 +71,8 @@ def main(
     """Measure Tickwork and its peers, interleaved, each round of each subject in processes of its own."""
     if sys.platform != "linux":
         raise click.UsageError("the benchmarks read /proc, so they need Linux")
-    subjects = tuple(
-        name
-        for name, subject in SUBJECTS.items()
-        if (not store or subject.store in store) and (not only or any(part in name for part in only))
-    )
-    scenarios = tuple(name for name in SCENARIOS if not scenario or name.startswith(scenario))
-    if not subjects or not scenarios:
-        raise click.UsageError(f"nothing fits; known are {', '.join([*SUBJECTS, *SCENARIOS])}")
-    plan = Plan(subjects, scenarios, 1 if quick and rounds else rounds, size * (0.1 if quick else 1.0), str(cache))
+    shrunk = size * (0.1 if quick else 1.0)
+    plan = _plan(store, only, scenario, Plan((), (), min(rounds, 1) if quick else rounds, shrunk, str(cache), closest))
     before = [msgspec.json.decode(path.read_bytes(), type=Report) for path in earlier]
     if not rounds and not before:
         raise click.UsageError("--rounds 0 measures nothing: name an earlier run with --with")
@@ -92,6 +88,19 @@ def main(
     if svg_file is not None:
         write(svg_file, draw(report))
     sys.exit(1 if report.problems or any(row.lost or row.duplicates for row in report.rows) else 0)
+
+
+def _plan(stores: tuple[str, ...], only: tuple[str, ...], starts: tuple[str, ...], plan: Plan) -> Plan:
+    """The plan with the subjects and scenarios that were asked for."""
+    subjects = tuple(
+        name
+        for name, subject in SUBJECTS.items()
+        if (not stores or subject.store in stores) and (not only or any(part in name for part in only))
+    )
+    scenarios = tuple(name for name in SCENARIOS if not starts or name.startswith(starts))
+    if not any(plan.wants(name, scenario) for name in subjects for scenario in scenarios):
+        raise click.UsageError(f"nothing fits; known are {', '.join([*SUBJECTS, *SCENARIOS])}")
+    return replace(plan, subjects=subjects, scenarios=scenarios)
 
 
 main()

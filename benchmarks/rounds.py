@@ -1,6 +1,8 @@
-"""Rounds: every subject in turn, every second round backwards, each scenario on a server and processes of its own.
+"""Rounds: one scenario after the other, for every subject in turn and every second round backwards, each on a server
+and processes of its own.
 
-So a machine that gets slower or faster meanwhile does so for all of them alike.
+So a machine that gets slower or faster meanwhile does so for all of them alike, and those who are compared are measured
+within a minute.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from msgspec.structs import replace
 from benchmarks.crew import Crew
 from benchmarks.environments import Unavailable
 from benchmarks.scenarios import SCENARIOS, Sample
-from benchmarks.subjects import SUBJECTS, Subject
+from benchmarks.subjects import CLOSEST, SUBJECTS, Subject
 
 REFERENCE_STEPS = 1_000_000
+EVERYTHING = frozenset(scenario.needs for scenario in SCENARIOS.values())
 
 
 class Plan(Struct, frozen=True):
@@ -25,10 +28,16 @@ class Plan(Struct, frozen=True):
     rounds: int
     size: float  # share of each scenario's usual number of tasks
     cache: str  # the folder of the peers' environments
+    closest: bool = False  # of each scenario only those who come closest to the best
+
+    def wants(self, subject: str, scenario: str) -> bool:
+        if SCENARIOS[scenario].only_together and not SUBJECTS[subject].together:
+            return False
+        return not self.closest or subject in CLOSEST.get(scenario, ())
 
 
 class Round(Struct):
-    """One subject, one round."""
+    """One subject in one scenario, or in several, and one round."""
 
     subject: str
     number: int
@@ -38,6 +47,7 @@ class Round(Struct):
     samples: dict[str, Sample] = field(default_factory=dict)
     lacks: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    offers: list[str] = field(default_factory=list)
 
 
 def order(subjects: tuple[str, ...], number: int) -> tuple[str, ...]:
@@ -46,13 +56,17 @@ def order(subjects: tuple[str, ...], number: int) -> tuple[str, ...]:
 
 def play_all(plan: Plan) -> list[Round]:
     rounds: list[Round] = []
-    missing: set[str] = set()
-    for number in range(1, plan.rounds + 1):
+    offers: dict[
+        str, list[str]
+    ] = {}  # nothing, if its environment cannot be made: it will not be there next time either
+    turns = ((number, scenario) for number in range(1, plan.rounds + 1) for scenario in plan.scenarios)
+    for number, scenario in turns:
         for name in order(plan.subjects, number):
-            if name not in missing:
-                done = play_round(plan, SUBJECTS[name], number)
-                rounds.append(done)
-                missing |= {name} if not done.about else set()  # its environment will not be there next time either
+            if not plan.wants(name, scenario) or not SCENARIOS[scenario].offered_by(offers.get(name, EVERYTHING)):
+                continue
+            done = play_round(replace(plan, scenarios=(scenario,)), SUBJECTS[name], number)
+            offers[name] = done.offers
+            rounds.append(done)
     return rounds
 
 
@@ -70,6 +84,7 @@ def joined(runs: list[tuple[Plan, list[Round]]]) -> tuple[Plan, list[Round]]:
         max((done.number for done in played), default=0),
         min(plan.size for plan, _ in runs),
         runs[0][0].cache,
+        all(plan.closest for plan, _ in runs),
     )
     return plan, played
 
@@ -78,8 +93,6 @@ def play_round(plan: Plan, subject: Subject, number: int) -> Round:
     done = Round(subject.name, number)
     done.reference_wall, done.reference_cpu = reference()
     for name in plan.scenarios:
-        if SCENARIOS[name].only_together and not subject.together:
-            continue
         said, told = len(done.problems), len(done.samples)
         try:
             _play(plan, subject, name, done)
@@ -90,8 +103,6 @@ def play_round(plan: Plan, subject: Subject, number: int) -> Round:
         news = [f"{key:<15}{_line(sample)}" for key, sample in list(done.samples.items())[told:]]
         for line in done.problems[said:] + news:
             print(f"round {number}/{plan.rounds}  {subject.name:<22}{line}", flush=True)
-        if not done.about:
-            break
     return done
 
 
@@ -106,7 +117,7 @@ def _play(plan: Plan, subject: Subject, name: str, done: Round) -> None:
     with Crew(
         subject, tasks, scenario.concurrency, cache=Path(plan.cache), scenario=name, filler=scenario.filler
     ) as crew:
-        done.about = crew.client.about
+        done.about, done.offers = crew.client.about, sorted(crew.client.offers)
         if scenario.offered_by(crew.client.offers):
             done.samples |= {name + part: sample for part, sample in scenario.play(crew).items()}
         else:

@@ -224,5 +224,5 @@ SCENARIOS: dict[str, Scenario] = {
 }
 TITLES = {name: scenario.title for name, scenario in SCENARIOS.items() if name != "latency"} | {
     "latency.start": "idle worker: from submit to the start of the handler",
-    "latency.result": "idle worker: from submit to the result, as the library waits for it by default",
+    "latency.result": "idle worker: from submit to the result, in the way that the library offers",
 }

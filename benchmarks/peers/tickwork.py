@@ -51,13 +51,13 @@ class Tickwork(AsyncPeer):
         await self.noop.submit_many({"number": number, "filler": FILLER} for number in numbers)
 
     def submit_blocking(self, number: int) -> tickwork.SyncHandle[int]:
-        return self.app.sync.submit(self.noop, {"number": number, "filler": FILLER})
+        return self.noop.sync.submit(number, FILLER)
 
     async def submit_at(self, number: int, at: float) -> tickwork.Handle[int]:
         return await self.noop.options(schedule_at=datetime.fromtimestamp(at, UTC)).submit(number, FILLER)
 
-    async def result(self, handle: tickwork.Handle[int]) -> int:
-        return await handle.result(PATIENCE)
+    async def call(self, number: int) -> int:
+        return await self.noop.call(number, FILLER, timeout=PATIENCE)
 
     def work(self) -> None:
         async def main() -> None:
