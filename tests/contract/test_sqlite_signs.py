@@ -233,7 +233,7 @@ async def test_a_process_that_works_hard_does_not_wake_the_others_each_time(open
     looks: list[float] = []
     idle = there.core.writer.idle
 
-    def counted() -> bool | None:
+    def counted() -> bool:
         looks.append(time.monotonic())
         return idle()
 
@@ -251,7 +251,7 @@ async def test_ones_own_signs_concern_nobody(opened: Opener) -> None:
     look, inside = there.core.writer.idle, there.core.write._inside  # while that is held, its thread cannot look
     await bench_of(there).submit("own")
     with inside:
-        assert look() is None
+        assert look() is False
         await here.submit("other's, nobody waits")
         assert look() is False
         with there.hint(WORK):

@@ -11,8 +11,9 @@ from tickwork.model.policy import Durability, Policy
 from tickwork.observe.loggers import Log
 from tickwork.store.contact import Contact
 from tickwork.store.hints import Hints
+from tickwork.store.sqlite.connection import Reader
 from tickwork.store.sqlite.files import Files
-from tickwork.store.sqlite.session import Reader, Writer
+from tickwork.store.sqlite.session import Writer
 from tickwork.store.sqlite.thread import SqliteThread
 
 P = ParamSpec("P")
@@ -30,7 +31,7 @@ class Core:
         self.contact = Contact(Log.of(None, "store.sqlite"))
         self.files = Files(path)
         self.writer = Writer(self.files, namespace, policy, self.clock, self.hints, durability, self.contact)
-        self.reader = Reader(self.files, namespace)
+        self.reader = Reader(self.files, namespace, self.contact)
         self.write = SqliteThread("tickwork-sqlite-writer", self.writer, path, self.contact)
         self.read = SqliteThread("tickwork-sqlite-reader", self.reader, path, self.contact)
 
@@ -56,6 +57,16 @@ def writes(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P]
     @wraps(method)
     async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._core.write.call(partial(method, self, *args, **kwargs))
+
+    return call
+
+
+def writes_small(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+    """As `writes`, for work of some tens of microseconds, which the event loop may do itself when it comes alone."""
+
+    @wraps(method)
+    async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._core.write.call_small(partial(method, self, *args, **kwargs))
 
     return call
 

@@ -20,6 +20,8 @@ class Files:
         self.path = path  # as the user named it
         self.gone = False  # at the last look
         self.closing = False
+        self.checkpointed = False  # the file was written to since this was set to false
+        self._written_at = 0
         self._known: tuple[tuple[int, int], tuple[int, int]] | None = None
         self._file = self.log = b""
         self.absolute = ""  # once it was created: the working directory may change
@@ -54,12 +56,15 @@ class Files:
         self._file = os.fsencode(self.absolute)
         self.log = os.fsencode(f"{os.path.realpath(self.absolute)}-wal")
         self._known = _identity(self._file), _identity(self.log)
+        self._written_at = os.stat(self._file).st_mtime_ns
         self.gone = self.closing = False
 
     def check(self) -> None:
         """Refuse to go on if another file, or none, is there now: what is written is lost when this process ends."""
         try:
-            found = _identity(self._file), _identity(self.log)
+            file = os.stat(self._file)
+            found = (file.st_dev, file.st_ino), _identity(self.log)
+            self._compare(file.st_mtime_ns)
         except (FileNotFoundError, NotADirectoryError):
             found = None
         except OSError as error:
@@ -67,6 +72,14 @@ class Files:
         self.gone = found != self._known
         if self.gone:
             raise StoreError(self._what_happened())
+
+    def look_for_checkpoint(self) -> bool:
+        self._compare(os.stat(self._file).st_mtime_ns)
+        return self.checkpointed
+
+    def _compare(self, written_at: int) -> None:
+        if written_at != self._written_at:  # commits go to the log, and only a checkpoint to the file itself
+            self._written_at, self.checkpointed = written_at, True
 
     def _what_happened(self) -> str:
         file, name = "the file", self._file

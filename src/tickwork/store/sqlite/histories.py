@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from tickwork.model.tasks import Attempt, History, Record
-from tickwork.store.sqlite.session import Connection, Writer
+from tickwork.store.sqlite.connection import Connection
+from tickwork.store.sqlite.session import Writer
 from tickwork.store.unreadable import UNREADABLE
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from tickwork.model.tasks import DELAYED, ENDS, Record, Status
 from tickwork.store.contract import PAGE_MAX, Query
 from tickwork.store.rules import matches, read_cursor
+from tickwork.store.sqlite.connection import Connection
 from tickwork.store.sqlite.rows import Rows
 from tickwork.store.sqlite.schema import IN_DELAYED, IN_ENDS, LISTS, qualify
-from tickwork.store.sqlite.session import Connection
 
 
 def missing_lists(connection: Connection) -> list[str]:

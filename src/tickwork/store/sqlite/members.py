@@ -8,8 +8,8 @@ from tickwork.model.facts import Fact
 from tickwork.model.members import Leader, Worker
 from tickwork.store.contract import Heard
 from tickwork.store.rules import elect, joined, leads, rival_of
+from tickwork.store.sqlite.connection import Connection
 from tickwork.store.sqlite.core import Part, reads, writes
-from tickwork.store.sqlite.session import Connection
 from tickwork.store.sqlite.workers import encode, forget_worker, keep_pulse, list_workers, node_of, read_worker
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tickwork.model.tasks import ParkReason, Place, Record, Spec, Status
 from tickwork.payload.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
-from tickwork.store.sqlite.session import Connection
+from tickwork.store.sqlite.connection import Connection
 from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec
 
 # In the order of the columns, so that a row is a prefix of constructor arguments.

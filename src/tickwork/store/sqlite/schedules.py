@@ -13,9 +13,9 @@ from tickwork.model.tasks import Spec, Status
 from tickwork.store.contract import Advance, Receipt
 from tickwork.store.hints import SCHEDULES
 from tickwork.store.rules import advance_facts, advanced, changed, moved_on, redefined, same_definition, taken
+from tickwork.store.sqlite.connection import Connection
 from tickwork.store.sqlite.core import Core, Part, reads, writes
 from tickwork.store.sqlite.rows import Rows
-from tickwork.store.sqlite.session import Connection
 from tickwork.store.unreadable import read_schedule, refuse_stub
 
 SubmitTicks = Callable[[tuple[Spec, ...], int], list[Receipt]]

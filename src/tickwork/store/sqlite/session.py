@@ -1,10 +1,10 @@
-"""The reader's and the writer's side of a connection: SQL by namespace, and what a transaction carries along."""
+"""The writer's side of a connection: what a transaction carries along, and what it lets out with its commit."""
 
 from __future__ import annotations
 
 import operator
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -19,13 +19,11 @@ from tickwork.store.contact import Contact
 from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
 from tickwork.store.rules import before_newest, first_number
 from tickwork.store.sqlite.connecting import check_version, closed_if_refused, switch_to_log
+from tickwork.store.sqlite.connection import BUSY_TIMEOUT, Connection
 from tickwork.store.sqlite.dead_letters import DeadLetters
 from tickwork.store.sqlite.files import Files
-from tickwork.store.sqlite.migrations import MIGRATED, prepare
-from tickwork.store.sqlite.schema import VERSION, qualify, version_of
+from tickwork.store.sqlite.migrations import prepare
 from tickwork.store.sqlite.signs import Signs
-from tickwork.store.sqlite.spec_cache import SpecCache
-from tickwork.store.sqlite.thread import Session
 
 # A topic's number goes up with every commit that others should hear of. Commits that mean nothing to them (an idle
 # claim, a beat) leave it alone, or idle processes would wake each other for ever.
@@ -39,6 +37,9 @@ WRITE_STATE = f"UPDATE @state SET {', '.join(f'{name} = ?' for name in STATE)}"
 # that one is lost.
 POLL, WATCHED_POLL = 0.02, 1.0
 
+CHECKPOINT_PAGES = 4000  # a page that changes often is copied back less often
+AT_ONCE_MAX = 100  # transactions in a row that do not look whether a checkpoint is due
+
 TRIM_EVERY = 1000  # facts; so a trim finds about as many to drop
 
 # Where numbers were left out, they do not say how many facts there are; there are no more rows than facts.
@@ -47,104 +48,9 @@ TRIM_ROWS = "DELETE FROM @events WHERE last <= (SELECT last FROM @events ORDER B
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def _any_text(data: bytes) -> str | bytes:
-    """Bytes where a text is none: whoever reads that value sees that it is damaged, others are not kept from theirs."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data
-
-
-class Connection(Session):
-    """A connection that knows its namespace. Lives on one thread."""
-
-    def __init__(self, files: Files, namespace: str) -> None:
-        self.files = files
-        self.path = files.path
-        self.namespace = namespace
-        self.db: sqlite3.Connection
-        self.specs = SpecCache()
-        self.claims = False  # whether a worker of this process has asked for tasks
-        self.running: dict[str, Record] = {}  # as they are in the file, while no other process writes to it
-        self._texts: dict[str, str] = {}
-
-    def connect(self, mode: str) -> sqlite3.Connection:
-        self.specs.clear()  # it may have been open before, on what has changed since
-        self.running.clear()
-        uri = self.files.uri(mode)
-        # It is used on one thread all the same, but closed by the thread that forks, in its child.
-        self.db = sqlite3.connect(
-            uri, uri=True, timeout=5, isolation_level=None, cached_statements=256, check_same_thread=False
-        )
-        self.db.execute("PRAGMA trusted_schema = OFF")  # the file may come from others
-        self.db.execute("PRAGMA cell_size_check = ON")
-        return self.db
-
-    def close(self) -> None:
-        self.db.close()
-
-    def begin(self) -> None:
-        if self.files.gone:  # unless it has come back, nothing more is written
-            self.files.check()
-
-    def explain(self, error: sqlite3.Error) -> StoreError | None:
-        """Our tables are gone: a newer version has taken the file over."""
-        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) != sqlite3.SQLITE_ERROR:
-            return None
-        try:
-            found = version_of(self.db, self.namespace)
-        except sqlite3.Error:
-            return None
-        if found is None or found <= VERSION:
-            return None
-        return StoreError(f"SQLite file {self.path}: {MIGRATED}")
-
-    def _text(self, sql: str) -> str:
-        text = self._texts.get(sql)
-        if text is None:
-            text = self._texts[sql] = qualify(sql, self.namespace)
-        return text
-
-    def run(self, sql: str, params: Sequence[Any] = ()) -> sqlite3.Cursor:
-        return self.db.execute(self._text(sql), params)
-
-    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        self.db.executemany(self._text(sql), rows)
-
-    def one(self, sql: str, params: Sequence[Any] = ()) -> Any:
-        return self.run(sql, params).fetchone()
-
-    def all(self, sql: str, params: Sequence[Any] = ()) -> list[Any]:
-        try:
-            return self.run(sql, params).fetchall()
-        except sqlite3.OperationalError as error:
-            if "Could not decode to UTF-8" not in str(error):
-                raise
-        self.db.text_factory = _any_text
-        try:
-            return self.run(sql, params).fetchall()
-        finally:
-            self.db.text_factory = str
-
-
-class Reader(Connection):
-    """Sees one consistent moment a group; never waits for the writer."""
-
-    def open(self) -> sqlite3.Connection:
-        db = self.connect("ro")
-        db.execute("PRAGMA query_only = 1")
-        return db
-
-    def begin(self) -> None:
-        super().begin()
-        self.db.execute("BEGIN")
-
-    def commit(self) -> None:
-        self.db.execute("COMMIT")
-
-
 class State:
-    """The one row of `@state`: read when a transaction first needs it, written once before its commit."""
+    """The one row of `@state`: read when a transaction first needs it and others have written since it was, and written
+    once before the commit."""
 
     __slots__ = STATE
     seq: int
@@ -189,12 +95,13 @@ class Writer(Connection):
         durability: str,
         contact: Contact,
     ) -> None:
-        super().__init__(files, namespace)
-        self.contact = contact
+        super().__init__(files, namespace, contact)
         self.policy = policy
         self.clock = clock
         self.hints = hints
         self._synchronous = "FULL" if durability == "disk" else "NORMAL"
+        self._may_wait = True
+        self._at_once_left = 0
         self._facts: list[tuple[Any, ...]] = []
         self._topics: set[str] = set()
         self._ended: list[str] = []
@@ -239,9 +146,11 @@ class Writer(Connection):
         db.execute(f"PRAGMA synchronous = {self._synchronous}")
         db.execute("PRAGMA temp_store = MEMORY")
         db.execute("PRAGMA cache_size = -16000")
-        db.execute("PRAGMA wal_autocheckpoint = 4000")  # a page that changes often is copied back less often
+        self._may_wait = False  # or a connection that was opened again would not be told
+        self._let_wait(True)
         prepare(db, self.namespace, self.path, self.clock.now())
-        self.abandon()  # what another connection has read may have changed since
+        self._state = None
+        self._distrust()  # what another connection has read may have changed since
         self._seen_version = self._version()
         self._heard = self.one(READ_HEARD)
 
@@ -249,17 +158,44 @@ class Writer(Connection):
 
     def begin(self) -> None:
         super().begin()
-        self._facts, self._topics, self._ended, self._state, self._waits = [], set(), [], None, None
+        self._let_wait(True)
+        self._at_once_left = AT_ONCE_MAX if self._synchronous == "NORMAL" else 0
+        self.files.checkpointed = False  # the first transaction after one begins the log anew, and syncs its header
+        self._begin()
+
+    def begin_at_once(self) -> bool:
+        files = self.files
+        if self._at_once_left <= 0 or files.gone or files.checkpointed or self.db.in_transaction:
+            return False
+        self._at_once_left -= 1
+        self._let_wait(False)
+        before = self._seen_version
+        self._begin()
+        if self._seen_version != before and files.look_for_checkpoint():  # others have written, so it may be theirs
+            self.db.execute("ROLLBACK")
+            return False
+        return True
+
+    def _begin(self) -> None:
+        self._facts, self._topics, self._ended, self._waits = [], set(), [], None
         self.db.execute("BEGIN IMMEDIATE")
         self._notice_others()
 
-    def _notice_others(self) -> bool | None:
+    def _let_wait(self, may_wait: bool) -> None:
+        """Whether transactions of this connection may wait for those of others, and end with a checkpoint."""
+        if may_wait is not self._may_wait:
+            self._may_wait = may_wait
+            self.db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT if may_wait else 0}")
+            self.db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES if may_wait else 0}")
+
+    def _notice_others(self) -> bool:
         """What other processes have committed: wake those whom it concerns, and trust no record read before. Answers
-        whether there was anybody; None if they have committed nothing."""
+        whether there was anybody."""
         version = self._version()
         if version == self._seen_version:
-            return None
+            return False
         self._seen_version = version
+        self._state = None
         self.running.clear()
         self.dead_letters.others_wrote()
         heard, before = self.one(READ_HEARD), self._heard
@@ -296,6 +232,7 @@ class Writer(Connection):
             self.state.heard_ends += 1
         if self._state is not None and (values := self._state.values()) != self._state_read:
             self.run(WRITE_STATE, values)
+            self._state_read = values
         self.db.execute("COMMIT")
         self._new_here = self._new_here and not self._facts
         self.files.check()  # now: what was committed into a file that is gone must not be acknowledged
@@ -325,14 +262,20 @@ class Writer(Connection):
         facts, ended, state = mark
         del self._facts[facts:], self._ended[ended:]
         self._state = None if state is None else State(state)
-        self.abandon()
+        self._distrust()
 
-    def abandon(self) -> None:
+    def roll_back(self) -> None:
+        self._state = None
+        self._distrust()
+        super().roll_back()
+
+    def _distrust(self) -> None:
         self.specs.clear()  # another process may give a number that was rolled back to another task
         self.running.clear()
         self.dead_letters.forget()
 
-    def idle(self) -> bool | None:
+    def idle(self) -> bool:
+        self._let_wait(True)
         self._signs.read()  # before the look, or one that comes during it would go unheard
         concerned = self._notice_others()
         known = self.files.gone

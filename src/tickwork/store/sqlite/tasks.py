@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from tickwork.errors import StoreError
 from tickwork.model import transitions
@@ -28,11 +29,13 @@ from tickwork.store.contract import (
 )
 from tickwork.store.hints import WORK, Hint
 from tickwork.store.rules import announce, detail_of, fence_of_end, has_deadline, moved_on, still_gone
-from tickwork.store.sqlite.core import Core, Part, writes
+from tickwork.store.sqlite.core import Core, Part, writes, writes_small
 from tickwork.store.sqlite.dispatch import Dispatch
 from tickwork.store.sqlite.histories import Histories
 from tickwork.store.sqlite.homes import Homes
 from tickwork.store.sqlite.workers import keep_pulse, lose_workers, node_of
+
+SMALL_PAYLOAD = 16_000  # bytes; a larger one takes longer to write than to hand over to the writer's thread
 
 
 class Tasks(Part):
@@ -50,19 +53,36 @@ class Tasks(Part):
     ) -> list[Receipt]:
         if durability == "replicated":
             raise StoreError("a SQLite file has no replicas; durability can be memory or disk")
-        receipts = await self._submit_all(specs)
+        small = len(specs) == 1 and len(specs[0].payload) <= SMALL_PAYLOAD
+        receipts = await (self._submit_small(specs) if small else self._submit_all(specs))
         if waiter is not None:
             announce(waiter, receipts)
         if durability == "disk" and self._core.durability != "disk":
             await asyncio.to_thread(self._core.files.sync_log)
         return receipts
 
-    @writes
-    def _submit_all(self, specs: list[Spec]) -> list[Receipt]:
+    def submit_blocking(
+        self, spec: Spec, durability: Durability | None = None, seconds: float | None = None
+    ) -> Receipt | None:
+        if durability == "replicated":
+            return None
+        write, work = self._core.write, partial(self._create_all, [spec])
+        done = write.call_blocking(work) if seconds is None else write.call_at_once(work)
+        if done is None:
+            return None
+        if durability == "disk" and self._core.durability != "disk":
+            self._core.files.sync_log()
+        ((receipt,),) = done
+        return receipt
+
+    def _create_all(self, specs: list[Spec]) -> list[Receipt]:
         now = self.now()
         receipts = [self._submit(spec, now) for spec in specs]
         self.tx.notify(WORK)
         return receipts
+
+    _submit_all = writes(_create_all)
+    _submit_small = writes_small(_create_all)
 
     def submit_ticks(self, ticks: tuple[Spec, ...], now: int) -> list[Receipt]:
         if ticks:

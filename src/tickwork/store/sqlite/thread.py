@@ -1,7 +1,9 @@
-"""One thread with one connection. Calls that wait together run as savepoints of one transaction (group commit) and are
-answered after it was committed.
+"""One connection and its thread. Calls that wait together run there as savepoints of one transaction (group commit) and
+are answered after it was committed.
 
-The event loop never touches SQLite: a checkpoint or an fsync may take milliseconds.
+A thread that asks may use the connection itself while nobody else does, which saves waking two threads: a blocking
+caller at any time, an event loop only for one small call that nothing can hold up (`Session.begin_at_once`). A
+checkpoint or an fsync, which may take milliseconds, is never done on an event loop.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from tickwork.store.sqlite.inbox import Inbox
 R = TypeVar("R")
 GROUP_MAX = 200  # calls in one transaction
 
-# A process that works hard must not wake all others with each of its commits. So for some seconds no further sign is
-# listened to: after one that concerned somebody here, and longer and longer after many in a row that did not.
+# A process that works hard must not wake all others, and its own thread, with each of its commits. So for some seconds
+# no further sign is listened to: after one that concerned somebody here, and longer and longer after many in a row that
+# did not.
 REST = 0.001
 RESTS = (0.0, 0.0, 0.0, 0.001, 0.002, 0.005, 0.01, 0.02)
 
@@ -32,6 +35,12 @@ class _Call(NamedTuple):
     work: Callable[[], Any]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
+
+
+class _Answer(NamedTuple):
+    call: _Call
+    value: Any
+    error: BaseException | None
 
 
 class Session:
@@ -45,6 +54,10 @@ class Session:
 
     def begin(self) -> None: ...
 
+    def begin_at_once(self) -> bool:
+        """Begin a transaction that waits for nobody and for no disk. False if there may be something to wait for."""
+        return False
+
     def commit(self) -> None: ...
 
     def mark(self) -> object:
@@ -53,17 +66,17 @@ class Session:
 
     def rewind(self, mark: object) -> None: ...
 
-    def abandon(self) -> None:
-        """The whole group was rolled back."""
+    def roll_back(self) -> None:
+        """Nothing of what was done since `begin` is to stay."""
 
     def explain(self, error: sqlite3.Error) -> StoreError | None:
         """What an error of SQLite means, where its own words do not say it."""
         return None
 
-    def idle(self) -> bool | None:
+    def idle(self) -> bool:
         """Called when nothing has come for `poll` seconds, or the watcher can be read; a group begins by looking for
-        itself. Answers whether what others have written concerns anybody here; None if they have written nothing."""
-        return None
+        itself. Answers whether others have written what concerns somebody here."""
+        return False
 
     def close(self) -> None:
         """Close what was opened. Also called in the child of a fork, by its only thread."""
@@ -80,7 +93,9 @@ class SqliteThread:
         self._opened = False
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()  # no call may slip in behind the last one
-        self._inside = threading.Lock()  # held while the thread is inside of SQLite
+        self._inside = threading.Lock()  # held while a thread uses the connection
+        self._unanswered = 0  # calls that the thread was given
+        self._small_call = False  # an event loop has just done one by itself, and others may come before it goes on
         hold_during_forks(self._inside)
 
     def start(self) -> None:
@@ -103,7 +118,7 @@ class SqliteThread:
         which locks it holds on a file, but the kernel gives them to the parent alone: while the old connection is open,
         a new one would believe in locks that it does not have, and go on writing to a log that the parent has removed.
         Closing is safe here, as no transaction was open at the fork and the parent's locks are not the child's."""
-        self._lock, self._thread = threading.Lock(), None
+        self._lock, self._thread, self._unanswered = threading.Lock(), None, 0
         self._close()
         self._inbox = Inbox()
 
@@ -113,8 +128,56 @@ class SqliteThread:
         with self._lock:
             if self._thread is None:
                 raise StoreError(f"SQLite file {self._path} is closed")
+            self._unanswered += 1
             self._inbox.put(_Call(work, loop, future))
         return await future
+
+    async def call_small(self, work: Callable[[], R]) -> R:
+        """For work of some tens of microseconds. If it comes alone it is done here and now; those that come at the same
+        time as others are better done together. Other coroutines get their turn in any case."""
+        done = None if self._small_call or self._unanswered else self.call_at_once(work)
+        if done is None:
+            return await self.call(work)
+        self._small_call = True
+        try:
+            await asyncio.sleep(0)
+        finally:
+            self._small_call = False
+        return done[0]
+
+    def call_at_once(self, work: Callable[[], R]) -> tuple[R] | None:
+        """In the thread that asks, if nothing can hold it up. None if it was not done: the connection's own thread does
+        it then, or says why it cannot."""
+        if not self._inside.acquire(blocking=False):
+            return None
+        try:
+            return self._do(work, self._session.begin_at_once) if self._opened else None
+        except Exception:
+            return None
+        finally:
+            self._inside.release()
+
+    def call_blocking(self, work: Callable[[], R]) -> tuple[R] | None:
+        """From a thread that may be held up. None if the connection is not open."""
+        with self._inside:
+            if not self._opened:
+                return None
+            try:
+                return self._do(work, self._session.begin)
+            except Exception as error:
+                raise self._named(error) from None
+
+    def _do(self, work: Callable[[], R], begin: Callable[[], bool | None]) -> tuple[R] | None:
+        """One call in a transaction of its own."""
+        try:
+            if begin() is False:
+                return None
+            value = work()
+            self._session.commit()
+        except BaseException:  # a thread of the program may be interrupted at any line
+            self._session.roll_back()
+            raise
+        return (value,)
 
     def _run(self, opened: Future[None]) -> None:
         try:
@@ -132,10 +195,8 @@ class SqliteThread:
         try:
             while (group := self._next_group()) is not None:
                 with self._inside:
-                    if group:
-                        self._run_group(db, group)
-                    else:
-                        self._idle()
+                    answers = self._run_group(db, group) if group else self._idle()
+                self._deliver(answers)  # now, or those who ask again at once would find the connection in use
         finally:
             self._close()
 
@@ -146,18 +207,15 @@ class SqliteThread:
                 self._opened = False
                 self._session.close()
 
-    def _idle(self) -> None:
+    def _idle(self) -> list[_Answer]:
         try:
             concerned = self._session.idle()
         except sqlite3.Error as error:
             self._contact.log.warning("SQLite file %s: %s", self._path, error)
-            return
-        if concerned:
-            self._in_vain = 0
-            self._inbox.ignore_signs(REST)
-        elif concerned is not None:
-            self._inbox.ignore_signs(RESTS[self._in_vain])
-            self._in_vain = min(self._in_vain + 1, len(RESTS) - 1)
+            return []
+        self._inbox.ignore_signs(REST if concerned else RESTS[self._in_vain])
+        self._in_vain = 0 if concerned else min(self._in_vain + 1, len(RESTS) - 1)
+        return []
 
     def _next_group(self) -> list[_Call] | None:
         try:
@@ -178,34 +236,32 @@ class SqliteThread:
             group.append(call)
         return group
 
-    def _run_group(self, db: sqlite3.Connection, group: list[_Call]) -> None:
-        answers: list[tuple[_Call, Any, BaseException | None]] = []
+    def _run_group(self, db: sqlite3.Connection, group: list[_Call]) -> list[_Answer]:
         try:
             self._session.begin()
-            for call in group:
-                answers.append(self._run_call(db, call, alone=len(group) == 1))
+            answers = [self._run_call(db, call, alone=len(group) == 1) for call in group]
             self._session.commit()
         except Exception as error:
-            self._roll_back(db)
-            self._session.abandon()
+            self._session.roll_back()
             failure = self._named(error)
-            answers = [(call, None, failure) for call in group]
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any, BaseException | None]]] = {}
-        for call, value, problem in answers:
-            by_loop.setdefault(call.loop, []).append((call.future, value, problem))
-        for loop, results in by_loop.items():
-            _deliver_to(loop, results)
+            answers = [_Answer(call, None, failure) for call in group]
+        return answers
 
-    def _roll_back(self, db: sqlite3.Connection) -> None:
-        try:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-        except sqlite3.Error as error:  # the thread must live: begin() fails as long as the file is broken, and says so
-            self._contact.log.error("SQLite file %s: cannot roll back: %s", self._path, error)
+    def _deliver(self, answers: list[_Answer]) -> None:
+        by_loop: dict[asyncio.AbstractEventLoop, list[_Answer]] = {}
+        for answer in answers:
+            by_loop.setdefault(answer.call.loop, []).append(answer)
+        with self._lock:
+            self._unanswered -= len(answers)
+        for loop, of_loop in by_loop.items():
+            try:
+                loop.call_soon_threadsafe(_answer, of_loop)
+            except RuntimeError:  # that loop is closed: nobody waits there any more
+                continue
 
-    def _run_call(self, db: sqlite3.Connection, call: _Call, alone: bool) -> tuple[_Call, Any, BaseException | None]:
+    def _run_call(self, db: sqlite3.Connection, call: _Call, alone: bool) -> _Answer:
         if alone:  # its failure rolls the whole transaction back, so it needs no savepoint of its own
-            return call, call.work(), None
+            return _Answer(call, call.work(), None)
         mark = self._session.mark()
         db.execute("SAVEPOINT one_call")
         try:
@@ -216,9 +272,9 @@ class SqliteThread:
             db.execute("ROLLBACK TO one_call")
             db.execute("RELEASE one_call")
             self._session.rewind(mark)
-            return call, None, self._named(error)
+            return _Answer(call, None, self._named(error))
         db.execute("RELEASE one_call")
-        return call, value, None
+        return _Answer(call, value, None)
 
     def _named(self, error: Exception) -> Exception:
         """An SQLite error as one of ours, with the file's name."""
@@ -239,17 +295,8 @@ class SqliteThread:
         return StoreError(text)
 
 
-def _deliver_to(
-    loop: asyncio.AbstractEventLoop, results: list[tuple[asyncio.Future[Any], Any, BaseException | None]]
-) -> None:
-    try:
-        loop.call_soon_threadsafe(_deliver, results)
-    except RuntimeError:  # that loop is closed: nobody waits there any more
-        return
-
-
-def _deliver(results: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
-    for future, value, error in results:
+def _answer(answers: list[_Answer]) -> None:
+    for (_, _, future), value, error in answers:
         if future.done():  # the caller was cancelled
             continue
         if error is None:

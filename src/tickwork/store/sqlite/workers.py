@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from tickwork.model.facts import Fact
 from tickwork.model.members import Worker
 from tickwork.store.rules import pulse
-from tickwork.store.sqlite.session import Connection, Writer
+from tickwork.store.sqlite.connection import Connection
+from tickwork.store.sqlite.session import Writer
 from tickwork.store.unreadable import UNREADABLE
 
 SUSPECT = -1  # stands for a turn: that row is the suspect that a process runs, see `rules.is_suspect`
