@@ -14,6 +14,8 @@ import time
 from collections import defaultdict
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from tickwork import Capabilities, Scheduler, Store, make_store
 from tickwork.store.contract import PARTS
 
@@ -31,7 +33,8 @@ class MeasuredStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return self._store.capabilities
+        # Without submits that block, all calls are coroutines, which are measured below.
+        return replace(self._store.capabilities, blocking_submits=False)
 
     def sibling(self) -> Store:
         """The heart of a node calls from a thread of its own; what it asks is not measured here."""

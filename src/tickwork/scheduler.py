@@ -131,6 +131,7 @@ class Scheduler(Client):
             self.url = mask_url(url)  # as it was written, but for its password
         self._log = Log.of(config.logger)
         access.open_store = self._open if config.store_timeout is None else self._open_bounded
+        access.opened_store = self._opened_store
         access.types_are_known_here = not self._store.capabilities.shared
         access.nobody_runs = config.store is None and self._own_store is None
         if config.serializer != "json":
@@ -422,6 +423,11 @@ class Scheduler(Client):
             async with within(self.config.store_timeout or 0.0, self.url):
                 await self._open()
         return self._bounded
+
+    def _opened_store(self) -> Store | None:
+        if not self._opened:
+            return None
+        return self._observed if self.config.store_timeout is None else self._bounded
 
     async def _close_store(self) -> None:
         if self._opened:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -29,6 +29,8 @@ KINDS = {"redis": 1, "redis-6.2": 1, "valkey": 1, "partitions": 3}
 
 OUTBOX = -27  # where the flag stands in the value of a task that was never claimed
 
+Way = Literal["long", "short", "blocking"]
+SHORT_WAYS: tuple[Way, ...] = ("short", "blocking")
 Prepare = Callable[[ClockedRedisStore], Awaitable[Any]]
 
 
@@ -69,8 +71,18 @@ class Ways:
         return "submit" in self.taken or "submit_with" in self.taken
 
 
-def never_short(store: RedisStore) -> None:
-    store.core.ready_link = lambda prefix: None  # type: ignore[method-assign]
+async def submit(store: RedisStore, each: Spec, way: Way) -> Receipt:
+    receipt = await asyncio.to_thread(store.tasks.submit_blocking, each) if way == "blocking" else None
+    if receipt is None:
+        (receipt,) = await store.tasks.submit([each])
+    while store.core._hints_under_way:  # wake-ups of several partitions, for which no caller waits
+        await asyncio.wait(store.core._hints_under_way)
+    return receipt
+
+
+def leave_only(store: RedisStore, way: Way) -> None:
+    if way != "short":
+        store.core.ready_link = lambda prefix: None  # type: ignore[method-assign]
 
 
 def everything(kind: str) -> dict[bytes, Any]:
@@ -97,22 +109,19 @@ def published(kind: str) -> int:
 
 
 async def outcome(
-    kind: str, specs: list[Spec], prepare: Prepare | None, policy: Policy | None, short: bool
+    kind: str, specs: list[Spec], prepare: Prepare | None, policy: Policy | None, way: Way
 ) -> tuple[list[Receipt], dict[bytes, Any], int]:
     async with store_of(kind, policy) as store:
-        await store.tasks.submit([spec("before")])
+        await submit(store, spec("before"), "long")
         if prepare is not None:
             await prepare(store)
         store.clock.advance(1234)
         before = published(kind)
         ways = Ways(store)
-        if not short:
-            never_short(store)
-        receipts = [(await store.tasks.submit([each]))[0] for each in specs]
-        assert ways.short == short
+        leave_only(store, way)
+        receipts = [await submit(store, each, way) for each in specs]
+        assert ways.short == (way != "long")
         told = published(kind) - before
-        while store.core._hints_under_way:  # wake-ups of several partitions, for which no caller waits
-            await asyncio.wait(store.core._hints_under_way)
         assert await store.queries.audit() == []
         return receipts, everything(kind), told
 
@@ -120,14 +129,15 @@ async def outcome(
 async def assert_same(
     kind: str, specs: list[Spec], prepare: Prepare | None = None, policy: Policy | None = None
 ) -> list[Receipt]:
-    long = await outcome(kind, specs, prepare, policy, short=False)
-    short = await outcome(kind, specs, prepare, policy, short=True)
-    assert short[0] == long[0]
-    assert short[1].keys() == long[1].keys()
-    for key, stored in long[1].items():
-        assert short[1][key] == stored, key
-    assert short[2] == long[2], "as many wake-ups were published"
-    return short[0]
+    receipts, stored, told = await outcome(kind, specs, prepare, policy, "long")
+    for way in SHORT_WAYS:
+        found = await outcome(kind, specs, prepare, policy, way)
+        assert found[0] == receipts
+        assert found[1].keys() == stored.keys()
+        for key, value in stored.items():
+            assert found[1][key] == value, key
+        assert found[2] == told, "as many wake-ups were published"
+    return receipts
 
 
 GRID: dict[str, dict[str, Any]] = {
@@ -176,12 +186,12 @@ async def test_both_ways_write_the_same_indexes(kind: str, state: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_both_ways_know_who_waits_for_the_task(kind: str) -> None:
-    long, short = await awaited(kind, short=False), await awaited(kind, short=True)
-    assert short == long
-    assert short[OUTBOX] == 1, "its end goes to the outbox"
+    long, *others = [await awaited(kind, way) for way in ("long", *SHORT_WAYS)]
+    assert others == [long] * len(SHORT_WAYS)
+    assert long[OUTBOX] == 1, "its end goes to the outbox"
 
 
-async def awaited(kind: str, short: bool) -> bytes:
+async def awaited(kind: str, way: Way) -> bytes:
     """The value of a task that was listed as awaited before it was there, as that of a retried workflow may be."""
     async with store_of(kind) as store:
         part = store.core.part("it")
@@ -189,10 +199,9 @@ async def awaited(kind: str, short: bool) -> bytes:
             await store.tasks.submit([spec(f"before-{number}")])
         await store.core.ask(part, "SADD", f"{part}awaited", "it")
         ways = Ways(store)
-        if not short:
-            never_short(store)
-        await store.tasks.submit([spec("it")])
-        assert ways.short == short
+        leave_only(store, way)
+        await submit(store, spec("it"), way)
+        assert ways.short == (way != "long")
         value: bytes = everything(kind)[f"{part}task:it".encode()][1]
         return value
 
@@ -210,8 +219,7 @@ async def watched(kind: str, short: bool) -> dict[bytes, Any]:
         for number in range(10):
             await store.tasks.submit([spec(f"before-{number}")])
         ways = Ways(store)
-        if not short:
-            never_short(store)
+        leave_only(store, "short" if short else "long")
         with store.hint("it") as hint:
             await store.tasks.submit([spec("it")], None, hint)
             assert hint.announced

@@ -231,9 +231,13 @@ def own_copy(app: Scheduler) -> None:
 
 
 def connections(app: Scheduler) -> None:
-    """The child does not hold the connections of its parent open."""
+    """The child does not hold the connections of its parent open, of loops or of threads."""
     app.sync.start()
+    alone = _sockets()
+    for _ in range(3):
+        app.sync.submit("pid")
     before = _sockets()
+    assert before > alone, "a submit has a connection of its own"
     assert before
     end_well(in_child(lambda: _assert_none(before & _sockets())))
     app.sync.shutdown()

@@ -86,10 +86,17 @@ class ClockedCore(Core):
         return compose(name, self.server.modern, CLOCK)
 
     def ready_link(self, prefix: str) -> Link | None:
+        self._show_time(prefix)
+        return super().ready_link(prefix)
+
+    def can_block(self, prefix: str) -> bool:
+        self._show_time(prefix)
+        return super().can_block(prefix)
+
+    def _show_time(self, prefix: str) -> None:
         if self._shown.get(prefix) != self._clock.now():
             self._shown[prefix] = self._clock.now()
             _by_port[self.target.addresses[0].port].command("SET", f"{prefix}clock", self._clock.now())
-        return super().ready_link(prefix)
 
     async def _run_once(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
         if self._shown.get(prefix) != self._clock.now():

@@ -35,6 +35,7 @@ class Access:
 
     def __init__(self, open_store: Callable[[], Awaitable[Store]], registry: Registry, config: Config) -> None:
         self.open_store = open_store
+        self.opened_store: Callable[[], Store | None] = lambda: None  # the same, if it is open already
         self.registry = registry
         self.types_are_known_here = False  # on memory:// no other process can know a type
         self.runs_here = False  # this scheduler was started

@@ -36,7 +36,6 @@ from tickwork.handlers.options import (
     known_id,
     name,
     note,
-    returns_existing,
     wanted_durability,
 )
 from tickwork.handlers.registry import Registry
@@ -83,11 +82,7 @@ class Client:
         access.check_that_tasks_can_run()
         store = await access.open_store()
         (receipt,) = await access.send(store, [spec], durability)
-        if receipt.verdict == "created":
-            return Handle(self, spec.id)
-        if returns_existing(options) and (other := submitting.existing(receipt, spec)):
-            return Handle(self, other)
-        raise submitting.refusal(receipt, spec)
+        return submitting.handle_of(self, receipt, spec, options)
 
     async def call(
         self,

@@ -98,7 +98,8 @@ class SyncFunction(Generic[P, R]):
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> SyncHandle[R]:
         """Queue one call. A payload that does not fit is refused here, with the path of what is wrong."""
-        return self._sync.handle_of(self._sync.run(self._function.submit(*args, **kwargs)))
+        function = self._function
+        return self._sync.submit_one(function.type, function.entry.pack(args, kwargs), function._options)
 
     @overload
     def call(self, *args: P.args, **kwargs: P.kwargs) -> R: ...

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tickwork.client.handle import Handle, ScheduleHandle
+from tickwork.client.middleware import send_plainly
 from tickwork.errors import (
     ConfigError,
     DuplicateTask,
@@ -21,7 +22,7 @@ from tickwork.ids import new_id
 from tickwork.model.info import Task
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
-from tickwork.store.contract import SUBMIT_MAX, Receipt, Store
+from tickwork.store.contract import SUBMIT_MAX, BlockingTasks, Receipt, Store
 from tickwork.texts import shown
 
 if TYPE_CHECKING:
@@ -61,6 +62,31 @@ def refusal(receipt: Receipt, spec: Spec) -> TickworkError:
             return TaskNotFound(receipt.other)
         case other:
             return StoreError(f"the store answered {other!r}")
+
+
+def handle_of(client: Client, receipt: Receipt, spec: Spec, options: Options) -> Handle[Any]:
+    """Of the task that was submitted, or of the one that was there already if the options say that it may be."""
+    if receipt.verdict == "created":
+        return Handle(client, spec.id)
+    if returns_existing(options) and (other := existing(receipt, spec)):
+        return Handle(client, other)
+    raise refusal(receipt, spec)
+
+
+def blocking_tasks(client: Client) -> BlockingTasks | None:
+    """For threads without an event loop: None if the store is not open yet, or has nothing for them, or if there is
+    middleware, which needs an event loop."""
+    access = client._access
+    store = access.opened_store()
+    if store is None or not store.capabilities.blocking_submits or access.send is not send_plainly:
+        return None
+    return cast("BlockingTasks", store.tasks)
+
+
+async def submit_spec(client: Client, spec: Spec, durability: Durability | None) -> Receipt:
+    store = await client._access.open_store()
+    (receipt,) = await client._access.send(store, [spec], durability)
+    return receipt
 
 
 async def submit_cron(client: Client, type: str, payload: Any, options: Options) -> ScheduleHandle:

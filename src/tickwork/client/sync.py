@@ -13,10 +13,11 @@ from tickwork.client.client import Client
 from tickwork.client.functions import TaskFunction
 from tickwork.client.handle import Handle
 from tickwork.client.lock import Lock
+from tickwork.client.submitting import blocking_tasks, handle_of, submit_spec
 from tickwork.client.sync_parts import SyncDeadLetters, SyncEvents, SyncQueues, SyncSchedules, SyncTasks, blocking
 from tickwork.errors import TickworkError
 from tickwork.forks import keep, tell_of_forks
-from tickwork.handlers.options import CallOptions, Options
+from tickwork.handlers.options import CallOptions, Options, wanted_durability
 from tickwork.handlers.periodic import Runnable
 from tickwork.model.info import SchedulerStatus, Task, TaskInfo
 from tickwork.payload.parameters import MISSING
@@ -131,7 +132,24 @@ class Sync:
     def submit(
         self, type: str | TaskFunction[..., Returned], payload: Any = MISSING, **options: Unpack[Options]
     ) -> SyncHandle[Returned]:
-        return self.handle_of(self.run(self._app.submit(type, payload, **options)))
+        if isinstance(type, TaskFunction):
+            return self.submit_one(type.type, payload, {**type._options, **options})
+        return self.submit_one(type, payload, options)
+
+    def submit_one(self, type: str, payload: Any, options: Options) -> SyncHandle[Any]:
+        """In this thread, over a connection of the store for threads without an event loop. If it has none, or that
+        does not work now, then on the background thread."""
+        app, tasks = self._app, blocking_tasks(self._app)
+        if tasks is None or options.get("cron") is not None or not isinstance(type, str):
+            return self.handle_of(self.run(app.submit(type, payload, **options)))
+        self._refuse_background()
+        durability = wanted_durability(options)
+        spec = app._access.spec(type, payload, options)
+        app._access.check_that_tasks_can_run()
+        receipt = tasks.submit_blocking(spec, durability)
+        if receipt is None:
+            receipt = self.run(submit_spec(app, spec, durability))
+        return self.handle_of(handle_of(app, receipt, spec, options))
 
     def call(
         self,
@@ -210,15 +228,21 @@ class Sync:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run any coroutine on the background loop and wait for it."""
         loop = self._background()
-        if running_loop() is loop:
+        try:
+            self._refuse_background()
+        except RuntimeError:
             work.close()
-            raise RuntimeError("app.sync was called from its own background thread; use await there")
+            raise
         future = asyncio.run_coroutine_threadsafe(work, loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()  # if the wait was cut short, nobody wants it any more
             raise
+
+    def _refuse_background(self) -> None:
+        if self._loop is not None and running_loop() is self._loop:
+            raise RuntimeError("app.sync was called from its own background thread; use await there")
 
     def refuse_to_deadlock(self, what: str = "a result", instead: str = "await handle.result()") -> None:
         loop = running_loop()

@@ -8,8 +8,12 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from tickwork.errors import StoreUnavailable
-from tickwork.store.contract import Store
-from tickwork.store.wrapped import Method, Wrapped
+from tickwork.model.policy import Durability
+from tickwork.model.tasks import Spec
+from tickwork.store.contract import Receipt, Store
+from tickwork.store.wrapped import Blocking, Method, Wrapped
+
+SHARE_OF_BLOCKING = 0.25
 
 
 def bounded(store: Store, seconds: float) -> Store:
@@ -20,7 +24,17 @@ def bounded(store: Store, seconds: float) -> Store:
 
         return call
 
-    return cast("Store", Wrapped(store, around))
+    def around_blocking(method: Blocking) -> Blocking:
+        """If it cannot do it, the call above has as much time as ever, so this one gets only a part of it."""
+
+        def call(spec: Spec, durability: Durability | None = None, limit: float | None = None) -> Receipt | None:
+            most = seconds * SHARE_OF_BLOCKING
+            receipt: Receipt | None = method(spec, durability, most if limit is None else min(limit, most))
+            return receipt
+
+        return call
+
+    return cast("Store", Wrapped(store, around, around_blocking))
 
 
 @asynccontextmanager

@@ -36,6 +36,7 @@ from tickwork.store.contract.schedules import Advance, Schedules
 from tickwork.store.contract.tasks import (
     MANY_MAX,
     SUBMIT_MAX,
+    BlockingTasks,
     Claim,
     Claimed,
     Edge,
@@ -60,6 +61,7 @@ __all__ = [
     "Aborted",
     "Advance",
     "Attempt",
+    "BlockingTasks",
     "Capabilities",
     "Claim",
     "Claimed",
@@ -141,6 +143,9 @@ class Capabilities(Struct, frozen=True):
 
     partitions: int = 1
     """In how many places tasks are kept; strict order holds in each of them."""
+
+    blocking_submits: bool = False
+    """Threads without an event loop can submit without one: its `tasks` are `BlockingTasks`."""
 
 
 class Store(Protocol):

@@ -214,3 +214,18 @@ class Tasks(Protocol):
     async def clear_outbox(self, told: list[OutboxEntry]) -> None:
         """Remove entries whose dependants and schedules have all been told. An entry for which a task still waits
         stays, and so does one of a later end."""
+
+
+class BlockingTasks(Tasks, Protocol):
+    """The `tasks` of a store that threads without an event loop can reach (`Capabilities.blocking_submits`)."""
+
+    def submit_blocking(
+        self, spec: Spec, durability: Durability | None = None, seconds: float | None = None
+    ) -> Receipt | None:
+        """Create one task, as `submit` does, in the thread that calls, and in no more than about so many seconds.
+
+        None: it cannot be done this way now, or nobody knows whether it was done. Whoever gets that calls `submit` with
+        the same spec, and so may leave to it everything that is not simple: options, refusals, errors, outages. May be
+        called in many threads at once. An exception that is raised in the thread, such as KeyboardInterrupt, does no
+        harm to later calls.
+        """

@@ -48,6 +48,7 @@ class RedisStore:
             own_clock=True,
             durabilities=("memory", "disk", "replicated"),
             partitions=len(core.layout.parts),
+            blocking_submits=True,
         )
         audit = Audit(core)
         indexes = Indexes(core, audit)

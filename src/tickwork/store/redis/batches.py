@@ -25,9 +25,9 @@ class Coalescer:
     """Gathers submits, separately for each event loop, prefix and durability. A submit is sent at once if no other is
     under way. Otherwise it is gathered, and all gathered ones are sent in the next iteration of the event loop."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, short: ShortSubmit) -> None:
         self._core = core
-        self._short = ShortSubmit(core)
+        self._short = short
         self._under_way: Counter[Place] = Counter()
         self._waiting: dict[Place, list[Gathered]] = {}
         self._sending: set[asyncio.Future[None]] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from tickwork.store.redis.keys import BEFORE, VERSION, Layout
 from tickwork.store.redis.net.by_loop import ConnectionsByLoop, LoopConnections
 from tickwork.store.redis.net.link import Link, LinkLost, pack
 from tickwork.store.redis.net.listen import Listener
+from tickwork.store.redis.net.sockets import CannotSay, KnownServers, SocketPool
 from tickwork.store.redis.net.target import Target
 from tickwork.store.redis.net.wire import CALL_TIMEOUT, DURABLE, OtherLayout, Wire
 from tickwork.store.redis.ops.server import Server, check_server
@@ -91,6 +93,8 @@ class Core:
         """Set up what belongs to this process and its event loops; again in the child of a fork."""
         self.channel = f"{self.layout.root}ended:{os.getpid()}.{new_nonce()}"
         self._by_loop = ConnectionsByLoop(self._connect, self.url)
+        self._servers = KnownServers(by_sentinels=self.target.kind == "sentinel")
+        self.sockets = SocketPool(self._servers, self.target.access, self._pool_size, self._greeting)
         self.connections = self._by_loop.here
         self._reopening: asyncio.Future[None] | None = None
         self._hints_under_way: set[asyncio.Future[None]] = set()
@@ -232,6 +236,7 @@ class Core:
         for hint in list(self._hints_under_way):
             hint.cancel()
         self.reach.close()
+        self.sockets.close()
         if found is not None:
             await found.listener.close()
             await found.wire.close()
@@ -279,14 +284,24 @@ class Core:
         self._hints_under_way.add(hint)
         hint.add_done_callback(self._hints_under_way.discard)
 
+    def wake_blocking(self, queue: str, part: str) -> None:
+        """The same in a thread without an event loop."""
+        root = self.layout.root
+        if not self.reach.is_in_doubt(root):
+            with contextlib.suppress(CannotSay):
+                self.sockets.call(root, self._wake_up(queue, self.layout.parts.index(part)))
+
+    def _wake_up(self, queue: str, place: int) -> list[bytes]:
+        """Commands that leave a token with the number of a partition."""
+        key = f"{self.layout.root}wake:{queue}"
+        trim = pack("LTRIM", key, -len(self.layout.parts), -1)
+        return [pack("RPUSH", key, place), trim, pack("EXPIRE", key, WAKE_KEPT)]  # no script sees all lanes of a queue
+
     async def _push_hints(self, queues: list[str], place: int) -> None:
         async def push() -> None:
-            root, wire = self.layout.root, self.connections().wire
             for queue in queues:
-                key = f"{root}wake:{queue}"
-                await wire.run(root, pack("RPUSH", key, place))
-                await wire.run(root, pack("LTRIM", key, -len(self.layout.parts), -1))
-                await wire.run(root, pack("EXPIRE", key, WAKE_KEPT))  # no script sees all lanes of a queue
+                for command in self._wake_up(queue, place):
+                    await self.connections().wire.run(self.layout.root, command)
 
         try:
             await self.reach.call(self.layout.root, push)
@@ -296,7 +311,7 @@ class Core:
     # --- calls
 
     def _connect(self) -> LoopConnections:
-        wire = Wire(self.target, self._pool_size, self._patience, self._timeout, self.contact)
+        wire = Wire(self.target, self._pool_size, self._patience, self._timeout, self.contact, self._servers)
         wire.on_reconnect = self._reconnected
         wire.greeting = self._greeting
         listener = Listener(
@@ -344,6 +359,10 @@ class Core:
     def ready_link(self, prefix: str) -> Link | None:
         """A connection on which a script may be sent at once; None if there is none, or the server is in doubt."""
         return None if self.contact.lost_since is not None else self.connections().wire.ready(prefix)
+
+    def can_block(self, prefix: str) -> bool:
+        """Whether a thread without an event loop may call a script through `sockets`."""
+        return self._open and self.contact.lost_since is None
 
     async def reached(self, name: str, prefix: str, *args: Any, purpose: str = "ask") -> Any:
         """Run a script. With several partitions it fails soon if this one cannot be reached."""

@@ -65,6 +65,14 @@ class PartitionedTasks(Tasks):
         await self._submit_plain(specs, plain, receipts, durability)
         return [receipts[index] for index in range(len(specs))]
 
+    def submit_blocking(
+        self, spec: Spec, durability: Durability | None = None, seconds: float | None = None
+    ) -> Receipt | None:
+        receipt = super().submit_blocking(spec, durability, seconds)
+        if receipt is not None:
+            self._core.wake_blocking(spec.queue, self._core.part(spec.id))
+        return receipt
+
     async def _submit_alone(self, spec: Spec, durability: Durability, watch: str) -> Receipt:
         self._check_place(spec)
         part = self._core.part(spec.id)

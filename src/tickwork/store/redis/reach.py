@@ -41,6 +41,10 @@ class Reach:
             trial.add_done_callback(self._trials.discard)
         return False
 
+    def is_in_doubt(self, part: str) -> bool:
+        """Whether it counts as out of reach. For threads without an event loop, which cannot try it again."""
+        return part in self._next_trial
+
     async def _try_again(self, part: str) -> None:
         try:
             async with asyncio.timeout(TRIAL_TIME):

@@ -17,6 +17,7 @@ from tickwork.model.tasks import Band, Spec, band_of
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.creating import Args
 from tickwork.store.redis.net.link import LinkLost, Reply, pack
+from tickwork.store.redis.net.sockets import ANSWER_TIME, CannotSay
 from tickwork.store.redis.records import LARGE, only_watch
 
 BANDS = {Band.HIGH: "high", Band.NORMAL: "normal", Band.LOW: "low"}
@@ -38,7 +39,7 @@ class Kind(NamedTuple):
 class ShortSubmit:
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._kinds: dict[tuple[str, str, int], Kind | None] = {}
+        self._kinds: dict[tuple[str, str, int], Kind] = {}  # used by all threads
         policy, several = core.policy, not core.alone
         # By prefix: what stands before the arguments of a task, and what stands behind them.
         self._head = {
@@ -65,6 +66,23 @@ class ShortSubmit:
             return False
         return bool(reply == CREATED)
 
+    def create_blocking(self, prefix: str, spec: Spec, packed: Args, seconds: float = ANSWER_TIME) -> bool:
+        """The same in a thread without an event loop."""
+        core = self._core
+        args = self.args(prefix, spec, packed) if core.can_block(prefix) else None
+        if args is None:
+            return False
+        script, sockets = core.script("submit_one"), core.sockets
+        try:
+            (reply,) = sockets.call(prefix, [pack("EVALSHA", script.sha, *args)], seconds)
+            if is_unknown(reply):
+                (reply,) = sockets.call(prefix, [pack("EVAL", script.text, *args)], seconds)
+        except CannotSay:
+            return False
+        if isinstance(reply, hiredis.ReplyError):
+            sockets.doubt()
+        return bool(reply == CREATED)
+
     def args(self, prefix: str, spec: Spec, packed: Args) -> tuple[Any, ...] | None:
         """What comes behind the script, beginning with the number of keys; None if the task cannot go this way."""
         task_id, value, options = packed
@@ -72,7 +90,7 @@ class ShortSubmit:
         if (options and options != only_watch(watch)) or len(value) > LARGE:
             return None
         key = (spec.type, spec.queue, spec.priority)
-        kind = self._kinds[key] if key in self._kinds else self._learn(key)
+        kind = self._kinds.get(key) or self._learn(key)
         if kind is None:
             return None
         fact = kind.fact and kind.fact + _encode(task_id) + _NO_DURATION
@@ -80,10 +98,10 @@ class ShortSubmit:
 
     def _learn(self, key: tuple[str, str, int]) -> Kind | None:
         type_name, queue, priority = key
-        kind = None
-        if is_name(type_name) and is_name(queue):
-            fact = b"".join(map(_encode, ("task.submitted", f"{type_name}\n{queue}", "", 0, "")))
-            kind = Kind(f"{BANDS[band_of(priority)]}:{queue}", _ONE_FACT + fact if self._core.policy.events else b"")
+        if not is_name(type_name) or not is_name(queue):
+            return None
+        fact = b"".join(map(_encode, ("task.submitted", f"{type_name}\n{queue}", "", 0, "")))
+        kind = Kind(f"{BANDS[band_of(priority)]}:{queue}", _ONE_FACT + fact if self._core.policy.events else b"")
         if len(self._kinds) >= KINDS_MAX:
             self._kinds.clear()
         self._kinds[key] = kind

@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tickwork.errors import StoreError
 from tickwork.forks import keep, tell_of_forks
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
@@ -30,8 +31,11 @@ from tickwork.store.hints import Hint
 from tickwork.store.redis.batches import Coalescer
 from tickwork.store.redis.claims import claim_args, claim_from, read_claimed
 from tickwork.store.redis.core import Core, Part
+from tickwork.store.redis.creating import submit_args
+from tickwork.store.redis.net.sockets import ANSWER_TIME
 from tickwork.store.redis.records import CODES, STATUSES
 from tickwork.store.redis.reports import pack_outcome
+from tickwork.store.redis.short import ShortSubmit
 from tickwork.store.rules import announce
 
 SLICE = 50  # tasks in one script of those that steer many, so that it takes no more than a few milliseconds
@@ -49,12 +53,13 @@ ANSWERS: dict[bytes, Extended] = {b"h": "held", b"c": "cancel", b"l": "lost"}
 class Tasks(Part):
     def __init__(self, core: Core) -> None:
         super().__init__(core)
-        self._coalescer = Coalescer(core)
+        self._short = ShortSubmit(core)
+        self._coalescer = Coalescer(core, self._short)
         tell_of_forks(self)
 
     def after_fork(self) -> None:
         keep(self._coalescer)
-        self._coalescer = Coalescer(self._core)
+        self._coalescer = Coalescer(self._core, self._short)
 
     # --- in
 
@@ -70,6 +75,20 @@ class Tasks(Part):
     def _channel(self, waiter: Hint | None) -> str:
         """The channel on which the end of a task is to be published; none if nobody waits for it."""
         return "" if waiter is None else self._core.channel
+
+    def submit_blocking(
+        self, spec: Spec, durability: Durability | None = None, seconds: float | None = None
+    ) -> Receipt | None:
+        core = self._core
+        if (durability or core.durability) != "memory":
+            return None
+        try:
+            packed = submit_args(spec)
+        except StoreError:  # `submit` raises it too
+            return None
+        seconds = ANSWER_TIME if seconds is None else min(seconds, ANSWER_TIME)
+        is_created = self._short.create_blocking(core.part(spec.id), spec, packed, seconds)
+        return Receipt(spec.id, "created") if is_created else None
 
     async def resolve(self, edges: Sequence[Edge]) -> list[bool | None]:
         found = await self._core.by_slices(list(edges), [edge.dependant for edge in edges], SLICE, self._resolve_part)

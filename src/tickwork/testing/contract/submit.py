@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, cast
 
 import pytest
 
@@ -10,7 +11,7 @@ from tickwork.backoff import CustomRetry, ExponentialBackoff
 from tickwork.model.outcomes import Aborted, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import History, Spec, Status
-from tickwork.store.contract import SUBMIT_MAX, OutboxEntry, Receipt
+from tickwork.store.contract import SUBMIT_MAX, BlockingTasks, OutboxEntry, Receipt
 from tickwork.testing.contract.bench import Bench
 
 # --- ids and nonces
@@ -36,6 +37,31 @@ async def test_a_late_copy_of_a_submit_does_not_run_it_again(bench: Bench, statu
     assert (await bench.submit("it", nonce="mine")).verdict == "created"
     assert (await bench.submit("it", nonce="other")).verdict == "exists"
     assert await bench.status("it") is status
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {}, {"queue": "mail", "priority": 10, "key": "k", "tags": {"a": "b"}}, {"delay": 1000}, {"payload": b"x" * 100_000},
+    {"dedup_key": "k", "dedup_ttl": 1000}, {"depends_on": ("up",)}, {"depends_on": ("nobody",)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: ", ".join(options) or "plain")
+async def test_a_submit_that_blocks_is_a_submit_or_leaves_it_to_one(bench: Bench, options: dict[str, Any]) -> None:
+    """`submit` with the same spec must be right whatever became of `submit_blocking`."""
+    bench.together()
+    if not bench.store.capabilities.blocking_submits:
+        return
+    await bench.submit("up")
+    tasks, spec = cast("BlockingTasks", bench.store.tasks), bench.spec("it", **options)
+    receipt = await asyncio.to_thread(tasks.submit_blocking, spec)
+    if receipt is not None:
+        assert receipt == Receipt("it", "created")
+        assert (await bench.record("it")).spec == spec
+    (receipt,) = await bench.store.tasks.submit([spec])
+    assert receipt == (Receipt("it", "orphan", "nobody") if "nobody" in spec.depends_on else Receipt("it", "created"))
+    assert await bench.facts("it") == ([] if receipt.verdict == "orphan" else ["task.submitted"])
+    other = bench.spec("it", **options)
+    assert await asyncio.to_thread(tasks.submit_blocking, other) is None, "only `submit` refuses"
 
 
 async def test_an_id_may_be_used_again_after_delete(bench: Bench) -> None:

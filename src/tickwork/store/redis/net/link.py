@@ -158,6 +158,12 @@ class Link(asyncio.BufferedProtocol):
             self._transport.write(b"".join(buffer))
 
     @property
+    def peer(self) -> tuple[Any, ...] | None:
+        """The address of the server's socket, if that is still known."""
+        found: tuple[Any, ...] | None = self._transport.get_extra_info("peername")
+        return found
+
+    @property
     def under_way(self) -> int:
         return len(self._due)
 
@@ -274,13 +280,18 @@ def _abort(link: Link) -> None:
         link.cut("given up")
 
 
-async def _introduce(link: Link, access: Access) -> None:
+def login(access: Access) -> list[tuple[Any, ...]]:
+    """The commands that come first on a connection."""
     commands: list[tuple[Any, ...]] = []
     if access.password or access.username:
         commands.append(("AUTH", *([access.username] if access.username else []), access.password))
     if access.db:
         commands.append(("SELECT", access.db))
-    for command in commands:
+    return commands
+
+
+async def _introduce(link: Link, access: Access) -> None:
+    for command in login(access):
         reply = await link.call(*command)
         if isinstance(reply, hiredis.ReplyError):
             if str(reply).startswith(("LOADING", "MASTERDOWN", "ERR max number of clients")):

@@ -22,6 +22,7 @@ from tickwork.store.contact import Contact
 from tickwork.store.contract import NotPermitted
 from tickwork.store.redis.keys import slot_of
 from tickwork.store.redis.net.link import Address, Link, LinkLost, Reply, answers, connect, pack
+from tickwork.store.redis.net.sockets import KnownServers
 from tickwork.store.redis.net.target import Target
 from tickwork.store.redis.net.topology import Cluster, Topology, topology_of
 from tickwork.store.redis.scripts import Script
@@ -62,8 +63,10 @@ class Wire:
         patience: float,
         timeout: float = CALL_TIMEOUT,
         contact: Contact | None = None,
+        servers: KnownServers | None = None,
     ) -> None:
         self.target = target
+        self._servers = servers or KnownServers()
         self.contact = contact or Contact(Log.of(None, "store.redis"))
         self._timeout = timeout
         self._access = target.access._replace(connect_timeout=min(target.access.connect_timeout, timeout))
@@ -174,7 +177,8 @@ class Wire:
         while True:
             try:
                 if answer is None:
-                    link = await self.link(asked or await self.topology.find(slot), purpose)
+                    address = asked or await self.topology.find(slot)
+                    link = await self.link(address, purpose)
                     refusal = await self._greet(link, key) if greet and not link.met and asked is None else None
                     reply = refusal or await self._send(link, command, wait, asked is not None)
                 else:
@@ -184,6 +188,7 @@ class Wire:
                     self._answered()
                     if asked is None and link is not None:
                         self._best[key, purpose] = link
+                        self._servers.answered(key, address, link.peer)
                     return reply
                 asked = self._redirect(problem, slot)
                 redirects += asked is not None
@@ -316,6 +321,7 @@ class Wire:
         links = [link for group in self._links.values() for link in group]
         self._links.clear()
         self._best.clear()
+        self._servers.forget()
         for link in links:
             link.cut(why)
 
@@ -336,6 +342,8 @@ class Wire:
                 self.contact.log.warning("the master moved from %s to %s", known, current)
                 self.topology.doubt()
                 self.drop(f"the master is {current} now")
+            else:
+                self._servers.confirm(current)
 
     def abandon(self) -> None:
         """Called when the event loop was closed without closing these connections."""
