@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.integration import child_handlers
 from tests.integration.apps import Make, store_of
 from tickwork import ConfigError, ResultTimeout, Scheduler, TaskCancelled, TaskContext, TaskFailed, TaskResult
+from tickwork.client.results import until_look
 from tickwork.store.hints import Hint
 from tickwork.testing import wait_for
 
@@ -33,7 +35,15 @@ async def test_a_waiter_looks_less_and_less_often(make: Make, url: str, monkeypa
     with pytest.raises(TaskCancelled):
         await handle.result()
     monkeypatch.undo()
-    assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
+    for pause, usual in zip(pauses, [1, 2, 4, 8, 16, 30, 30, 30], strict=True):
+        assert usual / 2 <= pause <= usual * 3 / 2
+
+
+@pytest.mark.parametrize("pause", [1.0, 2.0, 16.0, 30.0])
+def test_all_waiters_of_a_process_look_at_the_same_moments(pause: float) -> None:
+    moments = [now + until_look(now, pause) for now in (1000 + n * pause / 7 for n in range(70))]
+    apart = {round((later - earlier) / pause, 6) for earlier, later in pairwise(moments)}
+    assert apart == {0, 1}
 
 
 async def test_how_long_to_wait(app: Scheduler) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 import time
 from datetime import timedelta
 from typing import Any
@@ -18,8 +20,9 @@ from tickwork.payload.codec import JSON
 from tickwork.store.contract import Store
 from tickwork.store.hints import Hint
 
-POLL = 1.0  # behind the hint that the task has ended: twice as long each time,
+POLL = 1.0  # seconds between two looks, behind the hint that the task has ended: twice as long each time,
 POLL_MAX = 30.0  # since many may wait for long
+PHASE = random.uniform(0, POLL_MAX)  # noqa: S311 - the looks of this process are apart from those of others
 
 
 class Patience:
@@ -52,11 +55,17 @@ async def result_after(access: Access, store: Store, task_id: str, ended: Hint, 
                 raise TaskNotFound(task_id)
             if record.status.ended:
                 return result_of(record, access.registry)
-        left = min(patience.left, pause)
+        left = patience.left
         if left <= 0:
             raise await _too_late(access, task_id, patience)
-        await ended.wait(left)
+        await ended.wait(min(left, until_look(time.monotonic(), pause)))
         pause, looks = min(2 * pause, POLL_MAX), True
+
+
+def until_look(now: float, pause: float) -> float:
+    """Seconds to the next look, half a pause at least. All looks of this process with such a pause come at the same
+    moments, so that a store can answer them together."""
+    return math.ceil((now + pause / 2 - PHASE) / pause) * pause + PHASE - now
 
 
 async def _too_late(access: Access, task_id: str, patience: Patience) -> ResultTimeout:

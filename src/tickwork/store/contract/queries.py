@@ -72,7 +72,8 @@ class Finding(Struct, frozen=True):
 class Queries(Protocol):
     async def get(self, task_id: str, waiter: Hint | None = None) -> Record | None:
         """The record of a task. With `waiter`, that hint is raised when the task ends. A store may deliver the final
-        record together with the wake-up, so that the next `get` with this waiter needs no round trip."""
+        record together with the wake-up, so that the next `get` with this waiter needs no round trip; and of a task
+        that runs, it may leave out the end of the lease then."""
 
     async def page(self, query: Query) -> tuple[list[Record], str | None]:
         """Records, and a cursor when more remain. One call looks at no more than `PAGE_MAX` entries, so a page may be

@@ -6,11 +6,13 @@ import asyncio
 from typing import Any, NamedTuple
 
 from tickwork.errors import StoreError
+from tickwork.forks import keep, tell_of_forks
 from tickwork.model.tasks import ENDS, Band, History, Record, Status
 from tickwork.store.contract import AHEAD_MAX, PAGE_MAX, Finding, Pause, Query, Situation, Stats
 from tickwork.store.hints import Hint
 from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.indexes import CURSOR, Indexes
+from tickwork.store.redis.looks import Looks
 from tickwork.store.redis.ops.audit import Audit
 from tickwork.store.redis.ops.doctor import Doctor
 from tickwork.store.redis.records import unpack, unpack_attempt
@@ -45,20 +47,32 @@ class Queries(Part):
         super().__init__(core)
         self._audit = audit
         self._indexes = indexes
+        self._looks = Looks(core)
+        tell_of_forks(self)
+
+    def after_fork(self) -> None:
+        keep(self._looks)
+        self._looks = Looks(self._core)
 
     async def get(self, task_id: str, waiter: Hint | None = None) -> Record | None:
         if waiter is not None and waiter.news:
             value, waiter.news = waiter.news, b""
             return unpack(task_id, value)
         prefix = self._core.part(task_id)
-        record: Record | None = None
-        if waiter is None or waiter.announced:  # after a wake-up it has mostly ended, so a plain read is enough
-            record = _read(task_id, await self._core.ask(prefix, "GET", f"{prefix}task:{task_id}"))
-        if waiter is not None and (record is None or not record.status.ended):
-            record = _read(task_id, await self._core.run("watch", prefix, task_id, self._core.channel))
-            waiter.announced = True
+        if waiter is not None:
+            return await self._look(prefix, task_id, waiter)
+        record = _read(task_id, await self._core.ask(prefix, "GET", f"{prefix}task:{task_id}"))
         if record is not None:
             await self._core.read_leases(prefix, [record])
+        return record
+
+    async def _look(self, prefix: str, task_id: str, waiter: Hint) -> Record | None:
+        if waiter.announced:
+            seen = await self._looks.look(prefix, task_id)
+            if seen.record is None or seen.record.status.ended or seen.watched:
+                return seen.record
+        record = _read(task_id, await self._core.run("watch", prefix, task_id, self._core.channel))
+        waiter.announced = True
         return record
 
     async def history(self, task_id: str) -> History:

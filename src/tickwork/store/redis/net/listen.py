@@ -115,11 +115,12 @@ class Listener:
                 ended.set()
             elif message[0] == b"message":
                 self._notify(message[1].decode(), message[2])
+            elif message[0] == b"subscribe" and message[2] >= len(self._channels):
+                self._hints.notify_all()  # messages may have been missed before the subscription
 
         link = self._link = await self._connect(on_message)
         try:
             link.write(pack("SUBSCRIBE", *self._channels))
-            self._hints.notify_all()  # messages may have been missed before the subscription
             while not ended.is_set():
                 link.write(pack("PING"))
                 try:
