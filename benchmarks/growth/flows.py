@@ -62,7 +62,7 @@ async def _list_all(lab: Lab) -> tuple[Used, float, int]:
     try:
         with lab.watch() as used:
             async with longest_pause() as longest:
-                listed = len(await app.schedules.list())
+                listed = len([schedule async for schedule in app.schedules])
     finally:
         await app.shutdown()
     return used, longest.seconds, listed

@@ -38,7 +38,7 @@ from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import DELAYED, ENDS, Lease, Place, Record, Spec, Status
 from tickwork.store.contract import Advance, Claim, Claimed, Edge, Finished, OutboxEntry, Query, Reclaimed, Store
 from tickwork.store.rules import SPAN
-from tickwork.testing.contract.bench import START, edges_of
+from tickwork.testing.contract.bench import START, all_schedules, edges_of
 
 QUEUES = ("qa", "qb")
 TYPES = ("ta", "tb", "tc")
@@ -647,7 +647,7 @@ async def snapshot(store: Store, after: int, parts: int) -> tuple[dict[str, Any]
             store.tasks.outbox(1000),
             store.queries.paused(),
             store.members.workers(),
-            store.schedules.all(),
+            all_schedules(store),
             store.schedules.due(10),
         ),
     )

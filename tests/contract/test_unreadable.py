@@ -323,7 +323,7 @@ async def test_a_schedule_that_cannot_be_read(bench: Bench, damage: Damage) -> N
     for schedule_id in ("a", "b", "bad", "c"):
         await bench.put(hourly(schedule_id))
     damage.schedule("bad")
-    listed = await bench.store.schedules.all()
+    listed = await bench.schedules()
     assert [schedule.id for schedule in listed] == ["a", "b", "bad", "c"]
     assert [schedule.id for schedule in listed if schedule.active] == ["a", "b", "c"]
     (stopped,) = [schedule.stopped for schedule in listed if schedule.stopped]

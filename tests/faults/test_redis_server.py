@@ -37,6 +37,7 @@ from tickwork.store.contract import Advance, Claim
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.scripts import compose
 from tickwork.testing import wait_for
+from tickwork.testing.contract.bench import all_schedules
 
 pytestmark = pytest.mark.timeout(120)
 SAFE = {"appendonly": "yes", "appendfsync": "always"}
@@ -110,7 +111,7 @@ async def _empty_once(team: Crew, server: RedisServer) -> Figures:
     assert all(worker.lost_at is None for worker in workers)
     info = await team.client.get_task(task_id)
     assert info.status is Status.SUCCESS
-    schedules = [schedule.id for schedule in await (await team.store()).schedules.all()]
+    schedules = [schedule.id for schedule in await all_schedules(await team.store())]
     # Two nodes: a beat, a campaign and a claim at their intervals, and the leader's duties.
     assert rate < 80, f"{rate:.0f} scripts a second while nothing happens"
     assert schedules == ["yearly"], "the periodic schedules were not written again"

@@ -148,7 +148,7 @@ async def test_an_option_that_makes_no_sense(make: Make, options: dict[str, Any]
     with pytest.raises(TickworkError, match=message):
         await app.submit("work", None, **options)
     assert (await app.status()).tasks == {}
-    assert await app.schedules.list() == []
+    assert (await app.schedules.list()).items == []
 
 
 async def test_the_same_for_every_way_to_submit(app: Scheduler) -> None:
@@ -249,7 +249,7 @@ async def test_a_schedule_that_makes_no_sense(app: Scheduler) -> None:
         for cron in ("@daily", None):
             with pytest.raises(ConfigError, match=message):
                 await app.schedules.put("s", "work", 1, cron=cron, **options)
-    assert await app.schedules.list() == []
+    assert (await app.schedules.list()).items == []
 
 
 async def test_an_unknown_type(make: Make, file_url: str) -> None:

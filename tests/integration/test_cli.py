@@ -17,13 +17,17 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from tests.support.redis_store import empty_redis
-from tickwork import Fact, Scheduler, Status, TaskInfo, TickworkError
+from tickwork import Fact, Page, ScheduleInfo, Scheduler, Status, TaskInfo, TickworkError
 from tickwork.cli import commands
+from tickwork.client.schedules import Schedules
 from tickwork.model import ticks
 from tickwork.model.members import Worker as Member
-from tickwork.store.contract import Advance, Claim
+from tickwork.model.schedules import Schedule
+from tickwork.model.tasks import Spec
+from tickwork.store.contract import SCHEDULES_PAGE, Advance, Claim
 from tickwork.testing import drain
 
 SHOP = """
@@ -383,6 +387,32 @@ def test_schedules_from_making_to_deleting() -> None:
     assert re.search("zone +Europe/Paris", shown)
     schedule_id = good("submit", "add", "--cron", "@hourly", "--timezone", "Asia/Tokyo").strip()
     assert data("schedules", "show", schedule_id)["timezone"] == "Asia/Tokyo"
+
+
+async def _put_many(count: int) -> list[str]:
+    app = Scheduler("sqlite:///tickwork.db")
+    store = await app._open()
+    definition = Schedule(id="", task=Spec(id="", type="add", nonce=""))
+    puts = [store.schedules.put(replace(definition, id=f"s{number:04}")) for number in range(count)]
+    names = [put.id for put in await asyncio.gather(*puts) if put is not None]
+    await app.close()
+    return names
+
+
+def test_many_schedules_are_listed_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = asyncio.run(_put_many(SCHEDULES_PAGE + 10))
+    largest: list[int] = []
+    honest = Schedules.list
+
+    async def watched(self: Schedules, *, cursor: str | None = None) -> Page[ScheduleInfo]:
+        page = await honest(self, cursor=cursor)
+        largest.append(len(page))
+        return page
+
+    monkeypatch.setattr(Schedules, "list", watched)
+    assert [schedule["id"] for schedule in data("schedules")["schedules"]] == names
+    assert [line.split()[0] for line in good("schedules").splitlines() if line[0] == "s"] == names
+    assert largest == [SCHEDULES_PAGE, 10] * 2
 
 
 async def _fire(*types: str) -> None:

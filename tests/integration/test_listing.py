@@ -6,6 +6,7 @@ import pytest
 
 from tests.integration.apps import Make
 from tickwork import ConfigError, FixedDelay, Scheduler, Status, TaskContext, TaskNotFound
+from tickwork.store.contract import SCHEDULES_PAGE
 
 
 @pytest.fixture
@@ -38,6 +39,20 @@ async def test_tasks_are_found_by_their_key(app: Scheduler, on: bool) -> None:
     assert found == wanted[::-1] if on else sorted(found) == sorted(wanted)
     assert {info.key for info in await app.list_tasks(key="customer:2")} == {"customer:2"}
     assert [info.id for info in await app.list_tasks(Status.READY, type="work", key="nobody")] == []
+
+
+async def test_schedules_come_in_pages_one_after_the_other(app: Scheduler) -> None:
+    for number in range(SCHEDULES_PAGE + 100):
+        await app.schedules.put(f"s{number:04}", "work", number)
+    first = await app.schedules.list()
+    assert first.cursor is not None
+    second = await app.schedules.list(cursor=first.cursor)
+    assert second.cursor is None
+    found = [schedule.id async for schedule in app.schedules]
+    assert found == [schedule.id for schedule in (*first, *second)]
+    assert sorted(found) == [f"s{number:04}" for number in range(SCHEDULES_PAGE + 100)]
+    with pytest.raises(ConfigError, match="cursor must be a text, not 5"):
+        await app.schedules.list(cursor=5)  # type: ignore[arg-type]
 
 
 async def test_a_key_is_a_text(app: Scheduler) -> None:

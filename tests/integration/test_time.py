@@ -264,7 +264,7 @@ async def test_a_periodic_function(make: Make, url: str, clock: ManualClock) -> 
     def daily() -> None:
         ran.append("daily")
 
-    assert await app.schedules.list() == [], "nothing is written before start()"
+    assert (await app.schedules.list()).items == [], "nothing is written before start()"
     assert app.list_registered() == ["report", "sweep"]
     async with app:
         for _ in range(3):
@@ -900,7 +900,7 @@ async def test_deleting_a_schedule(make: Make, url: str, clock: ManualClock) -> 
         clock.advance(HOUR)
         await eventually(lambda: gate.inside == 1)
         await app.schedules.delete("tick")
-        assert await app.schedules.list() == []
+        assert (await app.schedules.list()).items == []
         gate.open()
         await drain(app)
         assert await status_of(app, f"tick@{clock.now()}") is Status.SUCCESS, "what was fired goes on"
@@ -964,7 +964,7 @@ async def test_schedules_that_are_refused(make: Make) -> None:
         await put("a b", "tick", 1, cron="@daily")
     with pytest.raises(ConfigError, match=r"unknown option 'overlapp'; did you mean 'overlap'\?"):
         await put("a", "tick", 1, cron="@daily", overlapp="skip")  # type: ignore[call-arg]
-    assert await app.schedules.list() == []
+    assert (await app.schedules.list()).items == []
 
 
 # --- several nodes

@@ -17,6 +17,7 @@ import msgspec
 from tests.support.redis import RedisServer
 from tickwork.model.tasks import DELAYED, ENDS, Record, Status
 from tickwork.store.contract import Query, Store
+from tickwork.testing.contract.bench import all_schedules
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "layout2"
 WRITTEN_AT = 1_700_000_120_000  # what the clock showed after the last write
@@ -54,7 +55,7 @@ async def describe(store: Store) -> dict[str, Any]:
         "ready": _lanes(records),
         "dependants": {record.id: await store.queries.dependants(record.id, 10) for record in records},
         "outbox": [_plain(entry) for entry in await store.tasks.outbox(100)],
-        "schedules": {each.id: _plain(each) for each in await store.schedules.all()},
+        "schedules": {each.id: _plain(each) for each in await all_schedules(store)},
         "workers": {each.id: _plain(each) for each in await store.members.workers()},
         "leader": _plain(await store.members.leader()),
         "locks": {name: _plain(await store.locks.holder(name)) for name in LOCKS},

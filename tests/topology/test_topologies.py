@@ -107,7 +107,7 @@ async def test_two_namespaces_do_not_see_each_other(guarded: RedisServer) -> Non
         ids = await work_through(one)
         assert (await two.status()).tasks == {}
         assert [worker.id for worker in await two.list_workers()] != [worker.id for worker in await one.list_workers()]
-        assert await two.schedules.list() == []
+        assert (await two.schedules.list()).items == []
         await two.submit("add", {"a": 1, "b": 1}, id=ids[0])
         assert await two.handle(ids[0]).result(10) == 2
         async with one.lock("till"), two.lock("till"):

@@ -35,6 +35,20 @@ NOW = 1_800_000_000_000
 THEN = to_datetime(NOW)
 
 
+@pytest.mark.parametrize(
+    "items", [[], [{"a": 1}], [{"a": [1, {}]}, {"b": "two\\nlines"}, {}]], ids=["none", "one", "three"]
+)
+def test_a_list_that_is_printed_item_by_item_is_one_document(
+    items: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with output.json_list("things") as show:
+        for item in items:
+            show(item)
+    printed = capsys.readouterr().out
+    output.show_json({"things": items})
+    assert printed == capsys.readouterr().out
+
+
 # --- hostile texts
 
 

@@ -84,7 +84,7 @@ class Watcher:
             running=sorted(running, key=lambda task: (task.progress is None, task.started_at or task.submitted_at)),
             dead=(await self._app.dlq.list(limit=5)).items,
             workers=workers,
-            schedules=await with_last_status(self._app, await self._app.schedules.list()),
+            schedules=await with_last_status(self._app, (await self._app.schedules.list()).items),
             paused=[pause.name for pause in await store.queries.paused() if pause.kind == "queue"],
             latest=list(self._latest),
             submitted=self._series("submitted", now),

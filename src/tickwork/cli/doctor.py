@@ -101,7 +101,7 @@ async def _examine(client: Client) -> Patient:
         workers=await store.members.workers(),
         queues=await client.queues.list(),
         pauses=await store.queries.paused(),
-        schedules=await client.schedules.list(),
+        schedules=[schedule async for schedule in client.schedules],
         newest_event_at=to_millis(newest[0].at) if newest else None,
         audit=audit,
         audit_seconds=time.monotonic() - started,

@@ -11,8 +11,10 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from textwrap import indent
 from typing import Any, NamedTuple
 
 import click
@@ -176,6 +178,24 @@ def as_json() -> bool:
 
 def show_json(value: Any, *, one_line: bool = False) -> None:
     click.echo(json_text(value, one_line=one_line))
+
+
+@contextmanager
+def json_list(name: str) -> Iterator[Callable[[Any], None]]:
+    """Print a document with one list, whose items come one by one: the same text as `show_json({name: items})`."""
+    count = 0
+
+    def show(item: Any) -> None:
+        nonlocal count
+        before = "," if count else f'{{\n  "{name}": ['
+        click.echo(f"{before}\n{indent(json_text(item), '    ')}", nl=False)
+        count += 1
+
+    yield show
+    if count:
+        click.echo("\n  ]\n}")
+    else:
+        show_json({name: []})
 
 
 def json_text(value: Any, *, one_line: bool = False) -> str:

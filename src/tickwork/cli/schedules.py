@@ -37,7 +37,7 @@ COLUMNS = (
     Column("STATE", least=6, drop=2, color=lambda cell: "green" if cell == "on" else "yellow"),
 )
 
-ASKED_MAX = 200  # last runs that are looked up one by one
+ASKED_MAX = 200  # last runs that are looked up one by one, of a page
 
 _id_argument = click.argument("schedule_id", metavar="ID")
 
@@ -59,20 +59,29 @@ def schedules_command(ctx: click.Context) -> None:
 def list_command() -> None:
     """List schedules."""
 
-    async def look(client: Client) -> tuple[list[ScheduleInfo], datetime]:
-        schedules = await client.schedules.list()
-        if not output.as_json():
-            schedules = await with_last_status(client, schedules)
-        return schedules, await now_of(client)
-
-    found, now = ask(look)
-    if output.as_json():
-        output.show_json({"schedules": found})
-        return
-    output.show_table(COLUMNS, [_row(schedule, now) for schedule in found], "no schedules")
+    ask(_show_json_list if output.as_json() else _show_tables)
 
 
-async def with_last_status(client: Client, schedules: list[ScheduleInfo]) -> list[ScheduleInfo]:
+async def _show_json_list(client: Client) -> None:
+    """One document, written item by item."""
+    with output.json_list("schedules") as show:
+        async for schedule in client.schedules:
+            show(schedule)
+
+
+async def _show_tables(client: Client) -> None:
+    """A table for each page."""
+    page = await client.schedules.list()
+    while True:
+        schedules = await with_last_status(client, page.items)
+        now = await now_of(client)
+        output.show_table(COLUMNS, [_row(schedule, now) for schedule in schedules], "no schedules")
+        if page.cursor is None:
+            return
+        page = await client.schedules.list(cursor=page.cursor)
+
+
+async def with_last_status(client: Client, schedules: Sequence[ScheduleInfo]) -> list[ScheduleInfo]:
     """Those whose last run is not known to have ended get the status that its task has now."""
     from msgspec.structs import replace
 

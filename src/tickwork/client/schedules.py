@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Unpack, cast
 
@@ -20,6 +20,7 @@ from tickwork.handlers.options import ScheduleOptions, TaskOptions, known_only, 
 from tickwork.handlers.registry import Registry
 from tickwork.ids import new_tail
 from tickwork.model import ticks
+from tickwork.model.info import Page
 from tickwork.model.schedules import Misfire, Overlap, Schedule
 from tickwork.model.tasks import Priority
 from tickwork.payload.parameters import MISSING
@@ -128,9 +129,23 @@ class Schedules:
             ticks.cron_of(schedule)
         return schedule
 
-    async def list(self) -> list[ScheduleInfo]:
-        found = await (await self._access.open_store()).schedules.all()
-        return [_info(schedule, self._access.registry) for schedule in found]
+    async def list(self, *, cursor: str | None = None) -> Page[ScheduleInfo]:
+        """A page of about 500 schedules, sorted by id; `cursor` of a page asks for the next one. `async for schedule in
+        app.schedules` goes through all pages."""
+        if cursor is not None and not isinstance(cursor, str):
+            raise ConfigError(f"cursor must be a text, not {shown(cursor)}")
+        found, cursor = await (await self._access.open_store()).schedules.page(cursor)
+        return Page([_info(schedule, self._access.registry) for schedule in found], cursor)
+
+    async def __aiter__(self) -> AsyncIterator[ScheduleInfo]:
+        cursor: str | None = None
+        while True:
+            page = await self.list(cursor=cursor)
+            for schedule in page:
+                yield schedule
+            cursor = page.cursor
+            if cursor is None:
+                return
 
     async def get(self, schedule_id: str) -> ScheduleInfo:
         return _info(await self._find(schedule_id), self._access.registry)

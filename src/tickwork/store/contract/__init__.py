@@ -32,7 +32,7 @@ from tickwork.store.contract.log import FactLog
 from tickwork.store.contract.members import Heard, Members
 from tickwork.store.contract.operators import Operators, Retried
 from tickwork.store.contract.queries import AHEAD_MAX, PAGE_MAX, Finding, Pause, Queries, Query, Situation, Stats
-from tickwork.store.contract.schedules import Advance, Schedules
+from tickwork.store.contract.schedules import SCHEDULES_PAGE, Advance, Schedules
 from tickwork.store.contract.tasks import (
     MANY_MAX,
     SUBMIT_MAX,
@@ -57,6 +57,7 @@ __all__ = [
     "MANY_MAX",
     "PAGE_MAX",
     "PARTS",
+    "SCHEDULES_PAGE",
     "SUBMIT_MAX",
     "Aborted",
     "Advance",

@@ -9,6 +9,8 @@ from msgspec import Struct
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec, Status
 
+SCHEDULES_PAGE = 500
+
 
 class Advance(Struct, frozen=True):
     """A step of a schedule: its next tick, and what became of those before it."""
@@ -33,11 +35,15 @@ class Schedules(Protocol):
 
     async def get(self, schedule_id: str) -> Schedule | None: ...
 
-    async def all(self) -> list[Schedule]:
-        """Sorted by id."""
+    async def page(self, cursor: str | None = None) -> tuple[list[Schedule], str | None]:
+        """A page of about `SCHEDULES_PAGE` schedules, sorted by id, and the cursor of the next page, None at the end.
+        A store need not keep the order from page to page, and may show a schedule twice; but each that is there all
+        the while is shown."""
 
-    async def due(self, limit: int) -> tuple[list[Schedule], int | None]:
-        """Enabled schedules whose time has come, and in how many milliseconds the next one is due."""
+    async def due(self, limit: int, after: str | None = None) -> tuple[list[Schedule], int | None]:
+        """Enabled schedules whose time has come, in the order of their times, ties by id; and in how many milliseconds
+        the next one is due, 0 when there are more than `limit` now. `after` is one that is still due, since it could
+        not be fired: those behind it are wanted."""
 
     async def advance(
         self, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...] = ()

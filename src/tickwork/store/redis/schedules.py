@@ -17,13 +17,23 @@ from tickwork.errors import StoreUnavailable
 from tickwork.model.facts import Fact
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec, Status
-from tickwork.store.contract import Advance, Receipt
+from tickwork.store.contract import SCHEDULES_PAGE, Advance, Query, Receipt
 from tickwork.store.redis.batches import BATCH, WEIGHT
 from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.creating import receipt_of, submit_args
 from tickwork.store.redis.partitions import PartitionedTasks
 from tickwork.store.redis.tasks import Tasks, moved_on
-from tickwork.store.rules import advance_facts, advanced, changed, fired, held_up, redefined, same_definition, taken
+from tickwork.store.rules import (
+    advance_facts,
+    advanced,
+    changed,
+    fired,
+    held_up,
+    not_a_cursor,
+    redefined,
+    same_definition,
+    taken,
+)
 from tickwork.store.unreadable import read_schedule, refuse_stub
 
 TRIES = 50  # to store a changed schedule; each failure means that another process has stored its own change
@@ -76,15 +86,26 @@ class Schedules(Part):
         blob = await self._core.ask(root, "HGET", f"{root}schedules", schedule_id)
         return None if blob is None else read_schedule(schedule_id, blob)
 
-    async def all(self) -> list[Schedule]:
-        root = self._core.layout.root
-        found = await self._core.ask(root, "HGETALL", f"{root}schedules")
-        schedules = [read_schedule(name.decode(), blob) for name, blob in zip(found[::2], found[1::2], strict=True)]
-        return sorted(schedules, key=lambda schedule: schedule.id)
+    async def page(self, cursor: str | None = None) -> tuple[list[Schedule], str | None]:
+        root, found = self._core.layout.root, dict[bytes, bytes]()
+        place = cursor or "0"
+        if not (place.isascii() and place.isdecimal()) or cursor == "0":
+            raise not_a_cursor(Query(cursor=cursor))
+        while len(found) < SCHEDULES_PAGE:
+            step, pairs = await self._core.ask(
+                root, "HSCAN", f"{root}schedules", place, "COUNT", SCHEDULES_PAGE - len(found)
+            )
+            found.update(zip(pairs[::2], pairs[1::2], strict=True))
+            place = step.decode()
+            if place == "0":
+                break
+        schedules = [read_schedule(name.decode(), found[name]) for name in sorted(found)]
+        return schedules, None if place == "0" else place
 
-    async def due(self, limit: int) -> tuple[list[Schedule], int | None]:
+    async def due(self, limit: int, after: str | None = None) -> tuple[list[Schedule], int | None]:
         # Schedules that cannot be read stay due, since a leader of a newer version may be able to fire them.
-        now, later, *blobs = await self._core.run("due", self._core.layout.root, limit + self._unreadable_due)
+        args = (limit + self._unreadable_due, after or "")
+        now, later, *blobs = await self._core.run("due", self._core.layout.root, *args)
         self._core.set_clock(now)
         found = [(read_schedule("", blob), blob) for blob in blobs if blob]
         due = [(schedule, blob) for schedule, blob in found if not schedule.unreadable]

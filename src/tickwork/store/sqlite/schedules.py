@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tickwork.model.facts import Fact
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec, Status
-from tickwork.store.contract import Advance, Receipt
+from tickwork.store.contract import SCHEDULES_PAGE, Advance, Receipt
 from tickwork.store.hints import SCHEDULES
 from tickwork.store.rules import advance_facts, advanced, changed, moved_on, redefined, same_definition, taken
 from tickwork.store.sqlite.connection import Connection
@@ -111,16 +111,23 @@ class Schedules(Part):
         return get_schedule(self.reader, schedule_id)
 
     @reads
-    def all(self) -> list[Schedule]:
-        return list_schedules(self.reader)
+    def page(self, cursor: str | None = None) -> tuple[list[Schedule], str | None]:
+        rows = self.reader.all(
+            "SELECT id, schedule FROM @schedules WHERE id > ? ORDER BY id LIMIT ?", (cursor or "", SCHEDULES_PAGE + 1)
+        )
+        found = [read_schedule(*row) for row in rows[:SCHEDULES_PAGE]]
+        return found, found[-1].id if len(rows) > SCHEDULES_PAGE else None
 
     @reads
-    def due(self, limit: int) -> tuple[list[Schedule], int | None]:
+    def due(self, limit: int, after: str | None = None) -> tuple[list[Schedule], int | None]:
         now = self.now()
         waiting = "active = 1 AND next_at IS NOT NULL"
+        behind = self.reader.one(f"SELECT next_at, id FROM @schedules WHERE {waiting} AND id = ?", (after,))
         due: list[Schedule] = []
         for row in self.reader.run(
-            f"SELECT id, schedule FROM @schedules WHERE {waiting} AND next_at <= ? ORDER BY next_at, id", (now,)
+            f"SELECT id, schedule FROM @schedules WHERE {waiting} AND next_at <= ? AND (next_at, id) > (?, ?) "
+            "ORDER BY next_at, id",
+            (now, *(behind or (-1, ""))),
         ):
             if (schedule := read_schedule(*row)).unreadable:  # a leader of a newer version may be able to fire it
                 continue

@@ -130,6 +130,10 @@ class Bench:
         assert put is not None
         return put
 
+    async def schedules(self) -> list[Schedule]:
+        """All pages of schedules, one after the other."""
+        return await all_schedules(self.store)
+
     async def status(self, task_id: str) -> Status | None:
         record = await self.store.queries.get(task_id)
         return None if record is None else record.status
@@ -217,6 +221,14 @@ class Bench:
             outcome = Aborted(lease, "boom")
         assert await self.end(outcome) == "done"
         return lease
+
+
+async def all_schedules(store: Store) -> list[Schedule]:
+    found, cursor = await store.schedules.page()
+    while cursor is not None:
+        more, cursor = await store.schedules.page(cursor)
+        found += more
+    return found
 
 
 def edges_of(entry: OutboxEntry) -> list[Edge]:

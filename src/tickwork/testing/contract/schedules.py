@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tickwork.model.outcomes import Succeeded
 from tickwork.model.schedules import Misfire, Overlap, Schedule
 from tickwork.model.tasks import Spec, Status
-from tickwork.store.contract import Advance
+from tickwork.store.contract import SCHEDULES_PAGE, Advance
 from tickwork.testing.contract.bench import START, Bench
 
 FULL_SCHEDULE = Schedule(
@@ -43,13 +43,38 @@ async def test_what_was_put_is_read_back_whole(bench: Bench) -> None:
     stored = await bench.put(FULL_SCHEDULE)
     assert stored == replace(FULL_SCHEDULE, created_at=START, updated_at=START)
     assert await bench.store.schedules.get("nightly") == stored
-    assert await bench.store.schedules.all() == [stored]
+    assert await bench.schedules() == [stored]
 
 
 async def test_schedules_are_listed_by_name(bench: Bench) -> None:
     for name in ("b", "c", "a"):
         await bench.put(schedule(name))
-    assert [found.id for found in await bench.store.schedules.all()] == ["a", "b", "c"]
+    assert [found.id for found in await bench.schedules()] == ["a", "b", "c"]
+
+
+async def test_many_schedules_are_listed_in_pages(bench: Bench) -> None:
+    names = [f"s{number:04}" for number in range(2 * SCHEDULES_PAGE + 100)]
+    for name in names:
+        await bench.put(schedule(name, cron=None, next_at=None))
+    found, pages, cursor = list[str](), 0, None
+    while cursor is not None or not pages:
+        page, cursor = await bench.store.schedules.page(cursor)
+        shown = [each.id for each in page]
+        assert shown == sorted(shown)
+        assert len(shown) < 2 * SCHEDULES_PAGE
+        found, pages = found + shown, pages + 1
+    assert sorted(set(found)) == names
+    assert pages > 1
+
+
+async def test_a_page_goes_on_though_the_last_one_of_the_page_before_is_gone(bench: Bench) -> None:
+    for number in range(SCHEDULES_PAGE + 300):
+        await bench.put(schedule(f"s{number:04}", cron=None, next_at=None))
+    first, cursor = await bench.store.schedules.page()
+    assert cursor is not None
+    await bench.store.schedules.drop(first[-1].id)
+    second, _ = await bench.store.schedules.page(cursor)
+    assert len({each.id for each in first + second}) == SCHEDULES_PAGE + 300
 
 
 async def test_a_schedule_that_is_not_there(bench: Bench) -> None:
@@ -59,7 +84,7 @@ async def test_a_schedule_that_is_not_there(bench: Bench) -> None:
     assert await store.schedules.advance("nobody", None, Advance(5)) is None
     assert await store.schedules.change("nobody", paused=True) is False
     assert await store.schedules.report_run("nobody", "t", Status.SUCCESS) is None
-    assert await store.schedules.all() == []
+    assert await bench.schedules() == []
 
 
 async def test_replacing_keeps_the_history(bench: Bench) -> None:
@@ -153,6 +178,23 @@ async def test_a_schedule_is_due_to_the_millisecond(bench: Bench) -> None:
     bench.clock.advance(0.001)
     due, next_in = await bench.store.schedules.due(10)
     assert ([found.id for found in due], next_in) == (["s"], None)
+
+
+async def test_those_behind_one_that_stays_due(bench: Bench) -> None:
+    for name, second in (("a", 2), ("b", 1), ("c", 2), ("d", 3), ("e", 4), ("later", 10)):
+        await bench.put(schedule(name, next_at=START + second * 1000))
+    bench.clock.advance(5)
+
+    async def due(limit: int, after: str) -> tuple[list[str], int | None]:
+        found, later = await bench.store.schedules.due(limit, after)
+        return [each.id for each in found], later
+
+    assert await due(2, "b") == (["a", "c"], 0)
+    assert await due(2, "a") == (["c", "d"], 0)
+    assert await due(2, "c") == (["d", "e"], 5000)
+    assert await due(2, "e") == ([], 5000)
+    await bench.store.schedules.drop("a")
+    assert await due(2, "a") == (["b", "c"], 0), "nothing is behind one that is gone, so all are"
 
 
 async def test_when_more_are_due_than_asked_for_the_rest_is_due_now(bench: Bench) -> None:

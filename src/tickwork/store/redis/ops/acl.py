@@ -11,10 +11,10 @@ from tickwork.store.redis.keys import Layout
 IN_SCRIPTS = """
 time get mget set mset getrange setrange del exists incr incrby hget hset hsetnx hdel hmget hkeys hgetall llen rpush
 lrange ltrim publish sadd srem scard smembers sismember smismember srandmember xadd xdel xlen xrange xtrim zadd zrem
-zrange zrangebyscore zcount zscore zcard unlink rename renamenx persist
+zrange zrangebyscore zcount zscore zrank zcard unlink rename renamenx persist
 """
 BESIDE_THEM = """
-eval evalsha info ping subscribe unsubscribe blpop expire zmscore zscan zrevrangebyscore xrevrange wait role
+eval evalsha info ping subscribe unsubscribe blpop expire zmscore zscan hscan zrevrangebyscore xrevrange wait role
 """
 # SCAN lists the names of all keys of a server, also those of other namespaces: Redis cannot bind it to a pattern.
 FOR_AUDITS = ("scan",)
