@@ -47,6 +47,19 @@ async def test_one_schedule_that_cannot_fire_holds_up_no_other() -> None:
     assert fired.last_task_id is not None
 
 
+async def test_more_schedules_that_cannot_fire_than_a_batch_hold_up_no_other() -> None:
+    store = MemoryStore(Policy())
+    for number in range(25):
+        bad = Schedule(id=f"bad{number}", cron="* * * * * *", timezone="Nowhere/Land", task=SPEC, next_at=NOW - 10_000)
+        await store.schedules.put(bad)
+    for number in range(25):
+        good = Schedule(id=f"good{number}", cron="* * * * * *", task=SPEC, next_at=store.now() - 1000)
+        await store.schedules.put(good)
+    assert await firing.fire_schedules(store, 10, Bus()) == 1.0
+    found, _ = await store.schedules.page()
+    assert [each.id for each in found if each.last_task_id is None] == [each.id for each in found if "bad" in each.id]
+
+
 async def test_after_an_error_no_schedule_is_fired_unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore(Policy())
     for name in ("quick", "slow"):

@@ -25,15 +25,24 @@ async def fire_schedules(
 ) -> float | None:
     """Create the tasks of all ticks that are due. Each tick gets one task, also if other nodes do this at the same
     time. `chain` is the middleware around submits, None if there is none."""
-    due, later = await store.schedules.due(limit)
-    # Concurrently, since each waits for the store several times. All are awaited, so that none goes on after an error.
-    firing = (_try_to_fire(store, schedule, bus, log, chain) for schedule in due)
-    fired = await asyncio.gather(*firing, return_exceptions=True)
-    for error in fired:
-        if isinstance(error, BaseException):
-            raise error
+    after: str | None = None
+    while True:
+        due, later = await store.schedules.due(limit, after)
+        # Concurrently, since each waits for the store several times. All are awaited, so that none goes on after an
+        # error.
+        firing = (_try_to_fire(store, schedule, bus, log, chain) for schedule in due)
+        fired = await asyncio.gather(*firing, return_exceptions=True)
+        for error in fired:
+            if isinstance(error, BaseException):
+                raise error
+        failed = [schedule.id for schedule, done in zip(due, fired, strict=True) if not done]
+        after = failed[-1] if failed else after
+        if later != 0 or after is None:
+            break  # else those that cannot be fired would hold up the ones behind them
+    if after is not None:
+        return 1.0
     if due:
-        return 0 if all(fired) else 1.0  # a schedule that was fired has a new next tick, which may be due first
+        return 0  # a schedule that was fired has a new next tick, which may be due first
     return None if later is None else later / 1000
 
 
