@@ -54,7 +54,7 @@ def forget_specs(bench: Bench) -> None:
     """As if another process had submitted them."""
     store: Any = bench.store
     if not bench.store.capabilities.remote:
-        store.core.writer.abandon()
+        store.core.writer._distrust()
         store.core.reader.specs.clear()
 
 
