@@ -225,7 +225,7 @@ class BlockingTasks(Tasks, Protocol):
         """Create one task, as `submit` does, in the thread that calls, and in no more than about so many seconds.
 
         None: it cannot be done this way now, or nobody knows whether it was done. Whoever gets that calls `submit` with
-        the same spec, and so may leave to it everything that is not simple: options, refusals, errors, outages. May be
+        the same spec, so a store may leave to it whatever is not simple: options, refusals, errors, outages. May be
         called in many threads at once. An exception that is raised in the thread, such as KeyboardInterrupt, does no
         harm to later calls.
         """
