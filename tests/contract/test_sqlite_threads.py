@@ -222,15 +222,6 @@ async def test_a_blocking_submit_wakes_no_other_thread(opened: Opener) -> None:
     assert await bench.claimed_ids(10) == ["t0", "t1", "t2"]
 
 
-async def test_a_blocking_submit_refuses_as_any_other(opened: Opener) -> None:
-    bench = await opened()
-    await blocking(bench, "it")
-    again = Spec(id="it", type="job", nonce="another")
-    receipt = await asyncio.to_thread(sqlite_of(bench).tasks.submit_blocking, again)
-    assert receipt is not None
-    assert receipt.verdict == "exists"
-
-
 async def test_many_threads_submit_at_once(opened: Opener) -> None:
     bench = await opened()
     submits = [blocking(bench, f"blocking{number}") for number in range(60)]

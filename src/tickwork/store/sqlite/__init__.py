@@ -28,7 +28,12 @@ from tickwork.store.sqlite.tasks import Tasks
 
 class SqliteStore:
     capabilities = Capabilities(
-        shared=True, remote=False, own_clock=False, submit_order=True, durabilities=("memory", "disk")
+        shared=True,
+        remote=False,
+        own_clock=False,
+        submit_order=True,
+        durabilities=("memory", "disk"),
+        blocking_submits=True,
     )
 
     def __init__(
