@@ -114,24 +114,27 @@ def pages(report: Report) -> Iterator[str]:
         subjects = [name for name in report.subjects if SUBJECTS[name].together is together]
         for title, columns in tables.items():
             if subjects:
-                yield from _table(title, columns, subjects, rows)
+                yield from _table(title, columns, {name: _shown(name, report) for name in subjects}, rows)
     yield from _beside_the_best(report)
 
 
 def _table(
-    title: str, columns: tuple[Column, ...], subjects: list[str], rows: dict[tuple[str, str], Row]
+    title: str, columns: tuple[Column, ...], subjects: dict[str, str], rows: dict[tuple[str, str], Row]
 ) -> Iterator[str]:
     yield f"### {title}\n"
     yield "| | " + " | ".join(column.title for column in columns) + " |"
     yield "|---" * (len(columns) + 1) + "|"
-    for subject in subjects:
+    for subject, shown in subjects.items():
         cells = [_cell(column, rows.get((column.scenario, subject))) for column in columns]
-        yield f"| {_bold(subject)} | " + " | ".join(cells) + " |"
+        if any(cells):
+            yield f"| {shown} | " + " | ".join(cells) + " |"
     yield ""
 
 
-def _bold(subject: str) -> str:
-    return f"**{subject}**" if SUBJECTS[subject].module == "tickwork" else subject
+def _shown(subject: str, report: Report) -> str:
+    """As the library writes its name, with what is not its default."""
+    name = " ".join([report.subjects[subject].split()[0], *subject.split()[1:]])
+    return f"**{name}**" if SUBJECTS[subject].module == "tickwork" else name
 
 
 def _cell(column: Column, row: Row | None) -> str:
@@ -154,7 +157,7 @@ def _beside_the_best(report: Report) -> Iterator[str]:
             value = ours.figures[figure].median
             peers = [row for row in here if ours_of(row.subject) == ours.subject]
             best = _best([row for row in peers if SUBJECTS[row.subject].module != "tickwork"], figure)
-            theirs = "" if best is None else f"{best.subject} {number(best.figures[figure].median)}"
+            theirs = "" if best is None else f"{_shown(best.subject, report)} {number(best.figures[figure].median)}"
             ratio = "" if best is None or not best.figures[figure].median else _times_of(value, best, figure)
             place = SUBJECTS[ours.subject].store + ", one process" * SUBJECTS[ours.subject].together
             yield f"| {scenario}, {figure} | {place} | {number(value)} | {theirs} | {ratio} |"

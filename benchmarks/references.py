@@ -1,8 +1,8 @@
 """What the same work costs at least, without Tickwork: the units in which the guard counts.
 
-Each does what a scenario has to do on any library, in the same form: callers that wait for each other's answers meet
-the same switches of an event loop, two processes that take turns the same wake-ups. So a ratio to it means the same on
-a fast machine and on a slow or busy one.
+Each does what a scenario has to do on any library, in the same form: a caller that awaits its answer meets the same
+switches of an event loop, two processes that take turns the same wake-ups. So a ratio to it means the same on a fast
+machine and on a slow or busy one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from msgspec import Struct
 from tests.support.redis import RedisServer
 
 from benchmarks.crew import redis_cpu
-from benchmarks.peers.common import CALLERS, FILLER, PAUSE
+from benchmarks.peers.common import FILLER, PAUSE
 from benchmarks.scenarios import LARGE
 
 ITEMS = 20_000
@@ -121,13 +121,11 @@ def blocking(size: float = 1.0) -> Cost:
 # --- over asyncio
 
 
-class Gathering(asyncio.Protocol):
-    """A connection of an event loop: what is sent in one round of the loop goes as one piece."""
+class Awaited(asyncio.Protocol):
+    """A connection of an event loop, for one call at a time."""
 
     def __init__(self) -> None:
         self._reader = hiredis.Reader(notEnoughData=NOTHING)
-        self._waiting: list[asyncio.Future[Any]] = []
-        self._unsent: list[bytes] = []
         self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -137,49 +135,31 @@ class Gathering(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
         while (reply := self._reader.gets()) is not NOTHING:
-            self._waiting.pop(0).set_result(reply)
+            self._waiting.set_result(reply)
 
     def call(self, *command: Any) -> asyncio.Future[Any]:
-        if not self._unsent:
-            self._loop.call_soon(self._send)
-        self._unsent.append(hiredis.pack_command(command))
-        future = self._loop.create_future()
-        self._waiting.append(future)
-        return future
-
-    def _send(self) -> None:
-        self._transport.write(b"".join(self._unsent))
-        self._unsent.clear()
+        self._transport.write(hiredis.pack_command(command))
+        self._waiting: asyncio.Future[Any] = self._loop.create_future()
+        return self._waiting
 
     def close(self) -> None:
         self._transport.close()
 
 
-def _awaited(callers: int, items: int) -> Cost:
-    async def submit(connection: Gathering, numbers: Iterator[int]) -> None:
-        for number in numbers:
-            await connection.call("RPUSH", "queue", _payload(number))
+def awaited(size: float = 1.0) -> Cost:
+    """A payload into a list, each awaited before the next."""
+    items = _some(AWAITED, size)
 
     async def main(server: RedisServer) -> None:
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(Gathering, server.host, server.port)
-        numbers = iter(range(items))
-        await asyncio.gather(*(submit(connection, numbers) for _ in range(callers)))
+        _, connection = await loop.create_connection(Awaited, server.host, server.port)
+        for number in range(items):
+            await connection.call("RPUSH", "queue", _payload(number))
         connection.close()
 
     with _on_redis() as (server, used):
         asyncio.run(main(server))
         return used(items)
-
-
-def awaited(size: float = 1.0) -> Cost:
-    """A payload into a list, each awaited before the next."""
-    return _awaited(1, _some(AWAITED, size))
-
-
-def callers(size: float = 1.0) -> Cost:
-    """The same by a hundred callers at once, gathered into pipelines."""
-    return _awaited(CALLERS, _some(ITEMS, size))
 
 
 def in_process(size: float = 1.0) -> Cost:

@@ -165,7 +165,10 @@ def test_runs_of_several_invocations_become_one_report() -> None:
 
 
 def test_the_tables_for_the_documentation_hold_every_subject_and_the_best_peer() -> None:
-    said = list(pages(make_report(PLAN, [*rounds(), a_round("tickwork memory", 1, 0.002)], "")))
+    plan = Plan(("tickwork", "saq", "huey", "tickwork memory"), tuple(SCENARIOS), 1, 1.0, "/nowhere")
+    missing = Round("huey", 1, "huey 1.0", 0.1, 0.09)
+    said = list(pages(make_report(plan, [*rounds(), a_round("tickwork memory", 1, 0.002), missing], "")))
+    assert not any("huey" in line for line in said)  # it has no figures
     assert any(line.startswith("| **tickwork** |") and "40 + 20 µs" in line for line in said)
     assert any(line.startswith("| **tickwork memory** |") for line in said)
     assert "| drain.10, tasks/s | redis | 1,000 | saq 1,000 | 1.00 |" in said
