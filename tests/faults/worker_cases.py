@@ -166,7 +166,7 @@ async def until_dead(on: Stage, task_id: str) -> None:
         record = await on.store.queries.get(task_id)
         return record is not None and record.status is Status.DEAD
 
-    await until(dead, 20, lambda: f"{task_id} to become a dead letter; {on.crew}")
+    await until(dead, 60, lambda: f"{task_id} to become a dead letter; {on.crew}")
 
 
 async def check_poison(on: Stage, rounds: int, recovery: float = LEASE + SLACK) -> str:

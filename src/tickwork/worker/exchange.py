@@ -10,11 +10,15 @@ While the store works on one half, the handlers of the other run. With one turn,
 other half of the time. The first turn does everything while there is little to do; the second joins when enough
 outcomes wait for a call of their own (`_worth_a_second`), and only claims when it hands outcomes in. Whether that pays
 is measured (`pace.py`).
+
+A worker that found the queues empty leaves its claim in the store, if the store can do that (`standing.py`). While it
+stands there, the turns hand in outcomes, and claim only what has become due.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -29,6 +33,7 @@ from tickwork.store.hints import WORK, Hint
 from tickwork.texts import storable
 from tickwork.worker.notes import Notes
 from tickwork.worker.pace import Pace
+from tickwork.worker.standing import Standing
 
 OUTCOMES_MAX = 100  # in one call
 SHARE_MIN = 2  # outcomes; with fewer, there is nothing to share
@@ -86,6 +91,9 @@ class Exchange:
         self.pace = Pace()
         self._one_by_one = 0  # how many outcomes are still to be sent one by one, since one of them was refused
         self._look_at = 0.0
+        self._due_at = math.inf  # when a delayed task is due, as far as the last claim knew
+        stands = store.capabilities.standing_claims
+        self._standing = Standing(slots, store, config, self._next_claim, self._take_standing) if stands else None
         self._failures = 0
         self._hint: Hint | None = None  # set while `run` runs
         self._second_waits: asyncio.Future[None] | None = None  # set while the second turn has nothing to do
@@ -120,21 +128,31 @@ class Exchange:
     # --- the two turns: see the picture above
 
     async def run(self) -> None:
-        """Run both turns until the worker is done and all outcomes are handed in."""
-        second = asyncio.ensure_future(self._run_second())
-        second.add_done_callback(lambda _: self.wake())
+        """Run both turns, and the standing claim, until the worker is done and all outcomes are handed in."""
+        beside = [asyncio.ensure_future(self._run_second())]
+        if self._standing is not None:
+            beside.append(asyncio.ensure_future(self._standing.run()))
+        for each in beside:
+            each.add_done_callback(lambda _: self.wake())
         try:
             with self._store.hint(WORK) as hint:
                 self._hint = hint
-                while not (self._slots.done and not self._outcomes and not self._postponed and not self._second.busy):
-                    if second.done():
-                        second.result()
+                while not self._done:
+                    for each in beside:
+                        if each.done():
+                            each.result()
                     await self._run_first(hint)
         finally:
             self._hint = None
             self._store.contact.forget(f"worker {self._slots.id}")
-            second.cancel()
-            await asyncio.gather(second, return_exceptions=True)
+            for each in beside:
+                each.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+
+    @property
+    def _done(self) -> bool:
+        stands = self._standing is not None and self._standing.claim is not None
+        return self._slots.done and not (self._outcomes or self._postponed or self._second.busy or stands)
 
     async def _run_first(self, hint: Hint) -> None:
         now = time.monotonic()
@@ -144,7 +162,9 @@ class Exchange:
             return
         # A thread that was asked to stop mostly ends within a moment, but its end raises no event.
         full = STOP_STEP if self._slots.stuck else self._config.scan_interval
-        if await hint.wait(max(self._look_at - now, 0.0) if free > 0 else full, idle=free > 0):
+        if self._standing is not None and (pause := self._standing.stand(free, self._due_at, now)) is not None:
+            await hint.wait(pause, idle=False)
+        elif await hint.wait(max(self._look_at - now, 0.0) if free > 0 else full, idle=free > 0):
             self._look_at = 0.0
 
     async def _run_second(self) -> None:
@@ -159,7 +179,12 @@ class Exchange:
 
     @property
     def _free(self) -> int:
+        """Slots for which a turn may claim. While a claim stands, the store has no task but what has become due."""
         asked_for = sum(turn.claim.limit for turn in (self._first, self._second) if turn.claim is not None)
+        if self._standing is not None and self._standing.claim is not None:
+            if time.monotonic() < self._due_at:
+                return 0
+            asked_for += self._standing.claim.limit
         return self._slots.free - asked_for
 
     async def _call_store(self, turn: Turn) -> None:
@@ -177,8 +202,10 @@ class Exchange:
         self._outcomes = self._outcomes[size:]
         # A claim whose answer was lost is sent again unchanged: the store grants the same tasks again.
         unanswered = turn.claim
-        if unanswered is None and (free := self._free) > 0:
-            turn.claim = self._next_claim(turn, min(free, self._config.batch_size, self._share if halved else free))
+        if unanswered is None and not (batch and self._stand_instead()) and (free := self._free) > 0:
+            turn.claim = self._next_claim(
+                turn.number, min(free, self._config.batch_size, self._share if halved else free)
+            )
         claim = turn.claim
         if self._worth_a_second:
             self._wake_second()
@@ -214,6 +241,14 @@ class Exchange:
             if self._outcomes and not self.pace.two:
                 await asyncio.sleep(0)  # what was started just now may end at once, and go with those that wait
 
+    def _stand_instead(self) -> bool:
+        """Whether a claim stands beside these outcomes: for a worker that runs nothing any more and found the queues
+        empty. They go without a claim then, so that their results are known sooner."""
+        now = time.monotonic()
+        if self._standing is None or now >= self._look_at or self._slots.free < self._config.concurrency:
+            return False
+        return self._standing.stand(self._free, self._due_at, now) is not None
+
     def _ended(self, batch: list[Outcome], finished: Finished) -> None:
         verdicts = finished.verdicts
         if finished.incomplete:
@@ -234,14 +269,16 @@ class Exchange:
         self._postponed = []
         self.wake()
 
-    def _next_claim(self, turn: Turn, limit: int) -> Claim:
+    def _next_claim(self, turn: int, limit: int) -> Claim:
         if len(self._queues) > 1:
             self._queues = (*self._queues[1:], self._queues[0])
         lease_ttl = round(self._config.lease_ttl * 1000)
         slots = self._slots
-        return Claim(slots.id, self._queues, slots.types, limit, lease_ttl, new_claim_nonce(), turn.number, slots.node)
+        return Claim(slots.id, self._queues, slots.types, limit, lease_ttl, new_claim_nonce(), turn, slots.node)
 
     def _take(self, claimed: Claimed, claim: Claim) -> None:
+        due_in = claimed.next_due_in
+        self._due_at = math.inf if due_in is None else time.monotonic() + due_in / 1000
         if len(claimed.grants) + len(claimed.unreadable) < claim.limit:
             # The queues are empty: look again at a hint, when a delayed task is due, or after the scan interval.
             pause = self._config.scan_interval
@@ -255,6 +292,10 @@ class Exchange:
         for lost in claimed.unreadable:
             self._log.error("task %s goes to the dead letters: %s", lost.lease.id, lost.why)
             self.add(Aborted(lost.lease, lost.why))
+
+    def _take_standing(self, claimed: Claimed, claim: Claim) -> None:
+        self._take(claimed, claim)
+        self.wake()
 
     # --- what goes wrong
 

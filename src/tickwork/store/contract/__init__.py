@@ -35,6 +35,7 @@ from tickwork.store.contract.queries import AHEAD_MAX, PAGE_MAX, Finding, Pause,
 from tickwork.store.contract.schedules import SCHEDULES_PAGE, Advance, Schedules
 from tickwork.store.contract.tasks import (
     MANY_MAX,
+    STANDING_TURN,
     SUBMIT_MAX,
     BlockingTasks,
     Claim,
@@ -46,6 +47,7 @@ from tickwork.store.contract.tasks import (
     OutboxEntry,
     Receipt,
     Reclaimed,
+    StandingTasks,
     Tasks,
     Unreadable,
     Verdict,
@@ -58,6 +60,7 @@ __all__ = [
     "PAGE_MAX",
     "PARTS",
     "SCHEDULES_PAGE",
+    "STANDING_TURN",
     "SUBMIT_MAX",
     "Aborted",
     "Advance",
@@ -103,6 +106,7 @@ __all__ = [
     "Situation",
     "Snoozed",
     "Spec",
+    "StandingTasks",
     "Stats",
     "Status",
     "Stopped",
@@ -147,6 +151,9 @@ class Capabilities(Struct, frozen=True):
 
     blocking_submits: bool = False
     """Threads without an event loop can submit without one: its `tasks` are `BlockingTasks`."""
+
+    standing_claims: bool = False
+    """An idle worker's claim can wait in the store: its `tasks` are `StandingTasks`."""
 
 
 class Store(Protocol):

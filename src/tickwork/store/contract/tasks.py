@@ -229,3 +229,23 @@ class BlockingTasks(Tasks, Protocol):
         called in many threads at once. An exception that is raised in the thread, such as KeyboardInterrupt, does no
         harm to later calls.
         """
+
+
+STANDING_TURN = 2  # the turn of a worker's standing claim
+
+
+class StandingTasks(Tasks, Protocol):
+    """The `tasks` of a store in which a claim can stand (`Capabilities.standing_claims`): it waits in the store until
+    there is work, so that a task starts without the worker being woken first to ask for it."""
+
+    async def stand(self, claim: Claim, seconds: float) -> Claimed | None:
+        """Do what `claim` does as soon as there may be work for this claim, after `seconds`, or when it is recalled.
+
+        None: refused, since the worker is no member (any more), another process is member in its name, or a later claim
+        of its turn was answered before; the wake-up goes to another worker. `StoreUnavailable`: the answer is lost, or
+        no claim can stand now. Whoever gets that makes the same claim by `claim`, for no task more (`limit=0`), before
+        the next one of this turn: it answers what this one may have been granted.
+        """
+
+    async def recall(self, claim: Claim) -> None:
+        """Have a standing claim answered now, with what it has been granted so far."""

@@ -2,8 +2,8 @@
 
 Reading order: `keys.py` (what is where), `lua/parts/prelude.lua` and the scripts, `records.py` (a task as a string),
 `tasks.py` and its siblings (the parts of the contract), `batches.py`, `creating.py` and `short.py` (submits),
-`claims.py`, `partitions.py`, `dispatch.py`, `rounds.py` and `reach.py` (what several partitions need more),
-`indexes.py` (lists), `migrations.py`, `net/` (connections), `ops/` (for operators).
+`claims.py`, `standing.py`, `partitions.py`, `dispatch.py`, `rounds.py` and `reach.py` (what several partitions need
+more), `indexes.py` (lists), `migrations.py`, `net/` (connections), `ops/` (for operators).
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class RedisStore:
             durabilities=("memory", "disk", "replicated"),
             partitions=len(core.layout.parts),
             blocking_submits=True,
+            standing_claims=core.alone,
         )
         audit = Audit(core)
         indexes = Indexes(core, audit)

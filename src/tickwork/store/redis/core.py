@@ -341,6 +341,10 @@ class Core:
         policy = self._policies[prefix, False]
         return pack("EVAL", self.script("greet").text, 2, prefix, f"{prefix}-", self.layout.root, policy)
 
+    def policy_of(self, prefix: str) -> bytes:
+        """The second argument of every script on the keys of this prefix."""
+        return self._policies[prefix, False]
+
     async def run(self, name: str, prefix: str, *args: Any, purpose: str = "ask", quiet: bool = False) -> Any:
         """Run a script on the keys of one prefix. If they are gone, or a newer version has migrated them, the namespace
         is entered again, which creates it or says what is wrong."""

@@ -55,7 +55,7 @@ TASK_KEYS = (
     Key("ended:<status>", "Stream", "ended tasks in the order in which they ended", "`retention`, `dlq_max`"),
     Key("kept", "ZSet", "ended tasks with a retention of their own, by its end", "tasks with `retention`"),
     Key("walked", "Hash", "by status: the last ended task that was looked at and has one", "4"),
-    Key("claims", "Hash", "the last claim of each turn of a worker, `<worker>#<turn>`: nonce and ids", "workers x 2"),
+    Key("claims", "Hash", "the last claim of each turn of a worker, `<worker>#<turn>`: nonce and ids", "workers x 3"),
     Key(
         "chances",
         "Hash",
@@ -75,6 +75,7 @@ TASK_KEYS = (
     Key("watchers", "Hash", "channels on which the end of a task is published", "tasks waited for"),
     Key("pauses", "Hash", "`queue:<name>` or `type:<name>`: since when, and a note", "pauses"),
     Key("wake:<queue>", "List", "one token when there may be work; idle workers block on it", "1"),
+    Key("wake:/<worker>", "List", "one token when a worker wants its standing claim answered", "1"),
     Key("index:all", "ZSet", "all tasks by submit order, while lists are indexed", "tasks"),
     Key("index:<kind>:<name>", "ZSet", "those of a type, queue or key (`type`, `queue`, `key`)", "tasks"),
     Key("indexes", "Set", "the indexes that there are", "types + queues + keys"),

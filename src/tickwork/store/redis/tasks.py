@@ -36,6 +36,7 @@ from tickwork.store.redis.net.sockets import ANSWER_TIME
 from tickwork.store.redis.records import CODES, STATUSES
 from tickwork.store.redis.reports import pack_outcome
 from tickwork.store.redis.short import ShortSubmit
+from tickwork.store.redis.standing import StandingClaims
 from tickwork.store.rules import announce
 
 SLICE = 50  # tasks in one script of those that steer many, so that it takes no more than a few milliseconds
@@ -55,6 +56,7 @@ class Tasks(Part):
         super().__init__(core)
         self._short = ShortSubmit(core)
         self._coalescer = Coalescer(core, self._short)
+        self._standing = StandingClaims(core)
         tell_of_forks(self)
 
     def after_fork(self) -> None:
@@ -114,6 +116,12 @@ class Tasks(Part):
     async def claim(self, claim: Claim) -> Claimed:
         self._core.queues.update(dict.fromkeys(claim.queues))
         return await claim_from(self._core, self._core.layout.root, claim, claim_args(claim))
+
+    async def stand(self, claim: Claim, seconds: float) -> Claimed | None:
+        return await self._standing.stand(claim, seconds)
+
+    async def recall(self, claim: Claim) -> None:
+        await self._standing.recall(claim)
 
     # --- running
 

@@ -37,6 +37,7 @@ from tickwork.testing.contract.members import *  # noqa: F403
 from tickwork.testing.contract.queries import *  # noqa: F403
 from tickwork.testing.contract.retention import *  # noqa: F403
 from tickwork.testing.contract.schedules import *  # noqa: F403
+from tickwork.testing.contract.standing import *  # noqa: F403
 from tickwork.testing.contract.submit import *  # noqa: F403
 from tickwork.testing.contract.table import *  # noqa: F403
 from tickwork.testing.contract.unique import *  # noqa: F403

@@ -146,6 +146,13 @@ class Link(asyncio.BufferedProtocol):
             self.write(command)
         return waiter
 
+    def send_together(self, first: bytes, second: bytes) -> tuple[asyncio.Future[Reply], asyncio.Future[Reply]]:
+        """Send two packed commands in one piece, so that the server has the second when it has answered the first."""
+        waiter = self.send(first + second)
+        waiters = waiter, self._loop.create_future()
+        self._due.append(waiters[1])
+        return waiters
+
     def write(self, command: bytes) -> None:
         self._transport.write(command)
 

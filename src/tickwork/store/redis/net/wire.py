@@ -273,7 +273,21 @@ class Wire:
 
     # --- links
 
-    async def link(self, address: Address, purpose: str) -> Link:
+    async def own_link(self, key: str, purpose: str, timeout: float) -> Link:
+        """A connection to the server of `key` that nobody else uses, for a command that may take up to `timeout`."""
+        try:
+            link = await self.link(await self.topology.find(self.slot(key)), purpose, timeout)
+            refusal = None if link.met else await self._greet(link, key)
+        except LinkLost:
+            self.topology.doubt()
+            raise
+        if refusal is not None:
+            raise LinkLost(str(refusal))
+        return link
+
+    async def link(self, address: Address, purpose: str, timeout: float | None = None) -> Link:
+        """The connection with the least under way. With a `timeout` of its own, a late reply proves nothing before
+        that."""
         place = (address, purpose)
         links = self._links.get(place)
         if links:
@@ -287,8 +301,8 @@ class Wire:
                 return links[-1]
             self._check_open()
             self._returning = self._returning or self._may_be_back(address)
-            link = await connect(address, self._access, self._timeout)
-            if purpose != DURABLE:  # a confirmation may take long, which proves nothing
+            link = await connect(address, self._access, timeout or self._timeout)
+            if purpose != DURABLE and timeout is None:  # a confirmation may take long, which proves nothing
                 link.probe = functools.partial(answers, address, self.target.access)
             try:
                 self._check_open()

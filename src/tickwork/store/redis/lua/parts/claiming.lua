@@ -7,7 +7,11 @@ local PARK_MAX = 100 -- tasks that one claim parks at most, so that the call sta
 local MANY_QUEUES = 16 -- from so many on, a claim finds out which of their lanes exist before it looks at any
 local WAKE_KEPT = 3600 -- seconds after which the wake list of a queue is removed that had no new tasks
 
+local promoted = {} -- queues that are woken only because of tasks that this call has promoted
+
 local function promote_task(task)
+  local queue = task.kind.queue
+  promoted[queue] = promoted[queue] or not woken[queue]
   task.status, task.place = READY, MAIN
   enter(task)
   save(task)
@@ -396,21 +400,30 @@ end
 
 local OVERDUE = -2 -- the reply to a claim that has to wait until overdue tasks are cancelled
 
--- Grants tasks to a claim. Returns the reply of `claim.lua`. No task may start after its deadline, so a claim is refused while
--- there is a deadline that is over; the caller runs `promote`, and claims again.
-local function grant(claim)
-  pulse()
-  local last = call('HGET', KEY .. 'claims', claim.turn)
-  if last and string.sub(last, 1, #claim.nonce + 1) == claim.nonce .. ' ' then
-    return replay(claim, last)
-  end
+-- Grants tasks to a claim that has not come before. Returns the reply of `claim.lua`. No task may start after its deadline, so a
+-- claim is refused while there is a deadline that is over; the caller runs `promote`, and claims again.
+local function grant_new(claim)
   local deadline = call('ZRANGE', KEY .. 'deadlines', 0, 0, 'WITHSCORES')[2]
   if deadline and tonumber(deadline) <= now then
     return { OVERDUE }
   end
   local wait = promote(math.min(claim.limit + PARK_MAX, PROMOTE_MAX))
   local search = startable(claim)
+  if search.more > 0 and search.left == PARK_MAX and next(promoted) then
+    for _, queue in ipairs(claim.queues) do -- this claim has taken all that it promoted there, so nobody else need look
+      woken[queue] = woken[queue] and not promoted[queue] or nil
+    end
+  end
   local answer = start_all(claim, search.taken, deadline)
   answer[1] = search.spent and 0 or wait
   return answer
+end
+
+local function grant(claim)
+  pulse()
+  local last = call('HGET', KEY .. 'claims', claim.turn)
+  if last and string.sub(last, 1, #claim.nonce + 1) == claim.nonce .. ' ' then
+    return replay(claim, last)
+  end
+  return grant_new(claim)
 end

@@ -69,6 +69,7 @@ local function forget_worker(id)
   call('ZREM', KEY .. 'workers:online', id)
   call('HDEL', KEY .. 'workers:times', id)
   call('HDEL', KEY .. 'workers:nodes', id)
-  call('HDEL', KEY .. 'claims', id .. '#0', id .. '#1')
+  call('HDEL', KEY .. 'claims', id .. '#0', id .. '#1', id .. '#2')
+  call('DEL', KEY .. 'wake:/' .. id)
   return call('HDEL', KEY .. 'workers', id)
 end
