@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
+from tests.support.blocking import PATIENCE
 from tests.support.redis import Proxy, RedisServer
 from tests.support.redis_store import NAMESPACE, ClockedRedisStore, restricted_redis, shared_server
 from tickwork.clock import ManualClock
@@ -43,6 +44,7 @@ async def store_of(kind: str, policy: Policy | None = None) -> AsyncIterator[Clo
     server = "redis" if kind == "partitions" else kind
     clock = ManualClock(START)
     store = ClockedRedisStore(clock, restricted_redis(server), policy, partitions=KINDS[kind])
+    store.core.sockets.answer_time = PATIENCE  # a slow machine must not make it take the long way
     await store.open()
     try:
         yield store

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tickwork.client.sync import Sync
+from tickwork.store.redis.net import sockets
 
 PATIENCE = 60.0
 
@@ -30,6 +31,12 @@ class Hops:
         before = self.count
         work()
         return self.count - before
+
+
+def be_patient(patch: pytest.MonkeyPatch) -> None:
+    """No connection is given up because the machine is slow."""
+    patch.setattr(sockets.SocketPool, "answer_time", PATIENCE)
+    patch.setattr(sockets, "CONFIRMED", PATIENCE)
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:

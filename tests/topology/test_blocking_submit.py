@@ -9,11 +9,12 @@ from typing import Any
 import hiredis
 import pytest
 
-from tests.support.blocking import Hops, wait_until
+from tests.support.blocking import Hops, be_patient, wait_until
 from tests.support.redis import KINDS, Cluster, RedisServer, SentinelGroup, binary, supports_tls, tls_files
 from tests.topology.shop import NAMESPACE, shop
 from tickwork import Scheduler
 from tickwork.store.redis.keys import Layout
+from tickwork.store.redis.net import sockets
 from tickwork.store.redis.ops.acl import acl_line
 
 PASSWORD = "pa55-w0rd"
@@ -21,6 +22,7 @@ PASSWORD = "pa55-w0rd"
 
 @pytest.fixture
 def hops(monkeypatch: pytest.MonkeyPatch) -> Hops:
+    be_patient(monkeypatch)
     return Hops(monkeypatch)
 
 
@@ -132,11 +134,13 @@ def test_sentinels_name_another_master(hops: Hops) -> None:
         assert new.command("EXISTS", f"{Layout(NAMESPACE).root}task:later") == 1
 
 
-def test_without_sentinels_the_background_thread_is_asked(hops: Hops) -> None:
+def test_without_sentinels_the_background_thread_is_asked(hops: Hops, monkeypatch: pytest.MonkeyPatch) -> None:
     """A master that nobody confirms may have been replaced."""
     with SentinelGroup() as group, used(group.url) as app:
         come_to_block(app, hops)
         for sentinel in group.sentinels:
             sentinel.kill()
-        wait_until(lambda: hops.of(lambda: submit(app)) == 1, "a submit by the background thread")
+        monkeypatch.setattr(sockets, "CONFIRMED", 0.1)
+        core = app._store.core  # type: ignore[attr-defined]
+        wait_until(lambda: core._servers.find(core.layout.root) is None, "nobody confirms the master")
         assert hops.of(lambda: submit(app)) == 1

@@ -17,7 +17,7 @@ from tickwork.model.tasks import Band, Spec, band_of
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.creating import Args
 from tickwork.store.redis.net.link import LinkLost, Reply, pack
-from tickwork.store.redis.net.sockets import ANSWER_TIME, CannotSay
+from tickwork.store.redis.net.sockets import CannotSay
 from tickwork.store.redis.records import LARGE, only_watch
 
 BANDS = {Band.HIGH: "high", Band.NORMAL: "normal", Band.LOW: "low"}
@@ -66,7 +66,7 @@ class ShortSubmit:
             return False
         return bool(reply == CREATED)
 
-    def create_blocking(self, prefix: str, spec: Spec, packed: Args, seconds: float = ANSWER_TIME) -> bool:
+    def create_blocking(self, prefix: str, spec: Spec, packed: Args, most: float | None = None) -> bool:
         """The same in a thread without an event loop."""
         core = self._core
         args = self.args(prefix, spec, packed) if core.can_block(prefix) else None
@@ -74,9 +74,9 @@ class ShortSubmit:
             return False
         script, sockets = core.script("submit_one"), core.sockets
         try:
-            (reply,) = sockets.call(prefix, [pack("EVALSHA", script.sha, *args)], seconds)
+            (reply,) = sockets.call(prefix, [pack("EVALSHA", script.sha, *args)], most)
             if is_unknown(reply):
-                (reply,) = sockets.call(prefix, [pack("EVAL", script.text, *args)], seconds)
+                (reply,) = sockets.call(prefix, [pack("EVAL", script.text, *args)], most)
         except CannotSay:
             return False
         if isinstance(reply, hiredis.ReplyError):

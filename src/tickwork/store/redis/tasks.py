@@ -32,7 +32,6 @@ from tickwork.store.redis.batches import Coalescer
 from tickwork.store.redis.claims import claim_args, claim_from, read_claimed
 from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.creating import submit_args
-from tickwork.store.redis.net.sockets import ANSWER_TIME
 from tickwork.store.redis.records import CODES, STATUSES
 from tickwork.store.redis.reports import pack_outcome
 from tickwork.store.redis.short import ShortSubmit
@@ -88,7 +87,6 @@ class Tasks(Part):
             packed = submit_args(spec)
         except StoreError:  # `submit` raises it too
             return None
-        seconds = ANSWER_TIME if seconds is None else min(seconds, ANSWER_TIME)
         is_created = self._short.create_blocking(core.part(spec.id), spec, packed, seconds)
         return Receipt(spec.id, "created") if is_created else None
 

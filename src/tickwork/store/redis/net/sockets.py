@@ -126,6 +126,8 @@ class Socket:
 class SocketPool:
     """The blocking connections of one store in this process. At most `size` are open."""
 
+    answer_time = ANSWER_TIME
+
     def __init__(
         self, servers: KnownServers, access: Access, size: int, greeting: Callable[[str], bytes | None]
     ) -> None:
@@ -153,8 +155,10 @@ class SocketPool:
         for connection in idle:
             self._drop(connection)
 
-    def call(self, key: str, commands: list[bytes], seconds: float = ANSWER_TIME) -> list[Reply]:
-        """The replies to commands for the server of `key`. Raises `CannotSay`."""
+    def call(self, key: str, commands: list[bytes], most: float | None = None) -> list[Reply]:
+        """The replies to commands for the server of `key`, if they come within `answer_time`, and within `most`
+        seconds. Raises `CannotSay`."""
+        seconds = self.answer_time if most is None else min(most, self.answer_time)
         server = self._servers.find(key)
         if server is None or time.monotonic() < self._pause_until:
             raise CannotSay("no server is known, or it has not answered lately")
