@@ -21,7 +21,7 @@ from tickwork.clock import ManualClock
 from tickwork.errors import StoreUnavailable
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
-from tickwork.store.sqlite import SqliteStore, session, signs, tasks
+from tickwork.store.sqlite import SqliteStore, session, signs, tasks, thread
 from tickwork.testing.contract.bench import START, Bench
 
 Opener = Callable[..., Awaitable[Bench]]
@@ -85,28 +85,42 @@ async def test_a_lone_submit_wakes_no_other_thread(opened: Opener) -> None:
     assert await bench.claimed_ids(10) == [f"t{number}" for number in range(5)]
 
 
-async def test_submits_at_the_same_time_are_committed_together_and_in_their_order(opened: Opener) -> None:
+async def held_back(bench: Bench, monkeypatch: pytest.MonkeyPatch, count: int, *submits: Awaitable[Any]) -> None:
+    """Make these submits while the thread cannot begin before it was given so many of them."""
+    inbox, held = sqlite_of(bench).core.write._inbox, list[Any]()
+    with monkeypatch.context() as patched:
+        patched.setattr(inbox, "put", held.append)
+        answers = asyncio.gather(*submits)
+        await wait_until(lambda: len(held) == count, what=f"{count} wait for the thread")
+    for call in held:
+        inbox.put(call)
+    await answers
+
+
+async def test_submits_at_the_same_time_are_committed_together_and_in_their_order(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench = await opened()
     found = commits(bench)
-    await asyncio.gather(*(bench.submit(f"t{number}") for number in range(50)))
-    assert len(found) <= 5, "the first alone, the others as they wait for the thread"
-    assert found == [True] + [False] * (len(found) - 1)
+    await held_back(bench, monkeypatch, 49, *(bench.submit(f"t{number}") for number in range(50)))
+    assert found[0] is True
+    assert True not in found[1:]
     assert await bench.claimed_ids(50) == [f"t{number}" for number in range(50)]
+    found.clear()
+    await held_back(bench, monkeypatch, 50, *(bench.submit(f"again{number}") for number in range(50)))
+    assert True not in found, "the first of them was not expected to be alone"
+    found.clear()
+    for number in range(5):
+        await bench.submit(f"alone{number}")
+    assert found == [False] * thread.AFTER_COMPANY + [True] * (5 - thread.AFTER_COMPANY)
 
 
 async def test_no_submit_overtakes_one_that_waits_for_the_thread(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = await opened()
-    inbox, held = sqlite_of(bench).core.write._inbox, list[Any]()
-    with monkeypatch.context() as patched:
-        patched.setattr(inbox, "put", held.append)
-        large = asyncio.ensure_future(bench.submit("first", payload=bytes(tasks.SMALL_PAYLOAD + 1)))
-        small = asyncio.ensure_future(bench.submit("second"))
-        await wait_until(lambda: len(held) == 2, what="both wait for the thread")
-    for call in held:
-        inbox.put(call)
-    await asyncio.gather(large, small)
+    large = bench.submit("first", payload=bytes(tasks.SMALL_PAYLOAD + 1))
+    await held_back(bench, monkeypatch, 2, large, bench.submit("second"))
     assert await bench.claimed_ids(2) == ["first", "second"]
 
 

@@ -25,7 +25,7 @@ def closed_if_refused(db: sqlite3.Connection, path: str) -> Iterator[None]:
         yield
     except BaseException as error:
         db.close()
-        if isinstance(error, sqlite3.Error) and _code(error) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+        if isinstance(error, sqlite3.Error) and code_of(error) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
             raise _no_log(path, str(error)) from None
         raise
 
@@ -38,7 +38,7 @@ def switch_to_log(db: sqlite3.Connection, path: str) -> None:
             mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
             break
         except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if code_of(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
         time.sleep(OPEN_PAUSE)
     if mode != "wal":
@@ -52,6 +52,6 @@ def _no_log(path: str, why: str) -> StoreError:
     )
 
 
-def _code(error: sqlite3.Error) -> int:
+def code_of(error: sqlite3.Error) -> int:
     """Without its details."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF

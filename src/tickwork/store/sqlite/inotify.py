@@ -34,13 +34,11 @@ def watch(name: bytes, events: int) -> int:
 
 
 def read(watcher: int) -> bool:
-    """Whether there were events; they are gone then."""
-    found = False
-    while True:
-        try:
-            found = bool(os.read(watcher, _READ)) or found
-        except BlockingIOError:
-            return found
+    """Whether there were events; they are gone then. Equal ones that wait to be read are one, so one read is enough."""
+    try:
+        return bool(os.read(watcher, _READ))
+    except BlockingIOError:
+        return False
 
 
 def is_local(name: bytes) -> bool:

@@ -275,9 +275,10 @@ class Writer(Connection):
         self.dead_letters.forget()
 
     def idle(self) -> bool:
-        self._let_wait(True)
-        self._signs.read()  # before the look, or one that comes during it would go unheard
+        was_told = self._signs.read()  # before the look, or one that comes during it would go unheard
         concerned = self._notice_others()
+        if was_told:
+            return concerned
         known = self.files.gone
         try:
             self.files.check()

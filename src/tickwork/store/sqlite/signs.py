@@ -40,10 +40,9 @@ class Signs:
             os.close(self._log)
             self._log = -1
 
-    def read(self) -> None:
-        """Those that have come are heard."""
-        if self.watcher >= 0:
-            read(self.watcher)
+    def read(self) -> bool:
+        """Whether there were any since the last look."""
+        return self.watcher >= 0 and read(self.watcher)
 
     def close(self) -> None:
         """Also in the child of a fork, where these are its copies."""

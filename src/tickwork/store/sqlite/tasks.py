@@ -73,7 +73,7 @@ class Tasks(Part):
         if durability == "disk" and self._core.durability != "disk":
             self._core.files.sync_log()
         ((receipt,),) = done
-        return receipt if receipt.verdict == "created" else None
+        return receipt
 
     def _create_all(self, specs: list[Spec]) -> list[Receipt]:
         now = self.now()

@@ -19,10 +19,12 @@ from typing import Any, NamedTuple, TypeVar
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.forks import hold_during_forks
 from tickwork.store.contact import Contact
+from tickwork.store.sqlite.connecting import code_of
 from tickwork.store.sqlite.inbox import Inbox
 
 R = TypeVar("R")
 GROUP_MAX = 200  # calls in one transaction
+AFTER_COMPANY = 2  # small calls that come alone until the next one is taken for a lone one again
 
 # A process that works hard must not wake all others, and its own thread, with each of its commits. So for some seconds
 # no further sign is listened to: after one that concerned somebody here, and longer and longer after many in a row that
@@ -95,6 +97,7 @@ class SqliteThread:
         self._lock = threading.Lock()  # no call may slip in behind the last one
         self._inside = threading.Lock()  # held while a thread uses the connection
         self._unanswered = 0  # calls that the thread was given
+        self._company = 0  # so many small calls are for the thread, as those before came together with others
         self._small_call = False  # an event loop has just done one by itself, and others may come before it goes on
         hold_during_forks(self._inside)
 
@@ -135,7 +138,13 @@ class SqliteThread:
     async def call_small(self, work: Callable[[], R]) -> R:
         """For work of some tens of microseconds. If it comes alone it is done here and now; those that come at the same
         time as others are better done together. Other coroutines get their turn in any case."""
-        done = None if self._small_call or self._unanswered else self.call_at_once(work)
+        done = None
+        if self._small_call or self._unanswered:
+            self._company = AFTER_COMPANY
+        elif self._company:
+            self._company -= 1
+        else:
+            done = self.call_at_once(work)
         if done is None:
             return await self.call(work)
         self._small_call = True
@@ -211,7 +220,8 @@ class SqliteThread:
         try:
             concerned = self._session.idle()
         except sqlite3.Error as error:
-            self._contact.log.warning("SQLite file %s: %s", self._path, error)
+            if code_of(error) != sqlite3.SQLITE_BUSY:  # then the next look, or the next call, is soon enough
+                self._contact.log.warning("SQLite file %s: %s", self._path, error)
             return []
         self._inbox.ignore_signs(REST if concerned else RESTS[self._in_vain])
         self._in_vain = 0 if concerned else min(self._in_vain + 1, len(RESTS) - 1)
@@ -287,7 +297,7 @@ class SqliteThread:
         if (explained := self._session.explain(error)) is not None:
             return explained
         text = f"SQLite file {self._path}: {error}"
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        code = code_of(error)
         if code == sqlite3.SQLITE_FULL:
             return StoreUnavailable(f"{text}; nothing was changed, free some space and try again")
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR):
