@@ -6,7 +6,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from tests.faults import leader_cases, mutate, test_redis_failover, test_redis_scale, test_redis_server, worker_cases
+from tests.faults import (
+    leader_cases,
+    mutate,
+    test_redis_failover,
+    test_redis_scale,
+    test_redis_server,
+    test_redis_standing,
+    worker_cases,
+)
 from tests.faults.random_history import case as random_case
 from tests.faults.random_stores import KINDS
 from tests.faults.redis_faults import Case, Scale
@@ -54,6 +62,15 @@ CASES: dict[str, Case] = {
     "black_hole": _told(test_redis_server.black_hole),
     "cancelled_callers": _told(test_redis_server.cancelled_callers),
     "maxmemory": _told(test_redis_server.maxmemory),
+    "standing_killed": test_redis_standing.standing_killed,
+    "standing_killed_same_host": partial(test_redis_standing.standing_killed, stranger=False),
+    "standing_stopped": test_redis_standing.standing_stopped,
+    "standing_cut": _told(test_redis_standing.standing_cut),
+    "standing_replies_lost": _told(test_redis_standing.standing_replies_lost),
+    "standing_silent": _told(test_redis_standing.standing_silent),
+    "standing_restarted": _told(test_redis_standing.standing_restarted),
+    "standing_switched_over": _told(test_redis_standing.standing_switched_over),
+    "standing_shut_down": _told(test_redis_standing.standing_shut_down),
     "sentinel_killed": _told(test_redis_failover.sentinel),
     "sentinel_stopped": _told(partial(test_redis_failover.sentinel, blow="stopped")),
     "sentinel_replicated": _told(partial(test_redis_failover.sentinel, durability="replicated")),
