@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.waiting import wait_until
+from tickwork.config import Config
 from tickwork.cron import Cron
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.members import Worker
@@ -17,6 +18,7 @@ from tickwork.model.schedules import Misfire, Schedule
 from tickwork.model.tasks import Spec, Status
 from tickwork.model.ticks import ticks_to_run
 from tickwork.node import duties, firing
+from tickwork.node.standard import standard_duties
 from tickwork.observe.bus import Bus
 from tickwork.store.contract import MANY_MAX, Claim, Edge, Store
 from tickwork.store.memory import MemoryStore
@@ -168,3 +170,22 @@ async def fan_out(store: MemoryStore, count: int) -> None:
     await store.tasks.submit([Spec(id=f"d{n}", type="job", nonce="n", depends_on=("up",)) for n in range(count)])
     (grant,) = (await store.tasks.claim(Claim("w", ("default",), frozenset({"job"}), 1, 30_000, "n"))).grants
     await store.tasks.finish([Succeeded(grant.lease)])
+
+
+async def test_of_many_nodes_each_looks_for_expired_leases_less_often() -> None:
+    store, crowd = MemoryStore(Policy()), duties.Crowd()
+    assert await duties.reclaim(store, 10, crowd=crowd, every=0.5) == 0.5
+    for number, pause in ((4, 0.5), (8, 1.0), (16, 2.0)):
+        for node in range(number):
+            for worker in ("a", "b"):
+                await store.members.beat(Worker(id=f"{node}{worker}", node=f"n{node}"))
+        await duties.take_back(store, 10, crowd=crowd)
+        assert await duties.reclaim(store, 10, crowd=crowd, every=0.5) == pause
+
+
+@pytest.mark.parametrize(("lease", "renew", "longest"), [(30.0, 10.0, 2.0), (3.0, 2.0, 0.5), (1.5, 1.4, 0.05)])
+async def test_a_node_looks_so_often_that_it_keeps_the_pulse_alone(lease: float, renew: float, longest: float) -> None:
+    config = Config(lease_ttl=lease, renew_interval=renew)
+    found = standard_duties(MemoryStore(Policy()), config, Bus(), duties.LOG, None)
+    (duty,) = [duty for duty in found if duty.name == "reclaim"]
+    assert duty.every == pytest.approx(longest)

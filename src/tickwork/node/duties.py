@@ -24,6 +24,7 @@ from tickwork.store.contract import MANY_MAX, Edge, OutboxEntry, Store
 BACKOFF_MAX = 30.0
 PRUNE_AGAIN = 1.0  # seconds until the next call, after one that removed something
 PRUNE_LOOK = 5.0  # seconds within which `retention_max` is enforced, however long `cleanup_interval` is
+SWEEPERS = 4  # nodes that look for expired leases as often as one alone would; of more, each looks less often
 WORKERS_A_SECOND = 100  # members that one node looks at, on average
 UNAVAILABLE_MAX = 1.0  # longest pause while the store cannot be reached: work must go on soon after its return
 
@@ -79,19 +80,34 @@ async def promote(store: Store, limit: int) -> float | None:
     return None if next_due_in is None else next_due_in / 1000
 
 
-async def reclaim(store: Store, limit: int, log: Log = LOG) -> float | None:
+class Crowd:
+    """How many nodes there are, as `take_back` has seen it last."""
+
+    nodes = 1
+
+
+async def reclaim(
+    store: Store, limit: int, log: Log = LOG, crowd: Crowd | None = None, every: float = 0.0
+) -> float | None:
+    """Take back tasks whose lease has run out: `every` so many seconds by a few nodes, less often by each of many."""
     taken = await store.tasks.reclaim(limit)
     for worker_id in taken.lost_workers:
         log.warning("worker %s has sent no heartbeat for a whole lease: it counts as lost", worker_id)
     if taken.ids:
         log.warning("took back %d tasks of lost workers", len(taken.ids))
-    return 0 if len(taken.ids) >= limit else None
+    if len(taken.ids) >= limit:
+        return 0
+    return None if crowd is None else every * max(1.0, crowd.nodes / SWEEPERS)
 
 
-async def take_back(store: Store, limit: int, every: float = 0.0, log: Log = LOG) -> float | None:
+async def take_back(
+    store: Store, limit: int, every: float = 0.0, log: Log = LOG, crowd: Crowd | None = None
+) -> float | None:
     """Take back the tasks of processes of this host that are provably gone, without waiting for the end of their
     leases."""
     workers = await store.members.workers()
+    if crowd is not None:
+        crowd.nodes = len({worker.node for worker in workers if worker.lost_at is None})
     dead = [
         worker for worker in workers if worker.lost_at is None and is_gone(worker.host, worker.pid, worker.pid_started)
     ]
