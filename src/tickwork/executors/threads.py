@@ -145,7 +145,7 @@ class ThreadPool:
     def leaked(self) -> int:
         """How many abandoned threads still run; a thread that is not blocked in C ends within milliseconds."""
         # Read from other threads too, so it must change nothing.
-        return sum(thread.is_alive() for thread in self._abandoned)
+        return sum(thread.is_alive() for thread in self._abandoned) if self._abandoned else 0
 
     async def run(
         self, fn: Callable[[], T], *, context: Context | None = None, stop: Callable[[], None] | None = None

@@ -15,9 +15,16 @@ OUTBOX = "*outbox"
 SCHEDULES = "*schedules"
 RESET = "*reset"  # the store has lost all it held
 
+TOLERANCE = 0.001  # seconds by which a wait may end early: clocks of event loops are no finer
+
 
 class Hint:
     """A flag that any thread may raise and one coroutine waits for. Raised while nobody waits, it is kept."""
+
+    __slots__ = (
+        "_hints", "_loop", "_raised", "_thread", "_timer", "_timer_at", "_topic", "_until", "_waiter", "announced",
+        "idle", "news",
+    )  # fmt: skip
 
     def __init__(self, hints: Hints, topic: str) -> None:
         self._hints = hints
@@ -26,6 +33,9 @@ class Hint:
         self._thread = threading.get_ident()
         self._raised = False
         self._waiter: asyncio.Future[None] | None = None
+        self._until = 0.0  # the end of the wait
+        self._timer: asyncio.TimerHandle | None = None  # kept over waits, since most are over long before their end
+        self._timer_at = 0.0
         self.idle = False  # waits, and would take what comes
         self.announced = False  # whoever raises it has been told that somebody waits
         self.news = b""  # what came with it
@@ -51,7 +61,9 @@ class Hint:
         with a wake-up that is meant for one of many."""
         if not self._raised and timeout > 0:
             self._waiter = self._loop.create_future()
-            timer = self._loop.call_later(timeout, self._wake)
+            self._until = self._loop.time() + timeout
+            if self._timer is None or self._timer_at > self._until:
+                self._set_timer()
             self.idle = idle
             try:
                 if idle and self._hints.on_idle is not None:
@@ -59,7 +71,6 @@ class Hint:
                 if not self._raised:  # may have been raised by another thread before `_waiter` was there
                     await self._waiter
             finally:
-                timer.cancel()
                 self._waiter = None
                 self.idle = False
         if not self._raised:
@@ -67,12 +78,29 @@ class Hint:
         self._raised = False  # only what was seen is lowered: another thread may raise it at any moment
         return True
 
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = self._until
+        self._timer = self._loop.call_at(self._timer_at, self._on_timer)
+
+    def _on_timer(self) -> None:
+        """A timer that was set for an earlier wait may be too early for this one."""
+        self._timer = None
+        if self._waiter is not None and self._until - self._loop.time() > TOLERANCE:
+            self._set_timer()
+        else:
+            self._wake()
+
     def __enter__(self) -> Hint:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._hints.remove(self._topic, self)
 
 
@@ -92,11 +120,11 @@ class Hints:
 
     def remove(self, topic: str, hint: Hint) -> None:
         with self._lock:
-            left = tuple(other for other in self._waiting.get(topic, ()) if other is not hint)
-            if left:
-                self._waiting[topic] = left
-            else:
-                self._waiting.pop(topic, None)
+            found = self._waiting.get(topic, ())
+            if len(found) > 1 and hint in found:
+                self._waiting[topic] = tuple(other for other in found if other is not hint)
+            elif hint in found:
+                del self._waiting[topic]
 
     def notify(self, topic: str, news: bytes = b"") -> bool:
         """Whether anybody waits for it."""

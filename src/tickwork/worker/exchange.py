@@ -155,9 +155,11 @@ class Exchange:
         return self._slots.done and not (self._outcomes or self._postponed or self._second.busy or stands)
 
     async def _run_first(self, hint: Hint) -> None:
-        now = time.monotonic()
-        free = self._free
-        if self._outcomes or self._first.claim is not None or (free > 0 and now >= self._look_at):
+        if self._outcomes or self._first.claim is not None:
+            await self._call_store(self._first)
+            return
+        now, free = time.monotonic(), self._free
+        if free > 0 and now >= self._look_at:
             await self._call_store(self._first)
             return
         # A thread that was asked to stop mostly ends within a moment, but its end raises no event.
@@ -180,7 +182,8 @@ class Exchange:
     @property
     def _free(self) -> int:
         """Slots for which a turn may claim. While a claim stands, the store has no task but what has become due."""
-        asked_for = sum(turn.claim.limit for turn in (self._first, self._second) if turn.claim is not None)
+        first, second = self._first.claim, self._second.claim
+        asked_for = (0 if first is None else first.limit) + (0 if second is None else second.limit)
         if self._standing is not None and self._standing.claim is not None:
             if time.monotonic() < self._due_at:
                 return 0

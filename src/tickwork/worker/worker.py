@@ -132,7 +132,8 @@ class Worker:
 
     @property
     def free(self) -> int:
-        return 0 if self._stopping or self.stuck else self._config.concurrency - len(self.running)
+        slots = self._config.concurrency
+        return 0 if self._stopping or self.leaked >= slots else slots - len(self.running)
 
     @property
     def done(self) -> bool:

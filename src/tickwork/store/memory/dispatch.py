@@ -7,13 +7,15 @@ from itertools import islice
 
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import Band, Lease, ParkReason, Place, Record
+from tickwork.model.tasks import Band, Lease, ParkReason, Place, Record, Status
 from tickwork.store.contract import Claim, Claimed
 from tickwork.store.memory.core import Core
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.lanes import Lane
 from tickwork.store.memory.members import Members
 from tickwork.store.rules import PARK_MAX, Budget, grant, is_overdue, is_suspect, park_reason, runs
+
+BANDS = tuple(Band)
 
 
 class Dispatch:
@@ -48,6 +50,9 @@ class Dispatch:
             grants = [grant(r) for r in held if r is not None and r.nonce == claim.nonce and runs(r)]
             return Claimed(grants, self.next_due_in(now))
         self.promote(now, claim.limit + PARK_MAX)
+        if not self._homes.counts[Status.READY]:  # as with most outcomes that come alone
+            self._members.last_claims[claim.worker_id][claim.turn] = (claim.nonce, [])
+            return Claimed([], self.next_due_in(now))
         budget = Budget()
         startable = self._startable(claim, now, budget)
         taken: list[Record] = []
@@ -69,7 +74,7 @@ class Dispatch:
         paused = {name for kind, name in self._homes.pauses if kind == "type"}
         types = claim.types - paused if paused else claim.types
         has_suspect = self._runs_suspect(claim.process)
-        for band in Band:
+        for band in BANDS:
             for queue in claim.queues:
                 lane = self._homes.lanes.get((queue, band))
                 if lane is None or ("queue", queue) in self._homes.pauses:

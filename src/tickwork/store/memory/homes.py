@@ -109,7 +109,7 @@ class Homes:
         self._log.add_task(now, fact, record, detail)
         if record.status not in ENDS:
             return
-        if record.spec.schedule_id is not None or self.waiting_for(record.id):
+        if record.spec.schedule_id is not None or record.id in self.dependants:
             self.to_outbox(record)
         if record.status is Status.CANCELLED or record.spec.unique is not None:
             self.free_dedup(record)
