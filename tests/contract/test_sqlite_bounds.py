@@ -217,3 +217,18 @@ async def test_no_page_of_fifty_thousand_tasks_looks_at_more_than_it_may(bench: 
         if cursor is None:
             break
     assert found == [f"{name}{n}" for name in ("mixed", "often") for n in reversed(range(25_000))]
+
+
+async def test_a_claim_looks_at_no_empty_queue(tmp_path: Path) -> None:
+    clock = ManualClock(START)
+    store = SqliteStore(str(tmp_path / "queues"), "test", Policy(), clock)
+    await store.open()
+    bench = Counted(store, clock)
+
+    async def claim_from(count: int) -> None:
+        assert await bench.claim(10, queues=tuple(f"q{number}" for number in range(count))) == []
+
+    await bench.submit(queue="elsewhere")
+    few, many = await bench.steps(lambda: claim_from(10)), await bench.steps(lambda: claim_from(1000))
+    assert many <= 1.5 * few
+    await store.close()

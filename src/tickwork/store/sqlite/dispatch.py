@@ -18,6 +18,17 @@ PARKED_KINDS = (
     "WHERE type IS NOT NULL) SELECT type FROM kinds WHERE type IS NOT NULL"
 )
 
+# Likewise from one queue to the next: those with tasks that wait in their lanes, and with parked ones.
+_QUEUES = (
+    "WITH RECURSIVE queues (name) AS (SELECT '' UNION ALL SELECT "
+    "(SELECT min(queue) FROM @tasks WHERE status = 'ready' AND place {place} 1 AND queue > name) "
+    "FROM queues WHERE name IS NOT NULL) SELECT name, {band} FROM queues WHERE name > ''"
+)
+_FIRST_BAND = "(SELECT min(band) FROM @tasks WHERE status = 'ready' AND place <> 1 AND queue = name)"
+READY_QUEUES = _QUEUES.format(place="<>", band=_FIRST_BAND)
+PARKED_QUEUES = _QUEUES.format(place="=", band=0)  # theirs may be any
+MANY_QUEUES = 8  # with more, a claim first finds out which of them have tasks
+
 
 def _turn(record: Record, rank: int) -> tuple[int, ...]:
     """When it is to start, compared to other ready tasks; `rank` is that of its queue."""
@@ -108,7 +119,10 @@ class Dispatch:
         """The first ready tasks of these queues, in order, as far as one look at each of them can tell."""
         found: list[tuple[tuple[int, ...], Record]] = []
         horizon: tuple[int, ...] = (len(Band),)
-        for rank, queue in enumerate(queues):
+        for band, rank, queue in self._in_turn(queues):
+            if len(found) >= limit and sorted(turn for turn, _ in found)[limit - 1] < (band, rank):
+                horizon = min(horizon, (band, rank))  # this queue and those behind it come later
+                break
             heads = self._rows.where(
                 "status = 'ready' AND place <> 1 AND queue = ? ORDER BY band, place, position LIMIT ?", (queue, limit)
             )
@@ -117,6 +131,14 @@ class Dispatch:
             found += [(_turn(record, rank), record) for record in heads + self._parked(queue, types, limit)]
         found.sort(key=lambda candidate: candidate[0])
         return [record for turn, record in found if turn <= horizon]
+
+    def _in_turn(self, queues: list[str]) -> list[tuple[int, int, str]]:
+        """The queues in the order in which their first tasks may start: band and rank are no later than theirs."""
+        if len(queues) <= MANY_QUEUES:
+            return [(0, rank, queue) for rank, queue in enumerate(queues)]
+        bands: dict[str, int] = dict(self.tx.all(READY_QUEUES))
+        bands |= dict(self.tx.all(PARKED_QUEUES))
+        return sorted((bands[queue], rank, queue) for rank, queue in enumerate(queues) if queue in bands)
 
     def _parked(self, queue: str, types: frozenset[str], limit: int) -> list[Record]:
         found: list[Record] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tickwork.model.outcomes import Aborted, Failed, Released, Snoozed, Succeeded
-from tickwork.model.tasks import Band, Lease, ParkReason, Status
+from tickwork.model.tasks import Band, Lease, ParkReason, Status, band_of
 from tickwork.store.rules import PARK_MAX
 from tickwork.testing.contract.bench import Bench
 
@@ -49,6 +49,25 @@ async def test_the_order_of_many_queues_is_that_given(bench: Bench) -> None:
     for queue in named:
         await bench.submit(f"{queue}-again", queue=queue)
     assert await bench.claimed_ids(queues=named) == [f"{queue}-again" for queue in named]
+
+
+async def test_bands_and_the_order_of_many_queues_hold_in_claims_of_any_size(bench: Bench) -> None:
+    bench.together()
+    queues = tuple(f"q{number:02}" for number in range(20))
+    waiting = []
+    for number in range(60):
+        queue, priority = queues[number * 7 % 20], (1, 5, 9)[number * 5 % 3]
+        if number % 4:  # some queues stay empty
+            await bench.submit(f"t{number}", queue=queue, priority=priority)
+            waiting.append((band_of(priority), queues.index(queue), number))
+    await bench.submit("parked", queue="q03", type="strange")
+    assert await bench.claimed_ids(0, queues=queues) == []
+    expected = [f"t{number}" for *_, number in sorted(waiting)]
+    found: list[str] = []
+    for size in (1, 2, 7, 30, 60):
+        found += await bench.claimed_ids(size, queues=queues)
+    assert found == expected
+    assert await bench.claimed_ids(5, queues=queues, types=("strange",)) == ["parked"]
 
 
 def aside_and_main(queue: str) -> list[str]:
