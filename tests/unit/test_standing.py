@@ -132,6 +132,25 @@ async def test_the_last_outcome_goes_without_a_claim_and_a_claim_stands_beside_i
         assert not call.answer.done(), "it stands before the outcome is confirmed"
 
 
+async def test_where_tasks_come_while_outcomes_are_handed_in_the_next_go_with_a_claim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tickwork.worker.standing.LINGER", 60.0)
+    async with scene(10) as on:
+        (await on.store.standing(0)).answer.set_result(1)
+        await wait_until(lambda: on.slots.running)
+        on.end(1)
+        first = await on.store.call(1)
+        (await on.store.standing(1)).answer.set_result(1)  # before the outcome is confirmed
+        await wait_until(lambda: on.slots.running)
+        first.answer.set_result(0)
+        on.end(1)
+        second = await on.store.call(2)
+        assert (len(second.batch), second.limit) == (1, 10)
+        second.answer.set_result(0)
+        assert (await on.store.standing(2)).limit == 10, "nothing has come this time"
+
+
 async def test_where_there_is_more_work_outcomes_go_with_a_claim() -> None:
     async with scene(3, first=3) as on:
         on.end(3)
