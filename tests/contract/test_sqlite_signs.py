@@ -332,3 +332,29 @@ def test_a_fork_lets_go_of_the_descriptors_and_the_parent_hears_its_child(path: 
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert [name.name for name in path.parent.iterdir()] == ["tick.db"]
+
+
+async def test_the_bell_is_not_closed_while_somebody_rings_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number could be that of another file by then."""
+    monkeypatch.setattr(session, "WATCHED_POLL", 0.01)  # the thread looks into its inbox without the bell, too
+    rung: list[os.stat_result] = []
+
+    def ring_late(bell: int, value: int) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not inbox._queue.empty() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(0.05)  # the thread, which has read that it is to end, would close it now
+        rung.append(os.fstat(bell))
+
+    for _ in range(20):  # the thread may be awake at that moment, which needs no bell
+        store = SqliteStore(str(path), "test")
+        await store.open()
+        inbox = store.core.write._inbox
+        if inbox._bell < 0:
+            pytest.skip("no signs are heard on this file system")
+        with monkeypatch.context() as late:
+            late.setattr(os, "eventfd_write", ring_late)
+            await store.close()
+        if rung:
+            return
+    pytest.fail("it was never rung")

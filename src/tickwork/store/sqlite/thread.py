@@ -211,7 +211,8 @@ class SqliteThread:
 
     def _close(self) -> None:
         with self._inside:
-            self._inbox.close()
+            with self._lock:  # not while somebody rings its bell: the number could be that of another file by then
+                self._inbox.close()
             if self._opened:
                 self._opened = False
                 self._session.close()
