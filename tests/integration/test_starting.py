@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import redis
 from tests.integration.apps import FAST, Gate, Make, eventually, status_of
 from tickwork import ConfigError, PeriodicTask, Scheduler, Status, TaskContext, TickworkError
 from tickwork.node import duties
-from tickwork.store.contract import Claim
+from tickwork.store.contract import Claimed
 
 
 async def test_a_second_shutdown_waits_for_the_first(make: Make, url: str) -> None:
@@ -89,17 +90,22 @@ async def test_a_claim_that_arrives_while_the_worker_stops_is_given_back(file_ur
     @app.task
     async def job() -> None: ...
 
+    tasks: Any = app._store.tasks
+
+    def slowly(call: Callable[..., Awaitable[Claimed | None]]) -> Callable[..., Awaitable[Claimed | None]]:
+        async def slow(*args: Any) -> Claimed | None:
+            found = await call(*args)
+            if found is not None and found.grants:
+                arrived.set()
+                await go_on.wait()
+            return found
+
+        return slow
+
+    tasks.claim = slowly(tasks.claim)
+    if app.capabilities.standing_claims:
+        tasks.stand = slowly(tasks.stand)
     await app.start()
-    claim = app._store.tasks.claim
-
-    async def slow_claim(asked: Claim) -> object:
-        found = await claim(asked)
-        if found.grants:
-            arrived.set()
-            await go_on.wait()
-        return found
-
-    app._store.tasks.claim = slow_claim  # type: ignore[method-assign, assignment]
     handle = await app.submit("job")
     await arrived.wait()
     stopping = asyncio.ensure_future(app.shutdown(5))

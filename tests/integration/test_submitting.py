@@ -22,7 +22,6 @@ from tickwork import (
     TaskNotFound,
 )
 from tickwork.handlers.options import Options
-from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
 from tickwork.store.contract import SUBMIT_MAX, Receipt
 from tickwork.testing import ManualClock, drain
@@ -155,11 +154,11 @@ async def cut_second_submit(app: Scheduler, monkeypatch: pytest.MonkeyPatch) -> 
     store = await store_of(app)
     submit, calls = store.tasks.submit, list[int]()
 
-    async def once(specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+    async def once(specs: list[Spec], *options: Any) -> list[Receipt]:
         calls.append(len(specs))
         if len(calls) == 2:
             raise StoreUnavailable("the wire is cut")
-        return await submit(specs, durability)
+        return await submit(specs, *options)
 
     monkeypatch.setattr(store.tasks, "submit", once)
     return calls
@@ -182,12 +181,12 @@ async def test_a_batch_whose_dependency_goes_away(app: Scheduler, monkeypatch: p
     store = await store_of(app)
     submit, calls = store.tasks.submit, list[int]()
 
-    async def dropping(specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+    async def dropping(specs: list[Spec], *options: Any) -> list[Receipt]:
         calls.append(len(specs))
         if len(calls) == 2:
             await first.cancel()
             await app.delete(first.id)
-        return await submit(specs, durability)
+        return await submit(specs, *options)
 
     monkeypatch.setattr(store.tasks, "submit", dropping)
     with pytest.raises(TaskNotFound) as caught:
@@ -253,9 +252,9 @@ async def test_tasks_of_a_list_take_few_round_trips(app: Scheduler, monkeypatch:
     store = await store_of(app)
     submit, calls = store.tasks.submit, list[int]()
 
-    async def counted(specs: list[Spec], durability: Durability | None = None) -> list[Receipt]:
+    async def counted(specs: list[Spec], *options: Any) -> list[Receipt]:
         calls.append(len(specs))
-        return await submit(specs, durability)
+        return await submit(specs, *options)
 
     monkeypatch.setattr(store.tasks, "submit", counted)
     tasks = (Task(type="work", payload=number, tags={"n": str(number)}) for number in range(SUBMIT_MAX + 5))
