@@ -100,7 +100,7 @@ class Writer(Connection):
         self.clock = clock
         self.hints = hints
         self._synchronous = "FULL" if durability == "disk" else "NORMAL"
-        self._may_wait = True
+        self._may_wait: bool | None = True  # None: not known
         self._at_once_left = 0
         self._facts: list[tuple[Any, ...]] = []
         self._topics: set[str] = set()
@@ -184,9 +184,10 @@ class Writer(Connection):
     def _let_wait(self, may_wait: bool) -> None:
         """Whether transactions of this connection may wait for those of others, and end with a checkpoint."""
         if may_wait is not self._may_wait:
-            self._may_wait = may_wait
+            self._may_wait = None  # a thread may be interrupted before both are set
             self.db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT if may_wait else 0}")
             self.db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES if may_wait else 0}")
+            self._may_wait = may_wait
 
     def _notice_others(self) -> bool:
         """What other processes have committed: wake those whom it concerns, and trust no record read before. Answers

@@ -67,7 +67,7 @@ class Tasks(Part):
         if durability == "replicated":
             return None
         write, work = self._core.write, partial(self._create_all, [spec])
-        done = write.call_blocking(work) if seconds is None else write.call_at_once(work)
+        done = write.call_blocking(work) if seconds is None else write.call_soon(work)
         if done is None:
             return None
         if durability == "disk" and self._core.durability != "disk":

@@ -160,11 +160,23 @@ class SqliteThread:
         if not self._inside.acquire(blocking=False):
             return None
         try:
-            return self._do(work, self._session.begin_at_once) if self._opened else None
-        except Exception:
-            return None
+            return self._try(work)
         finally:
             self._inside.release()
+
+    def call_soon(self, work: Callable[[], R]) -> tuple[R] | None:
+        """The same from a thread that a signal may interrupt at any line, also between the lines of an acquire and its
+        release; a `with` cannot be interrupted there. It waits if somebody has taken the connection since the look."""
+        if self._inside.locked():
+            return None
+        with self._inside:
+            return self._try(work)
+
+    def _try(self, work: Callable[[], R]) -> tuple[R] | None:
+        try:
+            return self._do(work, self._session.begin_at_once) if self._opened else None
+        except Exception:  # the connection's own thread finds out what it means
+            return None
 
     def call_blocking(self, work: Callable[[], R]) -> tuple[R] | None:
         """From a thread that may be held up. None if the connection is not open."""

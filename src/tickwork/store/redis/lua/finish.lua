@@ -106,7 +106,7 @@ for i, outcome in ipairs(outcomes) do
   else
     local held = leases[task.worker] or {}
     held[#held + 1], leases[task.worker] = task.id, held
-    if is_suspect(task) and call('LLEN', KEY .. 'wake:/' .. task.worker) == 0 then
+    if ALONE and is_suspect(task) and call('LLEN', KEY .. 'wake:/' .. task.worker) == 0 then
       call('RPUSH', KEY .. 'wake:/' .. task.worker, '1') -- its standing claim may be granted the next one now
     end
     apply(task, outcome)
