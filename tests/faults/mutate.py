@@ -71,7 +71,7 @@ MUTANTS = {
         "campaign", "held.till <= now", "false", f"{LEADER} -k killed", "a new leader", slow=True
     ),
     "one dependency is enough": Mutant(
-        "resolve", "if #extras[WAITING] == 0 then", "if true then", HISTORY, "no_dependant_early"
+        "resolve", "if wait.count == 0 then", "if true then", HISTORY, "no_dependant_early"
     ),
     "locks for everybody": Mutant(
         "lock", "if holder or act == 'extend' then", "if act == 'extend' then", HISTORY, "one_holder", slow=True
