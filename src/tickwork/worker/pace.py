@@ -13,11 +13,12 @@ from collections.abc import Callable
 from statistics import median
 
 WINDOW = 0.01  # seconds; a window also has EXCHANGES of them, where each takes long
-EXCHANGES = 12
+EXCHANGES = 4
 SETTLING = 3  # exchanges after a change that belong to neither
-TRIES = 3  # windows of each kind in a trial
-KEEP = 150  # windows until the next trial: trials are 4 % of the time
-GAIN = 1.1  # two exchanges must be so much faster, since they cost more
+WARM_UP = 1  # windows before the first trial: a worker that has just begun is slower
+TRIES = 5  # windows of each kind in a trial
+KEEP = 250  # windows until the next trial: trials are 4 % of the time
+GAIN = 1.25  # two exchanges must be so much faster, since a task costs about a fifth more with them
 
 
 class Pace:
@@ -25,7 +26,7 @@ class Pace:
         self.two = False  # whether a second exchange may be used now
         self._clock = clock
         self._rates: dict[bool, list[float]] = {False: [], True: []}
-        self._keep = 0  # windows before the next trial
+        self._keep = WARM_UP  # windows before the next trial
         self._settling = 0
         self.pause()
 
