@@ -12,6 +12,7 @@ from tickwork.model.policy import Policy
 from tickwork.model.tasks import Lease
 from tickwork.node.heart import Heart
 from tickwork.observe.loggers import Log
+from tickwork.store.contract import Heard
 from tickwork.store.memory import MemoryStore
 from tickwork.worker.worker import Worker
 
@@ -39,3 +40,27 @@ async def test_renewals_that_are_refused_are_told_of_now_and_then(
     heart = Heart(store, [worker], lambda worker: Member(id="w"), 30, 10, Log.of(None, "heart"), lambda rival: None)
     assert [await heart._beat() for _ in range(3)] == [False] * 3
     assert caplog.messages == ["leases could not be renewed, trying again: a wrong answer"]
+
+
+async def test_a_worker_that_is_killed_during_a_heartbeat_is_no_member_when_its_leases_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or its loss would count as an interrupted connection, and a task that kills its workers would never be found."""
+    store, calls = MemoryStore(Policy()), list[tuple[str, int]]()
+
+    async def extend(leases: list[Lease], ttl: int) -> list[str]:
+        calls.append(("leases", ttl))
+        return ["held"] * len(leases)
+
+    async def beat(member: Member, ttl: int) -> Heard:
+        calls.append(("member", ttl))
+        return Heard(None)
+
+    monkeypatch.setattr(store.tasks, "extend", extend)
+    monkeypatch.setattr(store.members, "beat", beat)
+    worker = cast("Worker", Holder())
+    heart = Heart(store, [worker], lambda worker: Member(id="w"), 30, 10, Log.of(None, "heart"), lambda rival: None)
+    assert await heart._beat()
+    (first, lease), (second, membership) = calls
+    assert (first, lease, second) == ("leases", 30_000, "member")
+    assert membership <= 28_500

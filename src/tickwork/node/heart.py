@@ -28,6 +28,7 @@ from tickwork.worker.worker import Worker
 
 BATCH = 500  # leases that one call renews
 WARN_INTERVAL = 5.0  # seconds between two warnings that leases could not be renewed
+SHORTER = 0.05  # of a lease, by which a membership ends before it
 SHOW_INTERVAL = 1.0  # seconds between two looks at how busy the workers are
 
 
@@ -135,10 +136,11 @@ class Heart:
         try:
             async with asyncio.timeout(max(trusted_until - sent_at, margin)):
                 for worker in self._workers:
-                    # In this order, so that a worker that is killed is not a member for longer than its leases last. If
-                    # a lease of a living member runs out, that counts as an interrupted connection, not as a loss.
-                    unshown = await self._show_or_not(worker) or unshown
+                    # In this order, so that a worker that is killed at any moment is not a member for as long as its
+                    # leases last. If a lease of a living member runs out, that counts as an interrupted connection, not
+                    # as a loss.
                     await self._renew(worker)
+                    unshown = await self._show_or_not(worker, sent_at) or unshown
             self._renewed_at = sent_at
             if unshown is None and not self._doubtful:
                 self._store.contact.made("heart")
@@ -159,10 +161,10 @@ class Heart:
             self._renewed_at = time.monotonic()
         return False
 
-    async def _show_or_not(self, worker: Worker) -> StoreUnavailable | None:
+    async def _show_or_not(self, worker: Worker, renewed_at: float) -> StoreUnavailable | None:
         """Send a heartbeat. With several partitions, leases may be renewed though the members cannot be reached."""
         try:
-            await self._show(worker)
+            await self._show(worker, renewed_at)
         except StoreUnavailable as error:
             if self._store.capabilities.partitions == 1:
                 raise
@@ -176,9 +178,12 @@ class Heart:
                 self._call_home(functools.partial(worker.cut_off, lost))
             self._doubtful.update(dict.fromkeys(lost, time.monotonic()))
 
-    async def _show(self, worker: Worker, ttl: int | None = None) -> None:
+    async def _show(self, worker: Worker, renewed_at: float) -> None:
+        """Make it a member until shortly before the end of the leases that were renewed then: sent a moment later, the
+        same length would end after them."""
+        left = renewed_at + self._lease_ttl * (1 - SHORTER) - time.monotonic()
         member = self._describe(worker)
-        answer = await self._store.members.beat(member, ttl)
+        answer = await self._store.members.beat(member, max(round(left * 1000), 1))
         self._shown[worker.id] = member.running
         self.leader = answer.leader
         if answer.rival is not None:
@@ -190,13 +195,13 @@ class Heart:
         while True:
             await asyncio.sleep(SHOW_INTERVAL)
             for worker in self._workers:
-                left = round((self._renewed_at + self._lease_ttl - time.monotonic()) * 1000)
+                left = self._renewed_at + self._lease_ttl * (1 - SHORTER) - time.monotonic()
                 if left > 0 and _much(
                     self._shown.get(worker.id, 0), len(worker.running), self._describe(worker).capacity
                 ):
                     with contextlib.suppress(StoreError, TimeoutError):  # the next heartbeat reports it
                         async with asyncio.timeout(self._renew_interval):
-                            await self._show(worker, left)
+                            await self._show(worker, self._renewed_at)
 
     def _report(self, error: StoreError) -> None:
         """Log an error, but not each time, as the call is repeated several times a second."""

@@ -120,7 +120,7 @@ class Standing:
         for_no_more = replace(claim, limit=0)
         stood_from = time.monotonic()
         try:
-            claimed = await self._tasks.stand(claim, min(STAND_TIME, self._config.lease_ttl / 4))
+            claimed = await self._tasks.stand(claim, min(STAND_TIME, self._config.lease_ttl / 5))
         except StoreUnavailable:
             claimed = await self._ask_again(for_no_more)
         else:
