@@ -107,9 +107,10 @@ async def test_warnings_of_every_part_reach_the_logger_that_was_given(
         for _ in range(2):
             await wait_for(app, (await fails.submit()).id, "dead")
         await deaf.submit()
+        asyncio.get_running_loop().call_later(60, gate.set)  # or the loop could not be closed if this test fails
         await eventually(lambda: names("goes on without a slot"), what="the worker tells of a handler that leaks")
         await eventually(lambda: names("counts as lost"), what="a duty tells of a lost worker")
-        async with app.lock("report", ttl=0.1):
+        async with app.lock("report", ttl=3):  # it is renewed every second
             store.locks.extend = refuse  # type: ignore[method-assign]
             await eventually(lambda: names("lock report"), what="a lock tells that it cannot be renewed")
             del store.locks.extend
