@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import struct
 from typing import Any, Literal
@@ -15,7 +14,7 @@ from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
 from tickwork.store.contract import Receipt
 from tickwork.store.redis.core import Core
-from tickwork.store.redis.net.link import Reply, pack
+from tickwork.store.redis.net.link import pack, unread
 from tickwork.store.redis.records import is_plain, label_end, pack_options, pack_spec
 
 Args = tuple[Any, ...]
@@ -70,15 +69,9 @@ def _write_large(core: Core, prefix: str, packed: list[Args]) -> list[Args]:
     for task_id, value, options in packed:
         if len(value) > BESIDE:
             body = new_nonce()
-            link.send(pack("SET", f"{prefix}incoming:{body}", value, "PX", INCOMING)).add_done_callback(_look_at)
+            link.send(pack("SET", f"{prefix}incoming:{body}", value, "PX", INCOMING)).add_done_callback(unread)
             more = msgspec.msgpack.decode(options) if options else {}
             sent.append((task_id, value[: label_end(value)], msgspec.msgpack.encode({**more, "body": body})))
         else:
             sent.append((task_id, value, options))
     return sent
-
-
-def _look_at(written: asyncio.Future[Reply]) -> None:
-    """Otherwise asyncio would log that nobody has looked at an error, such as a lost connection."""
-    if not written.cancelled():
-        written.exception()

@@ -7,7 +7,6 @@ task.
 
 from __future__ import annotations
 
-import asyncio
 import weakref
 from typing import Any
 
@@ -17,7 +16,7 @@ from tickwork.errors import StoreUnavailable
 from tickwork.store.contract import Claim, Claimed
 from tickwork.store.redis.claims import claim_args, read_claimed
 from tickwork.store.redis.core import Core, Part
-from tickwork.store.redis.net.link import Link, LinkLost, Reply, pack
+from tickwork.store.redis.net.link import Link, LinkLost, Reply, pack, unread
 
 REFUSED = -3  # see `stand.lua`
 LATE = 1.5  # seconds that an answer may be late before the connection is cut
@@ -50,7 +49,7 @@ class StandingClaims(Part):
         try:
             script = self._script(link, args)
             popped, waiter = link.send_together(pack("BLPOP", *lists, seconds), script)
-            popped.add_done_callback(_read)
+            popped.add_done_callback(unread)
             reply = await waiter
             if isinstance(reply, hiredis.ReplyError) and str(reply).startswith("NOSCRIPT"):
                 self._ready.discard(link)
@@ -71,9 +70,3 @@ class StandingClaims(Part):
         script, root = self._core.script("stand"), self._core.layout.root
         start = ("EVALSHA", script.sha) if link in self._ready else ("EVAL", script.text)
         return pack(*start, 2, root, f"{root}-", root, self._core.policy_of(root), *args)
-
-
-def _read(popped: asyncio.Future[Reply]) -> None:
-    """What ends a blocking pop ends the claim behind it too, which is told to the caller."""
-    if not popped.cancelled():
-        popped.exception()

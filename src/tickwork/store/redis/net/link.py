@@ -282,6 +282,13 @@ async def answers(address: Address, access: Access) -> bool:
     return True
 
 
+def unread(reply: asyncio.Future[Reply]) -> None:
+    """For a reply that nobody waits for: asyncio would log that its error, such as a lost connection, was not looked
+    at, though whoever sent the next command is told of it."""
+    if not reply.cancelled():
+        reply.exception()
+
+
 def _abort(link: Link) -> None:
     if hasattr(link, "_transport"):
         link.cut("given up")

@@ -21,7 +21,7 @@ from tickwork.observe.loggers import Log
 from tickwork.store.contact import Contact
 from tickwork.store.contract import NotPermitted
 from tickwork.store.redis.keys import slot_of
-from tickwork.store.redis.net.link import Address, Link, LinkLost, Reply, answers, connect, pack
+from tickwork.store.redis.net.link import Address, Link, LinkLost, Reply, answers, connect, pack, unread
 from tickwork.store.redis.net.sockets import KnownServers
 from tickwork.store.redis.net.target import Target
 from tickwork.store.redis.net.topology import Cluster, Topology, topology_of
@@ -221,7 +221,7 @@ class Wire:
 
     async def _send(self, link: Link, command: bytes, wait: tuple[Any, ...], asking: bool) -> Reply:
         if asking:
-            link.send(pack("ASKING")).add_done_callback(_ignore)
+            link.send(pack("ASKING")).add_done_callback(unread)
         if not wait:
             return await link.send(command)
         return await asyncio.gather(link.send(command), link.send(pack(*wait)))
@@ -389,8 +389,3 @@ def _first(reply: Reply, wait: tuple[Any, ...]) -> Reply:
 
 def _alive(links: list[Link]) -> bool:
     return any(link.lost is None for link in links)
-
-
-def _ignore(waiter: asyncio.Future[Reply]) -> None:
-    if not waiter.cancelled():
-        waiter.exception()
