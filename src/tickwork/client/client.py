@@ -16,7 +16,7 @@ from tickwork.client.calling import call
 from tickwork.client.dead_letters import DeadLetters
 from tickwork.client.dependants import cancelled_with
 from tickwork.client.events import Events
-from tickwork.client.functions import TaskFunction
+from tickwork.client.functions import TaskFunction, type_of
 from tickwork.client.handle import Handle
 from tickwork.client.listing import list_tasks
 from tickwork.client.lock import Lock
@@ -74,7 +74,7 @@ class Client:
         self, type: str | TaskFunction[..., Returned], payload: Any = MISSING, **options: Unpack[Options]
     ) -> Handle[Returned]:
         """Queue one task, now, later (`delay`, `schedule_at`) or as a durable schedule (`cron`)."""
-        kind, options = _read(type, options)
+        kind, options = type_of(type, options)
         if options.get("cron") is not None:
             return await submitting.submit_cron(self, kind, payload, options)
         access, durability = self._access, wanted_durability(options)
@@ -97,7 +97,7 @@ class Client:
         `timeout` is that of the wait. After it, and if the caller is cancelled, the task goes on. That of the run is
         the handler's, or given with the function: `app.call(report.options(timeout=60), ...)`.
         """
-        kind, of_task = _read(type, cast("Options", options))
+        kind, of_task = type_of(type, cast("Options", options))
         returned: Returned = await call(self._access, kind, payload, of_task, Patience(timeout))
         return returned
 
@@ -105,7 +105,7 @@ class Client:
         self, type: str | TaskFunction[..., Returned], payloads: Iterable[Any], **options: Unpack[Options]
     ) -> list[Handle[Returned]]:
         """Queue one task for each payload, in few round trips."""
-        kind, options = _read(type, options)
+        kind, options = type_of(type, options)
         for single in ("id", "dedup_key", "cron"):
             if options.get(single) is not None:
                 raise ConfigError(f"submit_many cannot take {single}: it creates one task for each payload")
@@ -280,14 +280,3 @@ class Client:
         `ttl` is how long it outlives a holder that died; `lock_ttl` if not given, or else `lease_ttl`.
         """
         return Lock(self._access.open_store, self.config, name, ttl)
-
-
-def _read(function: str | TaskFunction[..., Any], options: Options) -> tuple[str, Options]:
-    """The type of a function, and its own options where nothing else is said."""
-    if isinstance(function, str):
-        return function, options
-    if isinstance(function, TaskFunction):
-        return function.type, {**function._options, **options}
-    raise ConfigError(
-        f"submit and call take the name of a type, or a function that app.task has made one, not {shown(function)}"
-    )

@@ -160,3 +160,14 @@ def task_maker(app: Scheduler) -> TaskMaker:
         return decorate(what) if callable(what) else decorate
 
     return cast("TaskMaker", make)
+
+
+def type_of(function: str | TaskFunction[..., Any], options: Options) -> tuple[str, Options]:
+    """The type of a function, and its own options where nothing else is said."""
+    if isinstance(function, str):
+        return function, options
+    if isinstance(function, TaskFunction):
+        return function.type, {**function._options, **options}
+    raise ConfigError(
+        f"submit and call take the name of a type, or a function that app.task has made one, not {shown(function)}"
+    )

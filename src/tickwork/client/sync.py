@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from tickwork.client.client import Client
-from tickwork.client.functions import TaskFunction
+from tickwork.client.functions import TaskFunction, type_of
 from tickwork.client.handle import Handle
 from tickwork.client.lock import Lock
 from tickwork.client.submitting import blocking_tasks, handle_of, submit_spec
@@ -132,15 +132,14 @@ class Sync:
     def submit(
         self, type: str | TaskFunction[..., Returned], payload: Any = MISSING, **options: Unpack[Options]
     ) -> SyncHandle[Returned]:
-        if isinstance(type, TaskFunction):
-            return self.submit_one(type.type, payload, {**type._options, **options})
-        return self.submit_one(type, payload, options)
+        kind, options = type_of(type, options)
+        return self.submit_one(kind, payload, options)
 
     def submit_one(self, type: str, payload: Any, options: Options) -> SyncHandle[Any]:
         """In this thread, over a connection of the store for threads without an event loop. If it has none, or that
         does not work now, then on the background thread."""
         app, tasks = self._app, blocking_tasks(self._app)
-        if tasks is None or options.get("cron") is not None or not isinstance(type, str):
+        if tasks is None or options.get("cron") is not None:
             return self.handle_of(self.run(app.submit(type, payload, **options)))
         self._refuse_background()
         durability = wanted_durability(options)
