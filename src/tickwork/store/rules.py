@@ -148,8 +148,8 @@ def matches(record: Record, query: Query) -> bool:
     )
 
 
-def not_a_cursor(query: Query) -> StoreError:
-    return StoreError(f"{shown(query.cursor)} is not a cursor of this list; use the one that came with the page before")
+def not_a_cursor(cursor: str | None) -> StoreError:
+    return StoreError(f"{shown(cursor)} is not a cursor of this list; use the one that came with the page before")
 
 
 def read_cursor(query: Query, *start: int) -> tuple[int, ...]:
@@ -158,7 +158,7 @@ def read_cursor(query: Query, *start: int) -> tuple[int, ...]:
         return start
     parts = query.cursor.split(".")
     if len(parts) != len(start) or not all(len(part) < 19 and part.isascii() and part.isdigit() for part in parts):
-        raise not_a_cursor(query)
+        raise not_a_cursor(query.cursor)
     return tuple(map(int, parts))
 
 

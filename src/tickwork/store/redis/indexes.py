@@ -170,5 +170,5 @@ class Indexes(Part):
             return [None] * count
         kind, *places = query.cursor.split(".")
         if kind != CURSOR or len(places) != count or not all(place == "" or place.isdecimal() for place in places):
-            raise not_a_cursor(query)
+            raise not_a_cursor(query.cursor)
         return [None if place == "" else int(place) for place in places]

@@ -281,7 +281,7 @@ def _read_cursor(query: Query, homes: list[Home]) -> tuple[int, int]:
     place, _, rest = query.cursor.partition(".")
     part, _, name = rest.partition(".")
     if not (place.isdecimal() and part.isdecimal() and name):
-        raise not_a_cursor(query)
+        raise not_a_cursor(query.cursor)
     turn = (_rank_of(name), int(part), name)
     number = next((number for number, home in enumerate(homes) if home.turn >= turn), len(homes))
     return number, int(place) if number < len(homes) and homes[number].turn == turn else 0

@@ -17,7 +17,7 @@ from tickwork.errors import StoreUnavailable
 from tickwork.model.facts import Fact
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec, Status
-from tickwork.store.contract import SCHEDULES_PAGE, Advance, Query, Receipt
+from tickwork.store.contract import SCHEDULES_PAGE, Advance, Receipt
 from tickwork.store.redis.batches import BATCH, WEIGHT
 from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.creating import receipt_of, submit_args
@@ -90,7 +90,7 @@ class Schedules(Part):
         root, found = self._core.layout.root, dict[bytes, bytes]()
         place = cursor or "0"
         if not (place.isascii() and place.isdecimal()) or cursor == "0":
-            raise not_a_cursor(Query(cursor=cursor))
+            raise not_a_cursor(cursor)
         while len(found) < SCHEDULES_PAGE:
             step, pairs = await self._core.ask(
                 root, "HSCAN", f"{root}schedules", place, "COUNT", SCHEDULES_PAGE - len(found)
