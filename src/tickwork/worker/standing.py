@@ -22,9 +22,7 @@ from tickwork.store.contract import STANDING_TURN, Claim, Claimed, StandingTasks
 STAND_MAX = 10  # tasks: so many can be granted to a host that has vanished, and wait for the end of their lease
 STAND_TIME = 2.0  # seconds that a claim stands; for so long after its end a host can still be granted tasks
 BESIDE_MAX = 2  # tasks, where some run already: these could block the event loop, and with it whatever is granted
-DUE_SLOTS = (
-    2  # kept for tasks that become due while it stands: a claim for one, once filled, would have others look for more
-)
+DUE_SLOTS = 2  # for tasks that become due while it stands; a claim for one, once filled, has others look for more
 LINGER = 0.001  # seconds that a worker waits for outcomes of what has just begun, before it stands beside it
 AGAIN_MAX = 0.5  # longest pause in seconds between two questions for an answer that was lost
 

@@ -100,7 +100,7 @@ class Writer(Connection):
         self.clock = clock
         self.hints = hints
         self._synchronous = "FULL" if durability == "disk" else "NORMAL"
-        self._may_wait: bool | None = True  # None: not known
+        self._may_wait: bool | None = None  # not known
         self._at_once_left = 0
         self._facts: list[tuple[Any, ...]] = []
         self._topics: set[str] = set()
@@ -146,7 +146,7 @@ class Writer(Connection):
         db.execute(f"PRAGMA synchronous = {self._synchronous}")
         db.execute("PRAGMA temp_store = MEMORY")
         db.execute("PRAGMA cache_size = -16000")
-        self._may_wait = False  # or a connection that was opened again would not be told
+        self._may_wait = None  # as the connection may have been opened again
         self._let_wait(True)
         prepare(db, self.namespace, self.path, self.clock.now())
         self._state = None
