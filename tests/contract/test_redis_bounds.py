@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 from tests.support.redis import Proxy, RedisServer
-from tests.support.redis_store import NAMESPACE, ClockedRedisStore, empty_redis, restricted_redis, shared_server
+from tests.support.redis_store import (
+    NAMESPACE,
+    ClockedRedisStore,
+    empty_redis,
+    redis_bench,
+    shared_server,
+)
 from tickwork import Scheduler
-from tickwork.clock import ManualClock
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.outcomes import Aborted, Succeeded
 from tickwork.model.policy import Policy
@@ -20,24 +25,15 @@ from tickwork.store.contract import Query
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.keys import Layout
 from tickwork.store.redis.net.target import parse
-from tickwork.testing.contract.bench import START, Bench
+from tickwork.testing.contract.bench import Bench
 
 ROOT = Layout(NAMESPACE).root
 
 
 @pytest.fixture
-def policy() -> Policy:
-    return Policy()
-
-
-@pytest.fixture
 async def bench(policy: Policy) -> AsyncIterator[Bench]:
-    clock = ManualClock(START)
-    store = ClockedRedisStore(clock, restricted_redis(), policy)
-    await store.open()
-    yield Bench(store, clock)
-    assert await store.queries.audit() == []
-    await store.close()
+    async with redis_bench(policy) as bench:
+        yield bench
 
 
 async def test_a_claim_of_thousands_takes_what_one_call_may(bench: Bench) -> None:

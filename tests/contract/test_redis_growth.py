@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.redis_store import CLOCK, NAMESPACE, ClockedRedisStore, restricted_redis, shared_server
-from tickwork.clock import ManualClock
+from tests.support.redis_store import CLOCK, NAMESPACE, redis_bench, shared_server
 from tickwork.model.outcomes import Succeeded
 from tickwork.model.policy import Policy
 from tickwork.node.duties import propagate
@@ -18,25 +17,16 @@ from tickwork.store.redis.claims import claim_args
 from tickwork.store.redis.keys import Layout
 from tickwork.store.redis.scripts import Script, compose
 from tickwork.store.redis.tasks import SLICE
-from tickwork.testing.contract.bench import START, Bench
+from tickwork.testing.contract.bench import Bench
 
 ROOT = Layout(NAMESPACE).root
 UNCOUNTED = ("config|resetstat", "config", "info")  # those of the test itself
 
 
 @pytest.fixture
-def policy() -> Policy:
-    return Policy()
-
-
-@pytest.fixture
 async def bench(policy: Policy) -> AsyncIterator[Bench]:
-    clock = ManualClock(START)
-    store = ClockedRedisStore(clock, restricted_redis(), policy)
-    await store.open()
-    yield Bench(store, clock)
-    assert await store.queries.audit() == []
-    await store.close()
+    async with redis_bench(policy) as bench:
+        yield bench
 
 
 async def commands(call: Callable[[], Awaitable[Any]]) -> int:

@@ -125,3 +125,14 @@ class Child:
         for pipe in (self.process.stdout, self.process.stdin):
             if pipe is not None:
                 pipe.close()
+
+
+def doubling(url: str, **options: Any) -> Scheduler:
+    """With one handler, for tests that only submit."""
+    app = Scheduler(url, **{**FAST, **options})
+
+    @app.task
+    def double(n: int) -> int:
+        return 2 * n
+
+    return app

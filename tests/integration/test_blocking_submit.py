@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.apps import FAST
+from tests.integration.apps import doubling
 from tests.support.blocking import PATIENCE, Hops, be_patient, wait_until
 from tests.support.redis import Proxy, RedisServer
 from tickwork import Middleware, Scheduler, TaskExists
@@ -40,19 +40,9 @@ def server() -> Iterator[RedisServer]:
         yield server
 
 
-def make(url: str, **options: Any) -> Scheduler:
-    app = Scheduler(url, **{**FAST, **options})
-
-    @app.task
-    def double(n: int) -> int:
-        return 2 * n
-
-    return app
-
-
 @pytest.fixture
 def app(server: RedisServer) -> Iterator[Scheduler]:
-    app = make(server.url)
+    app = doubling(server.url)
     ready(app)
     yield app
     app.sync.close()
@@ -96,7 +86,7 @@ def test_a_function_and_its_options(app: Scheduler, hops: Hops) -> None:
 
 
 def test_a_worker_runs_it_at_once(server: RedisServer, hops: Hops) -> None:
-    app = make(server.url)
+    app = doubling(server.url)
     app.sync.start()
     ready(app)
     assert hops.of(lambda: app.sync.submit("double", 1)) == 0
@@ -105,7 +95,7 @@ def test_a_worker_runs_it_at_once(server: RedisServer, hops: Hops) -> None:
 
 
 def test_threads_at_the_same_time(server: RedisServer) -> None:
-    app = make(server.url, pool_size=4)
+    app = doubling(server.url, pool_size=4)
     ready(app)
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(lambda number: app.sync.submit("double", number, id=f"it-{number}"), range(300)))
@@ -117,7 +107,7 @@ def test_threads_at_the_same_time(server: RedisServer) -> None:
 
 
 def test_after_the_event_loop_that_opened_the_store_has_ended(server: RedisServer, hops: Hops) -> None:
-    app = make(server.url)
+    app = doubling(server.url)
 
     async def use() -> None:
         await app.submit("double", 1)
@@ -167,7 +157,7 @@ def test_middleware_takes_the_long_way(server: RedisServer, hops: Hops) -> None:
             seen.append(len(call.tasks))
             return await next(call)
 
-    app = make(server.url)
+    app = doubling(server.url)
     app.use(Seeing())
     ready(app)
     assert hops.of(lambda: app.sync.submit("double", 1)) == 1
@@ -178,7 +168,7 @@ def test_middleware_takes_the_long_way(server: RedisServer, hops: Hops) -> None:
 def test_a_durable_store_takes_the_long_way(server: RedisServer, hops: Hops) -> None:
     server.command("CONFIG", "SET", "appendonly", "yes")
     server.command("CONFIG", "SET", "appendfsync", "always")
-    app = make(server.url, durability="disk")
+    app = doubling(server.url, durability="disk")
     ready(app)
     assert hops.of(lambda: app.sync.submit("double", 1)) == 1
     app.sync.close()
@@ -197,7 +187,7 @@ def test_the_background_thread_is_refused(app: Scheduler) -> None:
 
 def test_observers_are_told_as_of_any_submit(server: RedisServer, hops: Hops) -> None:
     told: list[Any] = []
-    app = make(server.url)
+    app = doubling(server.url)
     app.observe(told.append, TaskSubmitted, StoreCalled)
     ready(app)
     assert hops.of(lambda: app.sync.submit("double", 1, id="it")) == 0
@@ -222,7 +212,7 @@ def test_a_store_timeout_bounds_it(
         return call(pool, key, commands, most)
 
     monkeypatch.setattr(sockets.SocketPool, "call", spy)
-    app = make(server.url, store_timeout=store_timeout)
+    app = doubling(server.url, store_timeout=store_timeout)
     ready(app)
     assert set(limits) == {limit}
     app.sync.close()
@@ -238,7 +228,7 @@ def store_of(app: Scheduler) -> RedisStore:
 
 def test_a_lost_reply_makes_one_task(server: RedisServer) -> None:
     with Proxy(server.port) as proxy:
-        app = make(f"redis://{proxy.host}:{proxy.port}/0")
+        app = doubling(f"redis://{proxy.host}:{proxy.port}/0")
         ready(app)
         proxy.cut_replies(1, after=compose("submit_one", store_of(app).core.server.modern).sha.encode())
         assert app.sync.submit("double", 1, id="it").id == "it"
@@ -314,7 +304,7 @@ def test_an_interrupted_submit_leaves_no_reply_to_the_next(
 
 
 def test_closing_leaves_no_connection(server: RedisServer) -> None:
-    app = make(server.url)
+    app = doubling(server.url)
     ready(app)
     app.sync.submit("double", 1)
     assert clients(server) >= 1
@@ -342,7 +332,7 @@ def test_a_call_under_way_when_the_store_is_closed_closes_its_connection(
 def test_more_threads_than_connections_take_the_long_way(
     server: RedisServer, hops: Hops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = make(server.url, pool_size=1)
+    app = doubling(server.url, pool_size=1)
     ready(app)
     app.sync.submit("double", 1)
     pool_of = store_of(app).core.sockets

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.apps import FAST
+from tests.integration.apps import doubling
 from tests.support.blocking import PATIENCE, Hops, wait_until
 from tickwork import Middleware, Scheduler, StoreError, TaskExists, TaskNotFound
 from tickwork.client.sync import SyncHandle
@@ -22,19 +22,9 @@ def hops(monkeypatch: pytest.MonkeyPatch) -> Hops:
     return Hops(monkeypatch)
 
 
-def make(url: str, **options: Any) -> Scheduler:
-    app = Scheduler(url, **{**FAST, **options})
-
-    @app.task
-    def double(n: int) -> int:
-        return 2 * n
-
-    return app
-
-
 @pytest.fixture
 def app(sqlite_url: str) -> Iterator[Scheduler]:
-    app = make(sqlite_url)
+    app = doubling(sqlite_url)
     app.sync.submit("double", 0, id="first")  # opens the store
     yield app
     app.sync.close()
@@ -87,7 +77,7 @@ def test_middleware_takes_the_background_thread(sqlite_url: str, hops: Hops) -> 
         async def submit(self, call: Any, next: Any) -> Any:
             return await next(call)
 
-    app = make(sqlite_url)
+    app = doubling(sqlite_url)
     app.use(Plain())
     app.sync.submit("double", 0)
     assert hops.of(lambda: app.sync.submit("double", 1)) == 1
@@ -95,7 +85,7 @@ def test_middleware_takes_the_background_thread(sqlite_url: str, hops: Hops) -> 
 
 
 def test_a_limit_of_time_holds_while_another_thread_uses_the_connection(sqlite_url: str, hops: Hops) -> None:
-    app = make(sqlite_url, store_timeout=30.0)
+    app = doubling(sqlite_url, store_timeout=30.0)
     app.sync.submit("double", 0)
     inside = store_of(app).core.write._inside
     with inside, ThreadPoolExecutor(1) as pool:
@@ -109,7 +99,7 @@ def test_a_limit_of_time_holds_while_another_thread_uses_the_connection(sqlite_u
 
 
 def test_a_worker_of_the_same_process_runs_it(sqlite_url: str) -> None:
-    app = make(sqlite_url)
+    app = doubling(sqlite_url)
     app.sync.start()
     assert [app.sync.submit("double", number).result(PATIENCE) for number in (1, 21)] == [2, 42]
     app.sync.shutdown()
@@ -117,7 +107,7 @@ def test_a_worker_of_the_same_process_runs_it(sqlite_url: str) -> None:
 
 def test_many_threads_and_no_descriptor_is_left(sqlite_url: str) -> None:
     before = set(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else set()
-    app = make(sqlite_url)
+    app = doubling(sqlite_url)
     app.sync.submit("double", 0)
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(lambda number: app.sync.submit("double", number), range(300)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ from tickwork.store.redis.net.link import Link
 from tickwork.store.redis.net.target import Target, parse
 from tickwork.store.redis.ops.acl import FOR_AUDITS, acl_line
 from tickwork.store.redis.scripts import Script, compose
+from tickwork.testing.contract.bench import START, Bench
 
 CLOCK = """
 local function clock()
@@ -124,3 +125,14 @@ class ClockedRedisStore(RedisStore):
         """From now on all ids and dedup keys belong to one partition, the last."""
         last = len(self.core.layout.parts) - 1
         self.core.layout.part_of = lambda task_id: last  # type: ignore[method-assign]
+
+
+@asynccontextmanager
+async def redis_bench(policy: Policy) -> AsyncIterator[Bench]:
+    """Of a store on the shared server, for a user with no more rights than it needs. It must be left sound."""
+    clock = ManualClock(START)
+    store = ClockedRedisStore(clock, restricted_redis(), policy)
+    await store.open()
+    yield Bench(store, clock)
+    assert await store.queries.audit() == []
+    await store.close()
