@@ -9,7 +9,7 @@ from msgspec import Struct
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec, Status
 
-SCHEDULES_PAGE = 500
+SCHEDULES_PAGE = 250
 
 
 class Advance(Struct, frozen=True):

@@ -68,13 +68,13 @@ async def test_many_schedules_are_listed_in_pages(bench: Bench) -> None:
 
 
 async def test_a_page_goes_on_though_the_last_one_of_the_page_before_is_gone(bench: Bench) -> None:
-    for number in range(SCHEDULES_PAGE + 300):
+    for number in range(SCHEDULES_PAGE + 200):
         await bench.put(schedule(f"s{number:04}", cron=None, next_at=None))
     first, cursor = await bench.store.schedules.page()
     assert cursor is not None
     await bench.store.schedules.drop(first[-1].id)
     second, _ = await bench.store.schedules.page(cursor)
-    assert len({each.id for each in first + second}) == SCHEDULES_PAGE + 300
+    assert len({each.id for each in first + second}) == SCHEDULES_PAGE + 200
 
 
 async def test_a_schedule_that_is_not_there(bench: Bench) -> None:
