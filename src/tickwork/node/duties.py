@@ -25,7 +25,7 @@ BACKOFF_MAX = 30.0
 PRUNE_AGAIN = 1.0  # seconds until the next call, after one that removed something
 PRUNE_LOOK = 5.0  # seconds within which `retention_max` is enforced, however long `cleanup_interval` is
 SWEEPERS = 4  # nodes that look for expired leases as often as one alone would; of more, each looks less often
-WORKERS_A_SECOND = 100  # members that one node looks at, on average
+WORKERS_A_SECOND = 25  # members that one node looks at, on average
 UNAVAILABLE_MAX = 1.0  # longest pause while the store cannot be reached: work must go on soon after its return
 
 LOG = Log.of(None, "duties")

@@ -51,7 +51,7 @@ class Candidate:
         while True:
             asked_at = time.monotonic()
             try:
-                answer = await self._store.members.campaign(self._node, round(self._lease_ttl * 1000))
+                answer = await self._other_leader() or await self._campaign()
             except StoreError as error:
                 if isinstance(error, StoreUnavailable):
                     self._store.contact.lost("leader", error)
@@ -63,6 +63,17 @@ class Candidate:
                 self._store.contact.made("leader")
                 await self._take_answer(answer, asked_at)
             await asyncio.sleep(self._renew_interval)
+
+    async def _other_leader(self) -> Leader | None:
+        """Who leads, if it is another node. To look is much cheaper than to campaign, and there may be many nodes."""
+        leader = None if self.term is not None else await self._store.members.leader()
+        # A lease with more time left than its own length is from before the clock was set back; `campaign` shortens it.
+        if leader is None or leader.id == self._node or leader.until - self._store.now() > leader.ttl:
+            return None
+        return leader
+
+    async def _campaign(self) -> Leader:
+        return await self._store.members.campaign(self._node, round(self._lease_ttl * 1000))
 
     async def _take_answer(self, answer: Leader, asked_at: float) -> None:
         if answer.id != self._node:

@@ -15,7 +15,7 @@ from tickwork.observe.loggers import Log
 from tickwork.store.contract import Store
 from tickwork.store.hints import OUTBOX, SCHEDULES
 
-SWEEP_MAX = 2.0  # longest pause in seconds between two looks for expired leases by one node, however many there are
+SWEEP_MAX = 5.0  # longest pause in seconds between two looks for expired leases by one node, however many there are
 TAKE_BACK_MAX = 60.0  # longest pause between two looks for dead processes of this host
 
 
