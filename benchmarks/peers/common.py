@@ -79,7 +79,8 @@ class Tally:
 
     @property
     def duplicates(self) -> int:
-        return sum(self.counts[: self.tasks]) - (self.tasks - self.lost)
+        counts = bytes(self.counts[: self.tasks])  # read once, since tasks may be running on
+        return sum(counts) - (len(counts) - counts.count(0))
 
     @property
     def ran_so_far(self) -> int:
