@@ -387,15 +387,17 @@ class Twins(RuleBasedStateMachine):
         for _ in range(any_.randint(1, 4)):
             name = any_.choice(["cancel", "retry", "run_now", "delete", "stop"])
             if name == "stop":
-                self.send("operators.cancel", self.many(any_, self.a_lease(any_).id), True, "enough")
+                only = any_.choice([None, None, Status.RUNNING])
+                self.send("operators.cancel", self.many(any_, self.a_lease(any_).id), True, "enough", only)
             elif name == "cancel":
-                self.send("operators.cancel", self.many(any_), any_.random() < 0.5, "enough")
+                only = any_.choice([None, None, None, Status.PENDING, Status.READY])
+                self.send("operators.cancel", self.many(any_), any_.random() < 0.5, "enough", only)
             elif name == "retry":
                 self.retry(self.many(any_), any_.choice([None, None, Status.DEAD]))
             elif name == "run_now":
                 delayed, _ = self.loop.run_until_complete(self.model.queries.page(Query(status=Status.PENDING)))
                 one = any_.choice([*(record.id for record in delayed), self.an_id(any_)])
-                self.send("operators.run_now", self.many(any_, one))
+                self.send("operators.run_now", self.many(any_, one), any_.choice([None, None, *sorted(DELAYED)]))
             else:
                 self.send("operators.delete", self.many(any_))
 

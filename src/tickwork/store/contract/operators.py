@@ -29,12 +29,14 @@ class Operators(Protocol):
     reached, the call raises, and what it did elsewhere stays done.
     """
 
-    async def cancel(self, ids: Sequence[str], force: bool, reason: str = "") -> list[Status | None]:
+    async def cancel(
+        self, ids: Sequence[str], force: bool, reason: str = "", only: Status | None = None
+    ) -> list[Status | None]:
         """Cancel waiting tasks. With `force` the handlers of running ones are asked to stop; without it running tasks
-        are left alone."""
+        are left alone. With `only`, tasks of that status alone."""
 
-    async def run_now(self, ids: Sequence[str]) -> list[Status | None]:
-        """Make delayed tasks ready."""
+    async def run_now(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
+        """Make delayed tasks ready; with `only`, tasks of that status alone."""
 
     async def retry(self, ids: Sequence[str], only: Status | None = None) -> list[Retried]:
         """Make ended tasks ready again with fresh counters; with `only`, tasks of that status alone.

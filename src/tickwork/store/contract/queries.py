@@ -70,6 +70,10 @@ class Finding(Struct, frozen=True):
 
 
 class Queries(Protocol):
+    async def time(self) -> int:
+        """The store's clock, read now: no call that was answered before has written a later time. Where several
+        servers keep the tasks, it is the latest of their clocks."""
+
     async def get(self, task_id: str, waiter: Hint | None = None) -> Record | None:
         """The record of a task. With `waiter`, that hint is raised when the task ends. A store may deliver the final
         record together with the wake-up, so that the next `get` with this waiter needs no round trip; and of a task

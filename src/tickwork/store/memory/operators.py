@@ -33,14 +33,18 @@ class Operators(Part):
         self._locks = locks
 
     @atomic
-    def cancel(self, ids: Sequence[str], force: bool, reason: str = "") -> list[Status | None]:
-        return for_each(ids, lambda task_id: self._cancel(task_id, force, reason))
+    def cancel(
+        self, ids: Sequence[str], force: bool, reason: str = "", only: Status | None = None
+    ) -> list[Status | None]:
+        return for_each(ids, lambda task_id: self._cancel(task_id, force, reason, only))
 
-    def _cancel(self, task_id: str, force: bool, reason: str) -> Status | None:
+    def _cancel(self, task_id: str, force: bool, reason: str, only: Status | None) -> Status | None:
         record = self._homes.tasks.get(task_id)
         if record is None:
             return None
         found, now = record.status, self._core.now()
+        if only not in (None, found):
+            return found
         if found is Status.RUNNING and force:
             self._log.add_task(now, transitions.ask_cancel(record, reason), record, reason)
             self._core.hints.notify(CONTROL)
@@ -50,15 +54,15 @@ class Operators(Part):
         return found
 
     @atomic
-    def run_now(self, ids: Sequence[str]) -> list[Status | None]:
-        return for_each(ids, self._run_now)
+    def run_now(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
+        return for_each(ids, lambda task_id: self._run_now(task_id, only))
 
-    def _run_now(self, task_id: str) -> Status | None:
+    def _run_now(self, task_id: str, only: Status | None) -> Status | None:
         record = self._homes.tasks.get(task_id)
         if record is None:
             return None
         found = record.status
-        if found in DELAYED:
+        if found in DELAYED and only in (None, found):
             self._homes.leave(record)
             self._homes.enter(record, self._core.now(), transitions.run_now(record))
             self._core.hints.notify(WORK)

@@ -26,6 +26,10 @@ class Queries(Part):
         self._members = members
 
     @atomic
+    def time(self) -> int:
+        return self._core.now()
+
+    @atomic
     def dependants(self, task_id: str, limit: int) -> list[str]:
         return list(self._homes.waiting_for(task_id)[:limit])
 

@@ -29,22 +29,26 @@ class Operators(Part):
         self._audit = audit
         self._indexes = indexes
 
-    async def cancel(self, ids: Sequence[str], force: bool, reason: str = "") -> list[Status | None]:
+    async def cancel(
+        self, ids: Sequence[str], force: bool, reason: str = "", only: Status | None = None
+    ) -> list[Status | None]:
         async def act(prefix: str, group: list[str]) -> list[Status | None]:
-            return await self._run("cancel", prefix, int(force), reason, *group)
+            return await self._run("cancel", prefix, int(force), reason, CODES[only] if only else "", *group)
 
         return await self._each(ids, act)
 
     # The following methods look up the statuses first and answer those, so that a call which is repeated because its
     # reply was lost gets the same answer.
 
-    async def run_now(self, ids: Sequence[str]) -> list[Status | None]:
+    async def run_now(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
+        wanted = DELAYED if only is None else DELAYED & {only}
+
         async def act(prefix: str, group: list[str]) -> list[Status | None]:
             seen = [status for status, _ in await self._states(prefix, group)]
-            delayed = [task_id for task_id, status in zip(group, seen, strict=True) if status in DELAYED]
-            found = iter(await self._run("run_now", prefix, *delayed) if delayed else ())
-            answers = [(status, next(found) if status in DELAYED else status) for status in seen]
-            return [now if now in (None, Status.CANCELLED) else status for status, now in answers]
+            delayed = [task_id for task_id, status in zip(group, seen, strict=True) if status in wanted]
+            found = iter(await self._run("run_now", prefix, CODES[only] if only else "", *delayed) if delayed else ())
+            answers = [(status, next(found) if status in wanted else status) for status in seen]
+            return [now if now in (None, Status.CANCELLED, *DELAYED) else status for status, now in answers]
 
         return await self._each(ids, act)
 

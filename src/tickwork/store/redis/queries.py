@@ -75,6 +75,10 @@ class Queries(Part):
         waiter.announced = True
         return record
 
+    async def time(self) -> int:
+        clocks = await asyncio.gather(*(self._core.run("time", part) for part in self._core.layout.parts))
+        return int(max(clocks))
+
     async def history(self, task_id: str) -> History:
         prefix = self._core.part(task_id)
         attempts, lines = await self._core.ask_all(

@@ -33,6 +33,9 @@ class Queries(Part):
     def get(self, task_id: str, waiter: Hint | None = None) -> Record | None:
         return self._rows.get(task_id)
 
+    async def time(self) -> int:
+        return self.now()
+
     @reads
     def page(self, query: Query) -> tuple[list[Record], str | None]:
         return page(self.reader, self._rows, query)

@@ -77,6 +77,26 @@ async def test_only_the_status_named_is_retried_and_deleted_among_many(bench: Be
     assert [await bench.status(name) for name in both] == [None, Status.READY]
 
 
+async def test_only_the_status_named_is_cancelled_and_run_now_among_many(bench: Bench) -> None:
+    for status in (Status.RETRYING, Status.RUNNING, Status.PENDING, Status.READY):
+        await bench.bring(status, status.value)
+    operators = bench.store.operators
+    both, found = ["retrying", "pending"], [Status.RETRYING, Status.PENDING]
+    assert await operators.run_now(both, Status.READY) == found
+    assert await operators.run_now(both, Status.RETRYING) == found
+    assert [await bench.status(name) for name in both] == [Status.READY, Status.PENDING]
+    ids = ["running", "pending", "ready"]
+    before = [Status.RUNNING, Status.PENDING, Status.READY]
+    assert await operators.cancel(ids, True, "enough", Status.PENDING) == before
+    assert [await bench.status(name) for name in ids] == [Status.RUNNING, Status.CANCELLED, Status.READY]
+    assert not (await bench.record("running")).cancel
+    assert await operators.cancel(ids, True, "enough", Status.RUNNING) == [
+        Status.RUNNING, Status.CANCELLED, Status.READY,
+    ]  # fmt: skip
+    assert (await bench.record("running")).cancel
+    assert await bench.status("ready") is Status.READY
+
+
 @pytest.mark.parametrize("verb", ["cancel", "run_now", "retry", "delete", "resolve"])
 async def test_none_is_answered_by_nothing(bench: Bench, verb: str) -> None:
     operators, tasks = bench.store.operators, bench.store.tasks

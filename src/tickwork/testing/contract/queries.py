@@ -383,3 +383,13 @@ async def test_the_situation_of_a_running_task_has_its_lease(bench: Bench) -> No
 
 async def test_there_is_no_situation_without_a_task(bench: Bench) -> None:
     assert await bench.store.queries.situation("nobody") is None
+
+
+async def test_the_time_is_not_before_any_submit_that_was_answered(bench: Bench) -> None:
+    before = await bench.store.queries.time()
+    await bench.submit_many(20)
+    after = await bench.store.queries.time()
+    times = [(await bench.record(f"t{number}")).submitted_at for number in range(20)]
+    assert before <= min(times) <= max(times) <= after
+    bench.clock.advance(5)
+    assert await bench.store.queries.time() == after + 5000

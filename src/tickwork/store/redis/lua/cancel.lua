@@ -1,8 +1,8 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends many
--- Cancel: blocked, pending, retrying, ready -> cancelled; running is flagged when forced. Arguments: 1 for force, reason, then
--- ids. Reply: the status found of each.
-local FORCE, REASON = ARGV[3] == '1', ARGV[4]
+-- Cancel: blocked, pending, retrying, ready -> cancelled; running is flagged when forced. Arguments: 1 for force, reason,
+-- the only status to cancel from ('' for any), then ids. Reply: the status found of each.
+local FORCE, REASON, ONLY = ARGV[3] == '1', ARGV[4], ARGV[5]
 
 -- `prune` finds wake lists by the lanes of their queues. A queue that only had delayed tasks has no lane, so its wake list is
 -- removed here.
@@ -22,6 +22,9 @@ local function cancel_one(id)
     return MISSING
   end
   local found = task.status
+  if ONLY ~= '' and found ~= ONLY then
+    return found
+  end
   if found == RUNNING and FORCE then
     local extras = extras_of(task)
     task.cancel, extras[MESSAGE] = 1, REASON
@@ -38,8 +41,8 @@ local function cancel_one(id)
 end
 
 local answers = {}
-reserve(#ARGV - 4)
-for i = 5, #ARGV do
+reserve(#ARGV - 5)
+for i = 6, #ARGV do
   answers[#answers + 1] = cancel_one(ARGV[i])
 end
 for worker in pairs(asked) do

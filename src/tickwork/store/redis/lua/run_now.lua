@@ -1,12 +1,14 @@
 -- flags: allow-oom
 -- parts: lanes records homes many
--- Make delayed tasks ready now: pending, retrying -> ready. Arguments: ids. Reply: the status found of each.
+-- Make delayed tasks ready now: pending, retrying -> ready. Arguments: the only status to move ('' for both), then ids.
+-- Reply: the status found of each.
+local ONLY = ARGV[3]
 local answers = {}
-reserve(#ARGV - 2)
-for i = 3, #ARGV do
+reserve(#ARGV - 3)
+for i = 4, #ARGV do
   local task = load(ARGV[i])
   answers[#answers + 1] = task and task.status or MISSING
-  if task and (task.status == PENDING or task.status == RETRYING) then
+  if task and (task.status == PENDING or task.status == RETRYING) and (ONLY == '' or task.status == ONLY) then
     leave(task)
     task.status, task.place = READY, MAIN
     enter(task)

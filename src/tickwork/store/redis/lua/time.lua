@@ -1,0 +1,3 @@
+-- flags: no-writes
+-- Reply: the time now.
+return reply(now)
