@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tickwork.handlers.middleware import Middleware, NewTask, RunCall, RunNext, SubmitCall, SubmitNext
     from tickwork.handlers.periodic import Job, PeriodicTask
     from tickwork.handlers.registry import Handler
+    from tickwork.model.bulk import BulkResult, Refused, TaskFilter
     from tickwork.model.facts import Fact
     from tickwork.model.info import (
         AttemptInfo,
@@ -77,6 +78,7 @@ __all__ = [
     "Abort",
     "AlertRule",
     "AttemptInfo",
+    "BulkResult",
     "Capabilities",
     "Config",
     "ConfigError",
@@ -119,6 +121,7 @@ __all__ = [
     "RateLimited",
     "Reason",
     "Receipt",
+    "Refused",
     "RemoteWorker",
     "ResultError",
     "ResultTimeout",
@@ -148,6 +151,7 @@ __all__ = [
     "TaskContext",
     "TaskExists",
     "TaskFailed",
+    "TaskFilter",
     "TaskFunction",
     "TaskInfo",
     "TaskNotFound",
@@ -159,7 +163,7 @@ __all__ = [
 ]
 
 _HOMES = (
-    "errors", "backoff", "config", "model.tasks", "model.info", "model.schedules", "model.facts",
+    "errors", "backoff", "config", "model.tasks", "model.info", "model.bulk", "model.schedules", "model.facts",
     "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry", "handlers.middleware",
     "handlers.depends", "handlers.periodic", "client.queues", "client.schedules", "client.functions", "client.lock",
     "client.sync", "scheduler", "store.contract", "store.opening", "executors.base", "node.duties", "node.services",

@@ -139,9 +139,11 @@ class NotCancellable(TickworkError):
 class NotRetryable(TickworkError):
     """The task cannot be run again, or cannot be run now.
 
-    `retry` raises it for a task that has not ended, or that depends on one that ended badly or is gone; `run_now` for
-    one that has ended, or that waits for other tasks.
+    `retry` raises it for a task that has not ended, or that depends on one that ended badly or is gone, which is named
+    by `upstream`; `run_now` for one that has ended, or that waits for other tasks.
     """
+
+    upstream: str = ""
 
 
 class RateLimited(TickworkError):

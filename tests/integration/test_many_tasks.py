@@ -55,7 +55,7 @@ async def test_what_is_no_id_is_told_of_and_hinders_no_other(app: Scheduler) -> 
     await app.submit("fragile", id="waits", delay=60)
     wrong: Any = [["a"], 7, "waits"]
     assert [type(each.error) for each in await app.tasks.run_now(wrong)] == [ConfigError, ConfigError, type(None)]
-    with pytest.raises(ConfigError, match="a list of ids, not the single text 'waits'"):
+    with pytest.raises(ConfigError, match="a list of ids or a TaskFilter, not the single text 'waits'"):
         await app.tasks.delete("waits")
     assert await app.tasks.delete([]) == []
 

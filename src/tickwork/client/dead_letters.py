@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Sequence
 
-from tickwork.client import steering
+from tickwork.client import bulk, steering
 from tickwork.client.access import Access
 from tickwork.client.listing import list_tasks
 from tickwork.client.steering import only_one
 from tickwork.client.views import task_info
-from tickwork.errors import NotRetryable, TaskNotFound
+from tickwork.errors import TaskNotFound
+from tickwork.model.bulk import TaskFilter
 from tickwork.model.info import Page, TaskInfo
 from tickwork.model.tasks import Status
-from tickwork.store.contract import Query
+
+ALL_DEAD = TaskFilter(status=Status.DEAD)
 
 
 class DeadLetters:
@@ -42,25 +43,7 @@ class DeadLetters:
 
     async def retry_all(self, *, cascade: bool = False) -> int:
         """Run every task again that is dead now. One that depends on another that cannot run again stays dead."""
-        ids, done = await self._dead(), 0
-        for _ in range(2):  # one that was refused may run once the dead task on which it depends was sent to run
-            steered = await steering.retry(self._access, ids, Status.DEAD, cascade=cascade)
-            done += sum(each.done for each in steered)
-            if not (ids := [each.id for each in steered if isinstance(each.error, NotRetryable)]):
-                break
-        return done
+        return (await bulk.retry(self._access, ALL_DEAD, cascade)).done
 
     async def clear(self) -> int:
-        steered = await steering.delete(self._access, await self._dead(), Status.DEAD)
-        return sum(each.done for each in steered)
-
-    async def _dead(self) -> builtins.list[str]:
-        """Every task that is dead now, the oldest first, as a task on which another depends died before that one.
-        Those that die meanwhile are left alone."""
-        store, cursor = await self._access.open_store(), None
-        ids: builtins.list[str] = []
-        while True:
-            records, cursor = await store.queries.page(Query(Status.DEAD, limit=500, cursor=cursor))
-            ids += [record.id for record in records]
-            if cursor is None:
-                return ids[::-1]
+        return (await bulk.delete(self._access, ALL_DEAD)).done

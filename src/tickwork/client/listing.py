@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+
+from msgspec.structs import replace
 
 from tickwork.client.access import Access
 from tickwork.client.views import task_info
@@ -32,17 +35,27 @@ async def list_tasks(
     count("limit", limit, 1, 1000)
     if cursor is not None and not (isinstance(cursor, str) and CURSOR.fullmatch(cursor)):
         raise TickworkError(f"cursor {shown(cursor)} is not one that an earlier page gave")
-    for what, text in (("type", type), ("queue", queue), ("key", key)):
-        if text is not None and not isinstance(text, str):
-            raise ConfigError(f"{what} must be a text, not {shown(text)}")
-    tags = None if tags is None else read_tags(tags)
+    query = query_of(status, type, queue, key, tags)
     store = await access.open_store()
-    wanted = Status.parse(status) if isinstance(status, str) else status
     found: list[Record] = []
     for _ in range(PAGES_MAX):
-        query = Query(wanted, type, queue, key, tags, limit - len(found), cursor)
-        records, cursor = await store.queries.page(query)
+        records, cursor = await store.queries.page(replace(query, limit=limit - len(found), cursor=cursor))
         found += records
         if cursor is None or len(found) >= limit:
             break
     return Page([task_info(record, access.registry) for record in found], cursor)
+
+
+def query_of(
+    status: Status | str | None,
+    type: str | None,
+    queue: str | None,
+    key: str | None,
+    tags: Mapping[str, str] | None,
+) -> Query:
+    """What a caller asks for, checked."""
+    for what, text in (("type", type), ("queue", queue), ("key", key)):
+        if text is not None and not isinstance(text, str):
+            raise ConfigError(f"{what} must be a text, not {shown(text)}")
+    wanted = Status.parse(status) if isinstance(status, str) else status
+    return Query(wanted, type, queue, key, None if tags is None else read_tags(tags))

@@ -24,32 +24,42 @@ from tickwork.texts import shown
 A = TypeVar("A")
 
 
-async def cancel(access: Access, ids: Iterable[str], force: bool = False) -> list[Steered]:
+# `only`: a task is as good as not there in any other status.
+
+
+async def cancel(access: Access, ids: Iterable[str], force: bool = False, only: Status | None = None) -> list[Steered]:
     operators = (await access.open_store()).operators
 
     def refusal(task_id: str, found: Status) -> TickworkError | None:
-        if found is Status.RUNNING and not force:
-            return NotCancellable(f"task {task_id} is running; force=True (--force) asks its handler to stop")
-        if found.ended and found is not Status.CANCELLED:
-            return NotCancellable(f"task {task_id} has ended already ({found})")
-        return None
+        return TaskNotFound(task_id) if only not in (None, found) else not_cancellable(task_id, found, force)
 
-    return await _steer(ids, lambda some: operators.cancel(some, force, "cancelled by request"), refusal)
+    return await _steer(ids, lambda some: operators.cancel(some, force, "cancelled by request", only), refusal)
 
 
-async def run_now(access: Access, ids: Iterable[str]) -> list[Steered]:
+def not_cancellable(task_id: str, found: Status, force: bool) -> TickworkError | None:
+    if found is Status.RUNNING and not force:
+        return NotCancellable(f"task {task_id} is running; force=True (--force) asks its handler to stop")
+    if found.ended and found is not Status.CANCELLED:
+        return NotCancellable(f"task {task_id} has ended already ({found})")
+    return None
+
+
+async def run_now(access: Access, ids: Iterable[str], only: Status | None = None) -> list[Steered]:
+    operators = (await access.open_store()).operators
+
     def refusal(task_id: str, found: Status) -> TickworkError | None:
+        if only not in (None, found):
+            return TaskNotFound(task_id)
         if found is Status.BLOCKED:
             return NotRetryable(f"task {task_id} is blocked: it waits for other tasks, not for its time")
         if found.ended:
             return NotRetryable(f"task {task_id} has ended already ({found}): retry() (`tickwork retry`) runs it again")
         return None
 
-    return await _steer(ids, (await access.open_store()).operators.run_now, refusal)
+    return await _steer(ids, lambda some: operators.run_now(some, only), refusal)
 
 
 async def delete(access: Access, ids: Iterable[str], only: Status | None = None) -> list[Steered]:
-    """`only`: a task is as good as not there in any other status; so it is for a retry."""
     operators = (await access.open_store()).operators
 
     def refusal(task_id: str, found: Status) -> TickworkError | None:
@@ -112,7 +122,9 @@ async def _with_upstream(store: Store, steered: Steered, answers: dict[str, Retr
             f"which is {upstream.status}: retry that one with cascade=True (--cascade on the command line), "
             "which brings this one back too"
         )
-    return replace(steered, error=NotRetryable(f"task {steered.id} depends on task {never}, {fate}"))
+    error = NotRetryable(f"task {steered.id} depends on task {never}, {fate}")
+    error.upstream = never
+    return replace(steered, error=error)
 
 
 async def only_one(steering: Awaitable[list[Steered]]) -> Steered:
@@ -140,7 +152,7 @@ async def _steer(
 def _checked(ids: Iterable[str]) -> list[Steered]:
     """Those that can be the id of a task, and for the others the error that says why not."""
     if isinstance(ids, str):
-        raise ConfigError(f"app.tasks takes a list of ids, not the single text {shown(ids)}")
+        raise ConfigError(f"app.tasks takes a list of ids or a TaskFilter, not the single text {shown(ids)}")
     checked: list[Steered] = []
     for task_id in ids:
         try:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
+from tickwork.client.bulk import Progress
 from tickwork.client.dead_letters import DeadLetters
 from tickwork.client.events import Events, Subscription
 from tickwork.client.queues import Queues
 from tickwork.client.schedules import Schedules
-from tickwork.client.tasks import Tasks
-from tickwork.model.info import Event
+from tickwork.client.tasks import Tasks, only_for_filters
+from tickwork.model.bulk import BulkResult, TaskFilter
+from tickwork.model.info import Event, Steered
 
 if TYPE_CHECKING:
     from tickwork.client.sync import Sync
@@ -78,10 +80,77 @@ class SyncDeadLetters(_Part):
 class SyncTasks(_Part):
     """`app.sync.tasks`."""
 
-    cancel = blocking(Tasks.cancel)
-    retry = blocking(Tasks.retry)
-    run_now = blocking(Tasks.run_now)
-    delete = blocking(Tasks.delete)
+    _origin: Tasks
+
+    @overload
+    def cancel(self, tasks: Iterable[str], *, force: bool = False) -> list[Steered]: ...
+    @overload
+    def cancel(
+        self, tasks: TaskFilter, *, force: bool = False, dry_run: bool = False, progress: Progress | None = None
+    ) -> BulkResult: ...
+    def cancel(
+        self,
+        tasks: Iterable[str] | TaskFilter,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Steered] | BulkResult:
+        if isinstance(tasks, TaskFilter):
+            return self._sync.run(self._origin.cancel(tasks, force=force, dry_run=dry_run, progress=progress))
+        only_for_filters(dry_run, progress)
+        return self._sync.run(self._origin.cancel(tasks, force=force))
+
+    @overload
+    def retry(self, tasks: Iterable[str], *, cascade: bool = False) -> list[Steered]: ...
+    @overload
+    def retry(
+        self, tasks: TaskFilter, *, cascade: bool = False, dry_run: bool = False, progress: Progress | None = None
+    ) -> BulkResult: ...
+    def retry(
+        self,
+        tasks: Iterable[str] | TaskFilter,
+        *,
+        cascade: bool = False,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Steered] | BulkResult:
+        if isinstance(tasks, TaskFilter):
+            return self._sync.run(self._origin.retry(tasks, cascade=cascade, dry_run=dry_run, progress=progress))
+        only_for_filters(dry_run, progress)
+        return self._sync.run(self._origin.retry(tasks, cascade=cascade))
+
+    @overload
+    def run_now(self, tasks: Iterable[str]) -> list[Steered]: ...
+    @overload
+    def run_now(self, tasks: TaskFilter, *, dry_run: bool = False, progress: Progress | None = None) -> BulkResult: ...
+    def run_now(
+        self,
+        tasks: Iterable[str] | TaskFilter,
+        *,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Steered] | BulkResult:
+        if isinstance(tasks, TaskFilter):
+            return self._sync.run(self._origin.run_now(tasks, dry_run=dry_run, progress=progress))
+        only_for_filters(dry_run, progress)
+        return self._sync.run(self._origin.run_now(tasks))
+
+    @overload
+    def delete(self, tasks: Iterable[str]) -> list[Steered]: ...
+    @overload
+    def delete(self, tasks: TaskFilter, *, dry_run: bool = False, progress: Progress | None = None) -> BulkResult: ...
+    def delete(
+        self,
+        tasks: Iterable[str] | TaskFilter,
+        *,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Steered] | BulkResult:
+        if isinstance(tasks, TaskFilter):
+            return self._sync.run(self._origin.delete(tasks, dry_run=dry_run, progress=progress))
+        only_for_filters(dry_run, progress)
+        return self._sync.run(self._origin.delete(tasks))
 
 
 class SyncSchedules(_Part):
