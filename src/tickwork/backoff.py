@@ -15,20 +15,22 @@ from tickwork.texts import shown
 
 Seconds = Annotated[float, Meta(description="seconds")]
 Duration = float | timedelta  # as users may say it: seconds or a timedelta
+# A strategy of a handler as a function of the number of the retry, counted from 0, and the error; None: no retry.
+Wait: TypeAlias = Callable[[int, BaseException], Duration | None]
 
 
-def _is_wait(value: Any) -> bool:
+def is_wait(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST_WAIT
 
 
-_WAIT = (_is_wait, f"a number of seconds from 0 to {LONGEST_WAIT}")
-_FACTOR = (lambda value: _is_wait(value) and value > 0, "a number above 0")
+_WAIT = (is_wait, f"a number of seconds from 0 to {LONGEST_WAIT}")
+_FACTOR = (lambda value: is_wait(value) and value > 0, "a number above 0")
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "backoff_rate": _FACTOR,
     "multiplier": _FACTOR,
     "jitter": (lambda value: isinstance(value, bool), "true or false"),
     "max_retries": (lambda value: type(value) is int and value >= 0, "a whole number from 0 on"),
-    "delays": (lambda v: isinstance(v, tuple) and v != () and all(map(_is_wait, v)), "a list of seconds"),
+    "delays": (lambda v: isinstance(v, tuple) and v != () and all(map(is_wait, v)), "a list of seconds"),
 }
 
 

@@ -17,7 +17,16 @@ from tickwork.client.client import Client
 from tickwork.client.functions import TaskFunction, task_maker
 from tickwork.client.handle import Handle
 from tickwork.client.jobs import Jobs
-from tickwork.client.periodic import Declared, Periodic, handler_of, not_retried, of_handler, of_object
+from tickwork.client.periodic import (
+    Declared,
+    Periodic,
+    check_of_runs,
+    handler_of,
+    not_retried,
+    of_handler,
+    of_object,
+    of_schedule,
+)
 from tickwork.client.sync import Sync
 from tickwork.client.views import queue_stats
 from tickwork.clock import Clock
@@ -30,7 +39,7 @@ from tickwork.executors.registry import Executors
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handlers.lifespan import Hook, Lifespan
 from tickwork.handlers.middleware import Middleware
-from tickwork.handlers.options import ScheduleOptions, wait_limit
+from tickwork.handlers.options import PeriodicOptions, wait_limit
 from tickwork.handlers.periodic import PeriodicTask, Runnable
 from tickwork.handlers.registry import Registry, RunIn
 from tickwork.ids import identity_of, name_of
@@ -206,7 +215,7 @@ class Scheduler(Client):
         payload: Any = MISSING,
         id: str | None = None,
         run_in: RunIn | None = None,
-        **options: Unpack[ScheduleOptions],
+        **options: Unpack[PeriodicOptions],
     ) -> TaskMaker:
         """Run a function, or an `app.task`, by a cron line.
 
@@ -229,11 +238,12 @@ class Scheduler(Client):
                 if isinstance(function, TaskFunction) and function.registry is self.registry:
                     if run_in is not None:
                         raise ConfigError(f"run_in of task {function.type!r} is said with app.task, not here")
+                    check_of_runs(function.type, options)
                     task, of_runs = function, {**function._options, **options}
                 else:
                     of_runs = not_retried(options)
                     task = self.task(id, run_in=run_in, **of_handler(of_runs))(function)
-                self._declare(id or task.type, Declared(task.entry, payload, cron, of_runs))
+                self._declare(id or task.type, Declared(task.entry, payload, cron, of_schedule(of_runs)))
             return task
 
         return cast("TaskMaker", decorate)
@@ -243,7 +253,7 @@ class Scheduler(Client):
         options = of_object(task)
         with self.registry.all_or_nothing():
             entry = self.registry.register(task.name, handler_of(task), **of_handler(options))
-            self._declare(task.name, Declared(entry, MISSING, task.spec, options))
+            self._declare(task.name, Declared(entry, MISSING, task.spec, of_schedule(options)))
 
     def _declare(self, id: str, declared: Declared) -> None:
         self._periodic.add(id, declared, self._log)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tickwork.executors.child import Judged
+
 Note = Callable[[bytes], None]
 
 
@@ -24,7 +26,7 @@ def invoke(target: object, body: bytes, note: Note) -> bytes:
 
 
 class Verdict(Exception):
-    verdict = b"structured"
+    pass
 
 
 class BadText(Exception):
@@ -57,7 +59,7 @@ def fail(body: bytes, note: Note) -> NoReturn:
 
 
 def fail_with_verdict(body: bytes, note: Note) -> NoReturn:
-    raise Verdict("judged")
+    raise Judged(Verdict("judged"), b"structured")
 
 
 def fail_without_text(body: bytes, note: Note) -> NoReturn:

@@ -10,15 +10,15 @@ from tickwork.backoff import RetryPolicy
 from tickwork.client.schedules import Schedules
 from tickwork.errors import ConfigError
 from tickwork.handlers.context import TaskContext
-from tickwork.handlers.options import ScheduleOptions, TaskOptions
+from tickwork.handlers.options import HANDLER_ONLY, HandlerOptions, PeriodicOptions, ScheduleOptions
 from tickwork.handlers.periodic import PeriodicTask
 from tickwork.handlers.registry import Entry
 from tickwork.observe.loggers import Log
 from tickwork.payload.parameters import MISSING
 
-OF_OBJECTS = ScheduleOptions.__annotations__.keys() - {"name", "serializer", "executor", "target"}
+OF_OBJECTS = PeriodicOptions.__annotations__.keys() - {"name", "serializer", "executor", "target"}
 # A key is a path into the payload where a handler says it, and the key itself where a schedule does.
-OF_HANDLERS = TaskOptions.__annotations__.keys() - {"key"}
+OF_HANDLERS = HandlerOptions.__annotations__.keys() - {"key"}
 
 
 class Declared(NamedTuple):
@@ -70,12 +70,32 @@ class Periodic:
 def not_retried(options: Mapping[str, Any]) -> dict[str, Any]:
     """The runs of a function that is only there for its schedule are not retried, unless it says so."""
     said = options.get("max_retry") is not None or isinstance(options.get("retry"), RetryPolicy)
+    if not said and (options.get("retry_on") is not None or callable(options.get("retry"))):
+        what = "retry_on" if options.get("retry_on") is not None else "a retry function"
+        raise ConfigError(f"{what} is for retries, and periodic functions have none by themselves; give max_retry too")
     return {**options} if said else {**options, "max_retry": 0}
 
 
 def of_handler(options: Mapping[str, Any]) -> dict[str, Any]:
     """Those that hold for a run by hand too."""
     return {name: value for name, value in options.items() if name in OF_HANDLERS}
+
+
+def of_schedule(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are stored with the schedule."""
+    return {name: value for name, value in options.items() if not _is_only_for_handlers(name, value)}
+
+
+def check_of_runs(task: str, options: Mapping[str, Any]) -> None:
+    """Refuse, beside a handler that was declared before, what only a handler can have."""
+    for name, value in options.items():
+        if _is_only_for_handlers(name, value):
+            what = "a retry function" if name == "retry" else name
+            raise ConfigError(f"{what} of task {task!r} is said with app.task, not here")
+
+
+def _is_only_for_handlers(name: str, value: Any) -> bool:
+    return name in HANDLER_ONLY or (name == "retry" and callable(value))
 
 
 def of_object(task: PeriodicTask) -> dict[str, Any]:

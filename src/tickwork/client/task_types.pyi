@@ -18,7 +18,7 @@ from typing_extensions import TypeVar
 from tickwork.client.functions import TaskFunction
 from tickwork.client.handle import Handle
 from tickwork.handlers.context import TaskContext
-from tickwork.handlers.options import TaskOptions
+from tickwork.handlers.options import HandlerOptions
 from tickwork.handlers.registry import RunIn
 from tickwork.model.policy import WhenCutOff
 
@@ -237,5 +237,5 @@ class TaskMaker(Protocol):
         *,
         run_in: RunIn | None = None,
         when_cut_off: WhenCutOff | None = None,
-        **options: Unpack[TaskOptions],
+        **options: Unpack[HandlerOptions],
     ) -> TaskMaker: ...

@@ -60,6 +60,14 @@ class Failed(Struct, frozen=True, array_like=True, tag=True):
     verdict: bytes | None
 
 
+class Judged(Exception):
+    """Raised by `invoke` instead of an error on which it has a verdict for the parent."""
+
+    def __init__(self, error: BaseException, verdict: bytes) -> None:
+        super().__init__(error, verdict)
+        self.error, self.verdict = error, verdict
+
+
 def main(pipe: Connection[Any, Any], invoke: str) -> None:
     _die_with_parent()
     host.is_pool_child = True
@@ -117,6 +125,8 @@ def _answer(call: Call, invoke: Invoke, pipe: Connection[Any, Any], sending: thr
         if not isinstance(body, bytes):
             raise TypeError(f"the invoke function must return bytes, not {type(body).__name__}")
         outcome = msgpack.encode(Done(body))
+    except Judged as judged:
+        outcome = msgpack.encode(_failed(judged.error, judged.verdict))
     except BaseException as error:  # also SystemExit: a handler that calls sys.exit() fails, and the process stays
         outcome = msgpack.encode(_failed(error))
     with sending:
@@ -136,7 +146,7 @@ def resolve(reference: str) -> Any:
         raise ImportError(f"cannot load {reference!r} in a child process: {why}") from error
 
 
-def _failed(error: BaseException) -> Failed:
+def _failed(error: BaseException, verdict: bytes | None = None) -> Failed:
     kind = type(error)
     module = kind.__module__.replace("__mp_main__", "__main__")
     type_name = kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
@@ -144,8 +154,7 @@ def _failed(error: BaseException) -> Failed:
         text = str(error)
     except Exception as broken:
         text = f"(its str() raised {type(broken).__name__})"
-    verdict = getattr(error, "verdict", None)
-    return Failed(type_name, storable(text), describe(error), verdict if isinstance(verdict, bytes) else None)
+    return Failed(type_name, storable(text), describe(error), verdict)
 
 
 def _die_with_parent() -> None:

@@ -17,7 +17,7 @@ from msgspec import Struct, msgpack
 
 from tickwork.errors import Abort, Retry, Snooze
 from tickwork.executors.calling import OwnLoop, UnfitPayload, arguments_of, encode_result
-from tickwork.executors.child import at_end
+from tickwork.executors.child import Judged, at_end
 from tickwork.handlers.context import LOGGER, TaskContext
 from tickwork.handlers.depends import provided
 from tickwork.handlers.registry import Entry, Registry
@@ -47,6 +47,8 @@ class ChildCall(Struct, frozen=True, array_like=True):
     max_retry: int = 0
     due_at: int = 0
     depends_on: tuple[str, ...] = ()
+    decides: bool = False  # the child says whether an error is worth a retry, by the rules of the handler
+    asks: bool = False  # and asks its function when that comes
 
 
 class ChildReply(Struct, frozen=True, array_like=True):
@@ -134,6 +136,11 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
             reply = ChildReply(result)
     except (UnfitPayload, Retry, Abort, Snooze) as verdict:
         reply = _reply_of(verdict)
+    except BaseException as error:
+        if not call.decides or entry.retry_rules is None:
+            raise
+        decision = entry.retry_rules.decide(error, call.attempt - 1, call.asks)
+        raise Judged(error, msgpack.encode(decision)) from None
     return msgpack.encode(reply)
 
 

@@ -17,6 +17,7 @@ from tickwork.executors.threads import ThreadPool
 from tickwork.handlers.context import LOGGER, TaskContext
 from tickwork.handlers.depends import provided
 from tickwork.handlers.registry import Entry, Registry
+from tickwork.handlers.retrying import asks_for_wait
 from tickwork.model.info import TaskResult
 from tickwork.store.contract import Grant
 
@@ -72,7 +73,8 @@ class LocalExecutor:
             ChildCall(
                 spec.id, spec.type, grant.attempt, grant.lease.fence, grant.lease.nonce, spec.timeout or 0.0, spec.tags,
                 spec.context, spec.payload, spec.serializer, LOGGER.getEffectiveLevel(), spec.queue,
-                spec.max_retry or 0, grant.due_at, spec.depends_on,
+                spec.max_retry or 0, grant.due_at, spec.depends_on, entry.retry_rules is not None,
+                asks_for_wait(spec, grant.attempt),
             )
         )  # fmt: skip
 

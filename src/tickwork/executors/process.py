@@ -35,8 +35,7 @@ BACKLOG = 1000  # messages of a child that the loop has not handled yet, before 
 
 
 class ChildError(ExecutorError):
-    """The call raised an exception in the child, which goes on. `verdict` is the attribute of that exception, if it is
-    bytes."""
+    """The call raised an exception in the child, which goes on. `verdict` is that of `invoke`, if it has one."""
 
     def __init__(self, type_name: str, text: str, traceback: str, verdict: bytes | None) -> None:
         super().__init__(f"{type_name}: {text}", report=traceback)

@@ -10,10 +10,11 @@ from typing import Any, Literal, TypedDict, TypeGuard, get_args
 
 import msgspec
 
-from tickwork.backoff import Backoff, RetryPolicy
+from tickwork.backoff import Backoff, RetryPolicy, Wait
 from tickwork.clock import to_millis
 from tickwork.config.values import nearest
 from tickwork.errors import LONGEST_WAIT, TOO_LATE, ConfigError, PayloadError, ScheduleNotFound, TaskNotFound
+from tickwork.handlers.retrying import Errors, error_classes, retry_function
 from tickwork.ids import is_name
 from tickwork.model.policy import DURABILITIES, Durability
 from tickwork.model.schedules import Misfire, Overlap
@@ -23,14 +24,14 @@ from tickwork.texts import cut, shown, storable
 DEPENDENCIES_MAX = 1000
 TAGS_MAX = 64
 UNIQUE = ("queued", "unfinished")
+HANDLER_ONLY = ("retry_on", "abort_on")
 STRATEGIES = get_args(Backoff)  # exactly these: a worker knows no class of somebody else's
 
 
-class _OfKind(TypedDict, total=False):
+class _OfAll(TypedDict, total=False):
     queue: str | None
     priority: int | None
     max_retry: int | None
-    retry: Backoff | None
     key: str | None
     tags: Mapping[str, str] | None
     context: Mapping[str, Any] | None
@@ -38,6 +39,10 @@ class _OfKind(TypedDict, total=False):
     executor: str | None
     target: str | None
     retention: float | timedelta | None
+
+
+class _OfKind(_OfAll, total=False):
+    retry: Backoff | None
 
 
 class _OfOne(TypedDict, total=False):
@@ -54,9 +59,18 @@ class _OfOne(TypedDict, total=False):
 
 
 class TaskOptions(_OfKind, total=False):
-    """What may be said of every task of a kind: with `@app.task`, for a schedule, or with one submission."""
+    """What may be said of every task of a kind: for a schedule, or with one submission."""
 
     timeout: float | timedelta | None
+
+
+class HandlerOptions(_OfAll, total=False):
+    """What may be said with `@app.task`, of the handler and of every task of its type."""
+
+    timeout: float | timedelta | None
+    retry: Backoff | Wait | None
+    retry_on: type[BaseException] | Errors | None
+    abort_on: type[BaseException] | Errors | None
 
 
 class Options(TaskOptions, _OfOne, total=False):
@@ -70,9 +84,7 @@ class CallOptions(_OfKind, _OfOne, total=False):
     """What may be said with a submission whose result is waited for; there `timeout` is that of the wait."""
 
 
-class ScheduleOptions(TaskOptions, total=False):
-    """What may be said of a schedule, beside its cron line."""
-
+class _OfSchedule(TypedDict, total=False):
     name: str
     timezone: str | None
     dst: Literal["once", "instant"]
@@ -85,6 +97,14 @@ class ScheduleOptions(TaskOptions, total=False):
     dedup_key: str | None
     dedup_ttl: float | timedelta | None
     unique: Literal["queued", "unfinished"] | None
+
+
+class ScheduleOptions(TaskOptions, _OfSchedule, total=False):
+    """What may be said of a schedule, beside its cron line."""
+
+
+class PeriodicOptions(HandlerOptions, _OfSchedule, total=False):
+    """What may be said with `@app.periodic`, beside the cron line."""
 
 
 def wanted_durability(options: Options) -> Durability | None:
@@ -121,6 +141,10 @@ def known_only(given: Mapping[str, Any], options: type) -> None:
     known = options.__annotations__.keys()
     if not given.keys() <= known:
         wrong = min(given.keys() - known)
+        if wrong in HANDLER_ONLY:
+            raise ConfigError(
+                f"{wrong} is an option of the handler, not of one submission or schedule: @app.task({wrong}=...)"
+            )
         raise ConfigError(f"unknown option {shown(wrong)}{nearest(wrong, known) or '; known are ' + ', '.join(known)}")
 
 
@@ -139,9 +163,9 @@ def without_policy(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def of_handler(given: Mapping[str, Any]) -> dict[str, Any]:
     """What may be said of every task of a type, read: refused where it is said, not with the first submission."""
-    known_only(given, TaskOptions)
+    known_only(given, HandlerOptions)
     given = without_policy(given)
-    readers: dict[str, Callable[[Any], Any]] = {**READERS, "key": partial(text, "key", longest=512)}
+    readers: dict[str, Callable[[Any], Any]] = {**READERS, **HANDLER_READERS}
     return {name: readers[name](value) for name, value in given.items() if value is not None}
 
 
@@ -293,11 +317,24 @@ def dependencies(value: Any) -> tuple[str, ...]:
 
 
 def retry_strategy(value: Any) -> Backoff:
+    if _is_function(value):
+        raise ConfigError(
+            f"retry function {shown(value)} cannot be stored with a task: give it to the handler, "
+            "@app.task(retry=...), or give one of the retry strategies here"
+        )
     if type(value) not in STRATEGIES:
         known = ", ".join(strategy.__name__ for strategy in STRATEGIES)
         raise ConfigError(f"retry must be one of the retry strategies ({known}), not {shown(value)}")
     strategy: Backoff = value
     return strategy
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, type)  # a strategy's class was meant to be called first
+
+
+def retry_of_handler(value: Any) -> Backoff | Wait:
+    return retry_function(value) if _is_function(value) else retry_strategy(value)
 
 
 def max_retry(value: Any) -> int:
@@ -322,4 +359,12 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "retention": partial(seconds, "retention"),
     "unique": unique,
     "depends_on": dependencies,
+}
+
+# Options of handlers that are read in another way, or that only handlers have.
+HANDLER_READERS: dict[str, Callable[[Any], Any]] = {
+    "key": partial(text, "key", longest=512),
+    "retry": retry_of_handler,
+    "retry_on": partial(error_classes, "retry_on"),
+    "abort_on": partial(error_classes, "abort_on"),
 }

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from tickwork.backoff import Backoff
+from tickwork.backoff import Backoff, Wait
 from tickwork.handlers.context import TaskContext
 from tickwork.model.schedules import Misfire, Overlap
 
@@ -29,7 +29,9 @@ class PeriodicTask(ABC):
     queue: str | None = None
     priority: int | None = None
     max_retry: int | None = None
-    retry: Backoff | None = None
+    retry: Backoff | Wait | None = None
+    retry_on: type[BaseException] | tuple[type[BaseException], ...] | None = None
+    abort_on: type[BaseException] | tuple[type[BaseException], ...] | None = None
     key: str | None = None
     tags: Mapping[str, str] | None = None
     context: Mapping[str, Any] | None = None

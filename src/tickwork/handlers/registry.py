@@ -19,6 +19,7 @@ from tickwork.handlers.executor_names import LOCAL, ExecutorNames
 from tickwork.handlers.lifespan import Lifespan
 from tickwork.handlers.middleware import Middlewares
 from tickwork.handlers.options import of_handler
+from tickwork.handlers.retrying import RetryRules
 from tickwork.handlers.signature import Signature
 from tickwork.handlers.signature import read as read_signature
 from tickwork.ids import is_name
@@ -63,6 +64,7 @@ class Entry:
             raise ConfigError(f"handler {type!r}: when_cut_off must be one of {known}, not {when_cut_off!r}")
         self.serializer = serializer
         self.options = dict(options or {})
+        self.retry_rules = RetryRules.taken_from(self.options)  # None for most: the same retries for every error
         self.executor: str = self.options.get("executor", LOCAL)  # for tasks that name none
         self.function: Callable[..., Any] = target if callable(target) else target.handle
         self.is_async = inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(
@@ -144,6 +146,12 @@ def _follow(value: Any, names: list[str]) -> Any:
     return value
 
 
+def _rules_of(found: Any) -> RetryRules | None:
+    """Those that a child process knows of what it finds."""
+    entry = getattr(found, "entry", None)
+    return entry.retry_rules if isinstance(entry, Entry) else None
+
+
 def _result_type(declared: Any, owner: str) -> PayloadType | None:
     if declared in (None, type(None), Any):
         return None
@@ -221,6 +229,11 @@ class Registry:
                 raise ConfigError(
                     f'handler {entry.type!r} cannot run_in="process" with serializer {serializer.name!r}: a child '
                     "process does not know it, unless the handler is decorated with @app.task(serializer=...)"
+                )
+            if entry.retry_rules is not None and _rules_of(found) != entry.retry_rules:
+                raise ConfigError(
+                    f'handler {entry.type!r} cannot run_in="process" with retry_on, abort_on or a retry function: a '
+                    "child process does not know them, unless the handler is decorated with @app.task(...)"
                 )
 
     @contextmanager

@@ -4,6 +4,7 @@ outcomes."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 
@@ -18,6 +19,7 @@ from tickwork.executors.registry import Executors
 from tickwork.handlers.context import TaskContext
 from tickwork.handlers.executor_names import LOCAL
 from tickwork.handlers.registry import Entry, Registry
+from tickwork.handlers.retrying import Decision
 from tickwork.model.info import TaskResult
 from tickwork.model.outcomes import Aborted, Outcome, Released, Stopped, Succeeded
 from tickwork.model.tasks import Lease
@@ -236,7 +238,20 @@ class Worker:
         seconds = time.monotonic() - run.started
         if isinstance(error, UnfitPayload):
             return self._misfits.outcome(run.grant, error, seconds)
-        return outcomes.of_error(error, run.grant, self._config.retry, seconds)
+        return outcomes.of_error(error, run.grant, self._config.retry, seconds, self._decide(run.grant, error))
+
+    def _decide(self, grant: Grant, error: BaseException) -> Decision:
+        """What the handler has declared about such an error: whether it is worth a retry, and when that comes."""
+        entry = self._registry.find(grant.spec.type)
+        if entry is None or entry.retry_rules is None:
+            return outcomes.UNDECIDED
+        decision = outcomes.decide(entry.retry_rules, error, grant)
+        if decision.trouble:
+            self._log.line(
+                logging.ERROR, "Retry rules of the handler failed, the default strategy is used", task_id=grant.spec.id,
+                type=grant.spec.type, error=decision.trouble,
+            )  # fmt: skip
+        return decision
 
     def _success(self, run: Run, result: TaskResult | bytes | None) -> Outcome:
         seconds, limit = time.monotonic() - run.started, self._config.payload_limit
@@ -316,7 +331,8 @@ class Worker:
         match run.reason:
             case "timeout":
                 text = f"timed out after {grant.spec.timeout:g} s"
-                return outcomes.failed(grant, text, self._config.retry, seconds)
+                decision = self._decide(grant, TimeoutError(text))
+                return outcomes.failed(grant, text, self._config.retry, seconds, decision=decision)
             case "cancel":
                 return Stopped(grant.lease, seconds)
             case "release":
@@ -326,7 +342,9 @@ class Worker:
             case "lost" | "fenced":
                 return None
             case None:
-                return outcomes.failed(grant, "the handler was cancelled from inside", self._config.retry, seconds)
+                text = "the handler was cancelled from inside"
+                decision = self._decide(grant, asyncio.CancelledError(text))
+                return outcomes.failed(grant, text, self._config.retry, seconds, decision=decision)
 
     # --- called by the heart
 
