@@ -11,6 +11,7 @@ from typing import Any, TextIO
 import msgspec
 
 from tickwork.model.facts import Fact
+from tickwork.node.forking import PROCESS
 from tickwork.observe.bus import Bus, Subscription
 from tickwork.observe.loggers import Log, quoted
 from tickwork.observe.observations import ScheduleTicked, TaskEnded, TaskStarted
@@ -69,6 +70,12 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
+def _process_of(record: logging.LogRecord) -> str:
+    """`process-2`, in the second process of `tickwork up --processes`."""
+    name = record.processName or ""
+    return name if name.startswith(PROCESS) else ""
+
+
 class KeyValueFormatter(logging.Formatter):
     """Lines for people."""
 
@@ -76,7 +83,8 @@ class KeyValueFormatter(logging.Formatter):
         moment = datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         ours = record.name.partition(".")[0] == "tickwork"
         name = "" if ours else f"{_printable(record.name)}: "
-        line = f"{moment} {record.levelname:<7} {name}{_printable(record.getMessage())}"
+        process = f"{number} " if (number := _process_of(record)) else ""
+        line = f"{moment} {record.levelname:<7} {process}{name}{_printable(record.getMessage())}"
         if record.name == "tickwork.task":
             line += "".join(f" {key}={quoted(getattr(record, key, ''))}" for key in ("task_type", "task_id", "attempt"))
         error = record.exc_info[1] if record.exc_info else None
@@ -97,6 +105,8 @@ class JSONFormatter(logging.Formatter):
             "logger": record.name,
             "event": getattr(record, "event", None) or record.getMessage(),
         }
+        if process := _process_of(record):
+            entry["process"] = process
         entry.update(getattr(record, "fields", {}))
         for key in ("task_type", "task_id", "attempt"):
             if hasattr(record, key):

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from msgspec.structs import replace
+
 from tickwork import logs
 from tickwork.client.client import Client
 from tickwork.client.functions import TaskFunction, task_maker
@@ -166,6 +168,18 @@ class Scheduler(Client):
         given = self.config.scheduler_id
         self.id = given or new_node_id()
         self._identity = identity_of(given) if given else self.id  # by which the store tells two of one name apart
+
+    def _be_one_of_several(self, number: int, parent: int) -> None:
+        """In a process that was forked to run this application beside others: a node of its own."""
+        config = self.config
+        config = replace(
+            config,
+            scheduler_id=config.scheduler_id and f"{config.scheduler_id}-{number}",
+            labels={"parent": str(parent), "process": str(number), **config.labels},
+        )
+        self.loaded = replace(self.loaded, config=config)
+        self._access.configure(config)
+        self._name_node()
 
     @contextlib.contextmanager
     def _on_store(self, store: Store) -> Iterator[None]:
@@ -423,9 +437,12 @@ class Scheduler(Client):
             await self._store.open()  # safe to call twice, and from two loops at once
             self._opened = True
             # Now, and not when it was made: a command line may have changed its options since, and set up logging.
-            while self._warnings:
-                self._log.warning("%s", self._warnings.pop(0))
+            self._tell_warnings()
         return self._observed
+
+    def _tell_warnings(self) -> None:
+        while self._warnings:
+            self._log.warning("%s", self._warnings.pop(0))
 
     async def _open_bounded(self) -> Store:
         """For callers who would rather hear of an outage than wait for its end. The node itself is patient."""

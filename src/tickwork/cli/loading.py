@@ -40,6 +40,11 @@ def load_app(name: str | None, **options: Any) -> Scheduler:
     from tickwork.scheduler import Scheduler
 
     app = Scheduler() if name is None else find_app(name)
+    if app._opened:
+        raise ConfigError(
+            f"{name} has used its store while it was imported, before its options were known; use it in a function of "
+            'app.on_startup, in handlers, or under `if __name__ == "__main__":`'
+        )
     file = said("config")
     named = file or app._config_file or os.environ.get(FILE_VARIABLE)
     if not named and os.path.exists(DEFAULT_FILE):

@@ -11,8 +11,10 @@ from tickwork.cli import output
 from tickwork.cli.flags import ConfiguredCommand, config_flags
 from tickwork.cli.loading import load_app
 from tickwork.cli.options import global_options
+from tickwork.errors import ConfigError
 
 if TYPE_CHECKING:
+    from tickwork.node.forking import Upward
     from tickwork.scheduler import Scheduler
 
 ROLES = {"all": (True, True), "worker": (True, False), "scheduler": (False, True)}
@@ -22,6 +24,9 @@ _log_format = click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     help="Format of the log on standard error; json with --json.  [text]",
+)
+_processes = click.option(
+    "--processes", type=click.IntRange(1), metavar="N", help="Run so many processes, and replace those that end."
 )
 
 
@@ -34,10 +39,11 @@ _log_format = click.option(
     show_default=True,
     help="Run handlers and lead, or one of them only.",
 )
+@_processes
 @_log_format
 @global_options
 @config_flags
-def up_command(app: str | None, role: str, log_format: str | None, **flags: Any) -> None:
+def up_command(app: str | None, role: str, processes: int | None, log_format: str | None, **flags: Any) -> None:
     """Run an application: its handlers and its share of the scheduling.
 
     MODULE:APP names a Scheduler, such as `shop.jobs:app`; the working directory is looked in first. A store must be
@@ -46,36 +52,65 @@ def up_command(app: str | None, role: str, log_format: str | None, **flags: Any)
     """
     if app is None and role != "scheduler":
         raise click.UsageError("which application? Name it as MODULE:APP; only --role scheduler can do without")
-    _run(app, role, log_format, flags)
+    _run(app, role, processes, log_format, flags)
 
 
 @click.command("worker", cls=ConfiguredCommand)
 @click.argument("app", metavar="MODULE:APP")
+@_processes
 @_log_format
 @global_options
 @config_flags
-def worker_command(app: str, log_format: str | None, **flags: Any) -> None:
+def worker_command(app: str, processes: int | None, log_format: str | None, **flags: Any) -> None:
     """Run an application's handlers only; leave the scheduling to others."""
-    _run(app, "worker", log_format, flags)
+    _run(app, "worker", processes, log_format, flags)
 
 
-def _run(name: str | None, role: str, log_format: str | None, flags: dict[str, Any]) -> None:
+def _run(name: str | None, role: str, processes: int | None, log_format: str | None, flags: dict[str, Any]) -> None:
     from tickwork.cli.log_setup import LogSetup
+    from tickwork.node import running
 
     as_json = log_format == "json" or (log_format is None and output.as_json())
     with LogSetup(as_json, asked_for=log_format is not None) as log:
         app = load_app(name, **{option: value for option, value in flags.items() if value is not None})
         log.settle("debug" if app.config.debug else app.config.log_level)
+        if processes is not None:
+            check_processes(app, processes)
         if not as_json:
-            show_banner(app, role)
+            show_banner(app, role, processes)
         log.tell_early()
         work, lead = ROLES[role]
-        app.run(work=work, lead=lead)
+        parent = None if processes is None else _fork(app, processes)
+        running.run(app, work=work, lead=lead, parent=parent)
     if app.exhausted:
         click.get_current_context().exit(1)
 
 
-def show_banner(app: Scheduler, role: str) -> None:
+def check_processes(app: Scheduler, processes: int) -> None:
+    """Raises if the application cannot be run in several processes that are forked from this one."""
+    from tickwork.node.processes import check_forkable
+
+    if processes > 1 and not app.capabilities.shared:
+        raise ConfigError(
+            f"--processes {processes}: each process would have a {app.url} store of its own and see no task of the "
+            "others; use one that processes share, such as --store sqlite:///tickwork.db"
+        )
+    check_forkable()
+
+
+def _fork(app: Scheduler, count: int) -> Upward:
+    """Returns in each child; the parent ends here when all of them have ended."""
+    from tickwork.node.processes import Processes
+
+    app._tell_warnings()
+    parent = Processes(count, app._log).run()
+    if isinstance(parent, int):
+        click.get_current_context().exit(parent)
+    app._be_one_of_several(parent.number, parent.parent)
+    return parent
+
+
+def show_banner(app: Scheduler, role: str, processes: int | None = None) -> None:
     """Everything that a glance should tell, on the stream of the log that follows."""
     config = app.config
     works = ROLES[role][0]
@@ -83,6 +118,8 @@ def show_banner(app: Scheduler, role: str) -> None:
     workers = f"{config.concurrency} tasks at a time"
     if config.worker_count > 1:
         workers += f" in each of {config.worker_count} workers"
+    if processes is not None and processes > 1:
+        workers += f" in each of {processes} processes"
     facts = [
         ("store", store),
         ("namespace", config.namespace),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tickwork.client.sync import running_loop
 from tickwork.errors import TickworkError
+from tickwork.node.forking import READY, Upward
 
 if TYPE_CHECKING:
     from tickwork.node.node import Node
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 LAST_GRACE = 0.5  # seconds for coroutines that are left when the node has ended
 
 
-def run(app: Scheduler, *, work: bool, lead: bool) -> None:
-    """Start it and block until SIGINT or SIGTERM; a second signal gives unfinished work back at once."""
+def run(app: Scheduler, *, work: bool, lead: bool, parent: Upward | None = None) -> None:
+    """Start it and block until SIGINT or SIGTERM; a second signal gives unfinished work back at once. One of several
+    processes is told both by its parent."""
     if running_loop() is not None:
         raise TickworkError(
             "run() makes an event loop of its own, and here one runs already; use `async with app:`, or start() "
@@ -32,10 +34,10 @@ def run(app: Scheduler, *, work: bool, lead: bool) -> None:
             "run() waits for signals, which only the main thread gets; elsewhere use app.sync.start() and "
             "app.sync.shutdown()"
         )
-    run_loop(_run_until_signalled(app, work, lead))
+    run_loop(_run_until_signalled(app, work, lead, parent))
 
 
-async def _run_until_signalled(app: Scheduler, work: bool, lead: bool) -> None:
+async def _run_until_signalled(app: Scheduler, work: bool, lead: bool, parent: Upward | None) -> None:
     starting = asyncio.ensure_future(app.start(work=work, lead=lead))
     node: Node | None = None
     stopping = False
@@ -53,13 +55,16 @@ async def _run_until_signalled(app: Scheduler, work: bool, lead: bool) -> None:
             node.hurry()
         app.stop_soon()
 
-    _on_signals(on_signal)  # before the start, or a signal would end the process while it runs tasks
+    listen = _on_signals if parent is None else parent.listen
+    listen(on_signal)  # before the start, or a signal would end the process while it runs tasks
     try:
         await starting
     except asyncio.CancelledError:
         if not stopping:
             raise
     node = app._node
+    if parent is not None and node is not None:
+        parent.tell(READY)
     if not stopping:
         await app.wait_stopped()
     await app.shutdown()
