@@ -177,3 +177,31 @@ async def test_ended_tasks_are_removed_together(bench: Bench, policy: Policy, re
 
     assert await commands(prune) < 500 * reads + 60
     assert pruned == [500]
+
+
+async def test_of_many_workers_one_is_told_of_the_next_delayed_task(bench: Bench) -> None:
+    """Or all that are idle would claim at that moment."""
+    await bench.submit("late", delay=60_000)
+
+    async def told(*workers: str) -> list[int | None]:
+        claims = [bench.new_claim(worker=worker) for worker in workers]
+        return [(await bench.store.tasks.claim(claim)).next_due_in for claim in claims]
+
+    assert await told("w1", "w2", "w3", "w1") == [60_000, None, None, 60_000]
+    await bench.submit("soon", delay=1000)
+    assert await told("w2", "w3", "w1") == [1000, None, None]
+    shared_server().command("DEL", f"{ROOT}expected")  # what happens to it after three seconds
+    assert await told("w3", "w2") == [1000, None]
+    bench.clock.advance(1)
+    assert await bench.claimed_ids(worker="w1") == ["soon"]
+    assert await told("w2", "w1") == [None, 59_000], "who has taken the first one is told of the next"
+
+
+async def test_a_delayed_task_whose_worker_does_not_come_wakes_another(bench: Bench) -> None:
+    await bench.submit("late", delay=60_000)
+    await bench.claim(worker="w1")
+    await bench.claim(worker="w2")
+    shared_server().command("DEL", f"{ROOT}wake:default")  # what an idle worker does that is woken by the submit
+    bench.clock.advance(60)
+    await bench.store.tasks.promote(10)
+    assert shared_server().command("LLEN", f"{ROOT}wake:default") == 1

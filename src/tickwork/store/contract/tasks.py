@@ -77,7 +77,7 @@ class Unreadable(Struct, frozen=True, gc=False):
 class Claimed(Struct, frozen=True):
     """The answer to a claim. `next_due_in` is the time until another claim may find more: until the next delayed task
     of any queue is due (deadlines do not count); 0 when this claim could not look at all ready tasks; None when nothing
-    is delayed."""
+    is delayed, or when another worker was told of that time in the last seconds, and will come for it."""
 
     grants: list[Grant]
     next_due_in: int | None = None

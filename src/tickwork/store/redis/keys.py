@@ -48,6 +48,7 @@ TASK_KEYS = (
         "delayed", "ZSet", "pending tasks by due time; members are submit order (11 hex digits) and id", "delayed tasks"
     ),
     Key("retrying", "ZSet", "tasks that wait for their next attempt, in the same form", "delayed tasks"),
+    Key("expected", "String", "the time of the next delayed task, and the worker that was told of it", "3 seconds"),
     Key("blocked", "ZSet", "tasks that wait for others, by submit order", "blocked tasks"),
     Key("leases:<worker>", "ZSet", "running tasks of a worker by the end of their lease", "running tasks"),
     Key("lessees", "ZSet", "workers with leases, by a time before which none of theirs ends", "workers"),

@@ -398,6 +398,26 @@ local function startable(claim)
   return search
 end
 
+local EXPECTED_FOR = 3000 -- milliseconds for which a worker that was told of the next delayed task is expected to come for it
+
+-- What a claimer is told of the time until the next delayed task. Of many workers only one is told, or all idle ones would claim at
+-- that moment. If it does not come, the leader promotes the task, and wakes another one.
+local function told(claim, wait)
+  if wait <= 0 then
+    return wait
+  end
+  local due = whole(now + wait) .. ' '
+  local expected, held = due .. claim.worker, call('GET', KEY .. 'expected')
+  if held == expected then
+    return wait
+  end
+  if held and string.sub(held, 1, #due) == due then
+    return -1
+  end
+  call('SET', KEY .. 'expected', expected, 'PX', EXPECTED_FOR)
+  return wait
+end
+
 local OVERDUE = -2 -- the reply to a claim that has to wait until overdue tasks are cancelled
 
 -- Grants tasks to a claim that has not come before. Returns the reply of `claim.lua`. No task may start after its deadline, so a
@@ -415,7 +435,7 @@ local function grant_new(claim)
     end
   end
   local answer = start_all(claim, search.taken, deadline)
-  answer[1] = search.spent and 0 or wait
+  answer[1] = search.spent and 0 or told(claim, wait)
   return answer
 end
 
