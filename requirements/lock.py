@@ -11,7 +11,7 @@ FILES = {
     "dev.txt": ("--all-extras", "--group", "build", "--group", "test", "--group", "lint"),
     "build.txt": ("--only-group", "build", *LIKE_DEV),
     "runtime.txt": LIKE_DEV,
-    "runtime-all.txt": ("--all-extras", *LIKE_DEV),
+    "runtime-all.txt": ("--extra", "all", *LIKE_DEV),
     "floors.txt": ("--all-extras", "--resolution", "lowest-direct"),
 }
 

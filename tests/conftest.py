@@ -14,6 +14,6 @@ import pkgutil
 import tickwork
 
 for module in pkgutil.walk_packages(tickwork.__path__, "tickwork."):
-    if not module.name.startswith(("tickwork.__main__", "tickwork.testing.contract")):
+    if not module.name.startswith(("tickwork.__main__", "tickwork.contrib.", "tickwork.testing.contract")):
         with contextlib.suppress(ImportError):  # of an extra that is not installed
             importlib.import_module(module.name)

@@ -17,7 +17,7 @@ SRC = Path(tickwork.__file__).parent
 ROOT = frozenset({"backoff", "clock", "errors", "forks", "host", "ids", "texts"})  # small and pure
 LAYERS = (
     "root", "payload", "cron", "model", "observe", "config", "store", "handlers", "client", "executors", "worker",
-    "node", "logs", "scheduler", "testing", "cli", "__main__",
+    "node", "logs", "scheduler", "testing", "contrib", "cli", "__main__",
 )  # fmt: skip
 PURE = LAYERS[: LAYERS.index("store")]
 SEAM = {"store.contract", "store.hints", "store.joining"}  # what everybody may know of stores
