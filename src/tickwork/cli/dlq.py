@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from tickwork.cli import output
+from tickwork.cli.bulk import do_to_all, filter_options_of_status, read_filter, type_option
 from tickwork.cli.options import cascade_option, cursor_option, global_options, limit_option
 from tickwork.cli.output import Column
 from tickwork.cli.pages import find
 from tickwork.cli.session import ask
-from tickwork.cli.tasks import first_line, task_command, wants_cascade
-from tickwork.client import steering
-from tickwork.model.info import Steered, TaskInfo
+from tickwork.cli.steer import delete_all, retry_all, wants_cascade
+from tickwork.cli.tasks import first_line, task_command
+from tickwork.model.bulk import TaskFilter
+from tickwork.model.info import TaskInfo
 from tickwork.model.tasks import Status
 
-if TYPE_CHECKING:
-    from tickwork.client.client import Client
-
-AT_ONCE = 500  # in one call, after which the progress bar moves
 COLUMNS = (
     Column("ID"),
     Column("TYPE", least=10),
@@ -30,9 +27,6 @@ COLUMNS = (
     Column("DIED", drop=1),
     Column("ERROR", least=12, color=lambda cell: "red"),
 )
-
-_type_option = click.option("--type", "type_", metavar="TYPE", help="Only tasks of this type.")
-_yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 @click.group("dlq", invoke_without_command=True)
@@ -48,7 +42,7 @@ def dlq_command(ctx: click.Context) -> None:
 
 
 @dlq_command.command("list")
-@_type_option
+@type_option
 @limit_option
 @cursor_option
 @global_options
@@ -103,62 +97,23 @@ def remove_command(task_id: str) -> None:
 
 
 @dlq_command.command("retry-all")
-@_type_option
-@_yes_option
 @cascade_option
+@filter_options_of_status
 @global_options
-def retry_all_command(type_: str | None, yes: bool, cascade: bool | None) -> None:
-    """Run all dead letters again."""
-    _do_to_all(
-        type_,
-        yes,
-        "run again",
-        "sent to run",
-        lambda client, ids: steering.retry(client._access, ids, Status.DEAD, cascade=bool(cascade)),
-    )
+def retry_all_command(cascade: bool | None, dry_run: bool, yes: bool, **fields: Any) -> None:
+    """Run all dead letters again, or those that a filter matches: `tickwork retry --status dead`."""
+    do_to_all(retry_all(cascade, "dead letter"), _dead(**fields), dry_run, yes)
 
 
 @dlq_command.command("clear")
-@_type_option
-@_yes_option
+@filter_options_of_status
 @global_options
-def clear_command(type_: str | None, yes: bool) -> None:
-    """Delete all dead letters."""
-    _do_to_all(type_, yes, "delete", "deleted", lambda client, ids: steering.delete(client._access, ids, Status.DEAD))
+def clear_command(dry_run: bool, yes: bool, **fields: Any) -> None:
+    """Delete all dead letters, or those that a filter matches: `tickwork delete --status dead`."""
+    do_to_all(delete_all("dead letter"), _dead(**fields), dry_run, yes)
 
 
-def _do_to_all(
-    type_: str | None,
-    yes: bool,
-    verb: str,
-    word: str,
-    act: Callable[[Client, list[str]], Awaitable[list[Steered]]],
-) -> None:
-    """Find them first, so that what dies meanwhile, perhaps of being run again, is left alone."""
-    ids = ask(lambda client: _all_ids(client, type_))
-    kind = f" of type {type_}" if type_ else ""
-    if ids and not yes:
-        click.confirm(f"{verb.capitalize()} {output.many(len(ids), 'dead letter')}{kind}?", abort=True, err=True)
-
-    async def go(client: Client) -> int:
-        count = 0
-        with click.progressbar(length=len(ids), label=word, hidden=output.as_json()) as bar:
-            for start in range(0, len(ids), AT_ONCE):
-                batch = ids[start : start + AT_ONCE]
-                # Somebody else may have been faster, or a task depends on one that cannot run again.
-                count += sum(each.done for each in await act(client, batch))
-                bar.update(len(batch))
-        return count
-
-    count = ask(go) if ids else 0
-    output.done(f"{output.many(count, 'dead letter')}{kind} {word}", count=count, done=word)
-
-
-async def _all_ids(client: Client, type_: str | None) -> list[str]:
-    ids: list[str] = []
-    cursor: str | None = None
-    while True:
-        page = await client.list_tasks(Status.DEAD, type=type_, limit=1000, cursor=cursor)
-        ids += [task.id for task in page]
-        if (cursor := page.cursor) is None:
-            return ids[::-1]  # the oldest first: a task on which another depends died before that one
+def _dead(**fields: Any) -> TaskFilter:
+    wanted = read_filter(status=Status.DEAD, **fields)
+    assert wanted is not None
+    return wanted

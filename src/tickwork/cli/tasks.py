@@ -1,22 +1,21 @@
-"""`tickwork tasks`, `task`, `cancel`, `retry`, `run-now` and `delete`."""
+"""`tickwork tasks` and `task`."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tickwork.cli import output
-from tickwork.cli.options import cascade_option, cursor_option, global_options, limit_option, tag_option
+from tickwork.cli.bulk import key_option, queue_option, status_option, type_option
+from tickwork.cli.options import cursor_option, global_options, limit_option, tag_option
 from tickwork.cli.output import Column
 from tickwork.cli.pages import find
-from tickwork.cli.session import ask, store_of
-from tickwork.client.dependants import cancelled_with
+from tickwork.cli.session import ask
 from tickwork.model.facts import Fact
-from tickwork.model.info import AttemptInfo, Event, Explanation, Steered, TaskInfo
+from tickwork.model.info import AttemptInfo, Event, Explanation, TaskInfo
 from tickwork.model.tasks import DELAYED, Status
 
 if TYPE_CHECKING:
@@ -56,10 +55,10 @@ STORY_LINES: dict[str, str] = {
 
 
 @click.command("tasks")
-@click.option("--status", type=click.Choice([*map(str, Status), "completed"]), help="Only tasks in this status.")
-@click.option("--type", "type_", metavar="TYPE", help="Only tasks of this type.")
-@click.option("--queue", metavar="NAME", help="Only tasks of this queue.")
-@click.option("--key", metavar="TEXT", help="Only tasks with this key.")
+@status_option
+@type_option
+@queue_option
+@key_option
 @tag_option
 @limit_option
 @cursor_option
@@ -215,83 +214,3 @@ def _tell_story(story: list[Event]) -> None:
         waited = f"+{output.duration((event.at - before).total_seconds())}" if event.at > before else ""
         click.echo(f"  {click.style(output.clock(event.at), dim=True)}  {waited:>8}  {output.clean(text)}")
         before = event.at
-
-
-# --- steering
-
-
-@click.command("cancel")
-@click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--force", is_flag=True, help="Also ask the handlers of running tasks to stop.")
-@global_options
-def cancel_command(task_ids: tuple[str, ...], force: bool) -> None:
-    """Cancel waiting tasks; with --force also running ones."""
-    _each(lambda client: client.tasks.cancel(task_ids, force=force), "cancelled")
-
-
-@click.command("retry")
-@click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-@cascade_option
-@global_options
-def retry_command(task_ids: tuple[str, ...], cascade: bool | None) -> None:
-    """Run ended tasks again.
-
-    One that depends on others waits again for those that have not ended.
-    """
-    with_followers = wants_cascade(task_ids, cascade)
-    _each(lambda client: client.tasks.retry(task_ids, cascade=with_followers), "sent to run")
-
-
-@click.command("run-now")
-@click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-@global_options
-def run_now_command(task_ids: tuple[str, ...]) -> None:
-    """Run delayed tasks now, and those that wait for their next attempt."""
-    _each(lambda client: client.tasks.run_now(task_ids), "sent to run")
-
-
-def wants_cascade(task_ids: Sequence[str], said: bool | None) -> bool:
-    """Whether the tasks that were cancelled with these are to come back too; asked where somebody can answer."""
-    if said is not None:
-        return said
-
-    async def count(client: Client) -> int:
-        store = await store_of(client)
-        found = [await store.queries.get(task_id) for task_id in task_ids]
-        return len(await cancelled_with(store, *(record for record in found if record is not None)))
-
-    followers = ask(count)
-    if not followers:
-        return False
-    if output.as_json() or not sys.stdin.isatty():
-        left = (
-            f"Not brought back: {output.many(followers, 'dependant')} cancelled before. Use --cascade to do that too."
-        )
-        click.echo(left, err=True)
-        return False
-    return click.confirm(f"Also bring back {output.many(followers, 'dependant')} cancelled before?", err=True)
-
-
-@click.command("delete")
-@click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-@global_options
-def delete_command(task_ids: tuple[str, ...]) -> None:
-    """Delete ended tasks."""
-    _each(lambda client: client.tasks.delete(task_ids), "deleted")
-
-
-def _each(act: Callable[[Client], Awaitable[list[Steered]]], word: str) -> None:
-    """Show what became of every task named; what one refuses does not hold up the others."""
-    answers: list[dict[str, Any]] = []
-    for each in ask(act):
-        answers.append({"id": each.id, "done": word if each.done else None, "error": each.error and str(each.error)})
-        answers += [{"id": follower, "done": "brought back", "error": None} for follower in each.brought_back]
-    if output.as_json():
-        output.show_json({"tasks": answers})
-    for answer in answers:
-        if answer["error"]:
-            click.echo(click.style("error: ", fg="red", bold=True) + output.clean(answer["error"]), err=True)
-        elif not output.as_json():
-            click.echo(f"{output.clean(answer['id'])}  {answer['done']}")
-    if any(answer["error"] for answer in answers):
-        click.get_current_context().exit(1)
