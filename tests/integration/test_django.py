@@ -17,8 +17,8 @@ from django.db.backends.sqlite3.base import DatabaseWrapper
 from django.test import override_settings
 from django.utils import timezone
 
-from tests.integration.django_site import settings, support, tasks
-from tests.integration.django_site.support import finished
+from tests.integration.django_site import configured, settings, tasks
+from tests.integration.django_site.configured import finished
 from tickwork.contrib.django import TickworkBackend
 from tickwork.contrib.django.interface import (
     InvalidTask,
@@ -33,7 +33,7 @@ from tickwork.contrib.django.results import error_of
 @pytest.fixture
 def backend(url: str) -> Iterator[TickworkBackend]:
     """On an empty store; nothing runs there yet."""
-    with support.tasks_on(url):
+    with configured.tasks_on(url):
         backend = task_backends["default"]
         yield backend
         backend.app.sync.shutdown()
@@ -301,7 +301,7 @@ def test_the_result_of_another_task_is_not_taken_for_ours(backend: TickworkBacke
     ],
 )
 def test_a_task_that_is_not_djangos(sqlite_url: str, type: str, payload: dict[str, Any], problem: str) -> None:
-    with support.tasks_on(sqlite_url):
+    with configured.tasks_on(sqlite_url):
         backend = task_backends["default"]
         handle = backend.app.sync.submit(type, payload)
         with pytest.raises(TaskResultDoesNotExist, match=problem):

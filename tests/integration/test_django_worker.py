@@ -11,8 +11,8 @@ from django.core.management import CommandError, call_command
 from django.test import override_settings
 
 from tests.integration.apps import ROOT
-from tests.integration.django_site import more, settings, support, tasks
-from tests.integration.django_site.support import finished, tasks_on
+from tests.integration.django_site import configured, more, settings, tasks
+from tests.integration.django_site.configured import finished, tasks_on
 from tickwork.contrib.django.interface import TaskResultStatus, task_backends
 
 
@@ -22,7 +22,7 @@ class Worker:
     def __init__(self, url: str, *arguments: str) -> None:
         environ = {**os.environ, "SITE_STORE": url, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", str(support.MANAGE), "tickwork_worker", *arguments],
+            [sys.executable, "-W", "error", str(configured.MANAGE), "tickwork_worker", *arguments],
             cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         self.said: list[str] = []
