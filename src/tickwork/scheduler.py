@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from msgspec.structs import replace
 
-from tickwork import logs
+from tickwork import host, logs
 from tickwork.client.client import Client
 from tickwork.client.functions import TaskFunction, task_maker
 from tickwork.client.handle import Handle
@@ -65,6 +65,12 @@ from tickwork.texts import shown
 if TYPE_CHECKING:
     from tickwork.client.task_types import TaskMaker
     from tickwork.config.options import ChangedOptions, SchedulerOptions
+
+NOT_IN_REACH = (
+    "this handler runs in a child process, which cannot reach the store in memory that tickwork.testing.run has put in "
+    "the place of the real one, and the real one is not for tests. Test what uses the scheduler in a child process on "
+    "a store that processes share: Scheduler.configure(store=...) with a SQLite file, and no tickwork.testing.run."
+)
 
 
 class Scheduler(Client):
@@ -182,21 +188,25 @@ class Scheduler(Client):
         self._name_node()
 
     @contextlib.contextmanager
-    def _on_store(self, store: Store) -> Iterator[None]:
-        """Use another store for a while, as `tickwork.testing` does."""
-        if self._node is not None or self._opened:
-            raise TickworkError("this scheduler has been started or used already; close it first")
-        access = self._access
-        before, url = self._store, self.url
-        flags = (access.types_are_known_here, access.nobody_runs)
+    def _on_store(self, store: Store, clock: Clock | None = None) -> Iterator[None]:
+        """Use another store for a while, as `tickwork.testing` does; the one before is left as it is, open or not."""
+        if self._node is not None or self._changing is not None:
+            raise TickworkError(
+                "this scheduler is running, so it cannot be put on another store: shut it down first, or use the "
+                "`tickwork.testing.run` that it is in"
+            )
+        access, registry = self._access, self.registry
+        before = self._store, self.url, self._clock, self._opened, registry.store_is_swapped
+        flags = access.types_are_known_here, access.nobody_runs, access.runs_here
         self._use(store)
+        self._clock, self._opened, registry.store_is_swapped = clock, False, True
         access.types_are_known_here = access.nobody_runs = False
         try:
             yield
         finally:
-            self._use(before)
-            self.url = url
-            access.types_are_known_here, access.nobody_runs = flags
+            self._use(before[0])
+            _, self.url, self._clock, self._opened, registry.store_is_swapped = before
+            access.types_are_known_here, access.nobody_runs, access.runs_here = flags
 
     # --- registering
 
@@ -434,6 +444,8 @@ class Scheduler(Client):
 
     async def _open(self) -> Store:
         if not self._opened:
+            if self.registry.store_is_swapped and host.is_pool_child:
+                raise ConfigError(NOT_IN_REACH)
             await self._store.open()  # safe to call twice, and from two loops at once
             self._opened = True
             # Now, and not when it was made: a command line may have changed its options since, and set up logging.

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.integration.apps import Gate, Make, eventually
-from tickwork import FixedDelay, Scheduler, Status, TaskFailed, TickworkError
-from tickwork.testing import AppMaker, ManualClock, drain, run, submitted, wait_for
+from tickwork import ConfigError, ExponentialBackoff, FixedDelay, Scheduler, Snooze, Status, TaskFailed
+from tickwork.model.facts import Fact
+from tickwork.testing import AppMaker, ManualClock, drain, wait_for
 
 
 async def test_days_pass_in_milliseconds(tickwork_app: AppMaker, tickwork_clock: ManualClock) -> None:
@@ -143,42 +144,118 @@ def test_programs_without_pytest_may_import_it() -> None:
     assert shown.stdout.startswith("False False <function drain")
 
 
-async def test_an_application_of_its_own_store_runs_on_an_empty_one_in_memory(clock: ManualClock) -> None:
-    app = Scheduler("redis://127.0.0.1:1/0", durability="replicated", partitions=4)
+# --- from due time to due time
+
+
+def days(clock: ManualClock) -> float:
+    """Since the start of the clock."""
+    return (clock.now() - ManualClock().now()) / 86_400_000
+
+
+async def test_a_daily_schedule_runs_thirty_times_in_thirty_days(make: Make, clock: ManualClock, url: str) -> None:
+    app = make(url, clock=clock)
+    ran: list[datetime] = []
+
+    @app.periodic("0 9 * * *")
+    async def report() -> None:
+        ran.append(datetime.fromtimestamp(clock.now() / 1000, UTC))
+
+    clock.set(datetime(2026, 3, 1, tzinfo=UTC))
+    async with app:
+        await drain(app, until=timedelta(days=30))
+    assert ran == [datetime(2026, 3, 1 + day, 9, tzinfo=UTC) for day in range(30)]
+    assert clock.now() == datetime(2026, 3, 31, tzinfo=UTC).timestamp() * 1000
+
+
+async def test_a_chain_of_retries_runs_at_its_own_times(tickwork_app: AppMaker, tickwork_clock: ManualClock) -> None:
+    app = tickwork_app()
+    ran: list[float] = []
+
+    @app.task(max_retry=4, retry=ExponentialBackoff(base=86_400, max=10 * 86_400, jitter=False))
+    async def fail() -> None:
+        ran.append(days(tickwork_clock))
+        raise OSError("the printer is on fire")
+
+    async with app:
+        handle = await fail.submit()
+        await drain(app, until=timedelta(days=100))
+        assert (await handle.info()).status is Status.DEAD
+    assert ran == [0, 1, 3, 7, 15]
+    assert days(tickwork_clock) == 100
+
+
+async def test_all_that_waits_for_a_time_comes_in_order(tickwork_app: AppMaker, tickwork_clock: ManualClock) -> None:
+    app = tickwork_app()
+    ran: list[tuple[float, str]] = []
+
+    @app.task
+    async def note(text: str, again: bool = False) -> None:
+        ran.append((days(tickwork_clock), text))
+        if again:
+            await note.options(delay=timedelta(days=1)).submit(text + "!")
+
+    @app.task
+    async def patient() -> None:
+        if days(tickwork_clock) < 4:
+            raise Snooze(86_400)
+        ran.append((days(tickwork_clock), "snoozed"))
+
+    async with app:
+        await app.schedules.put("second-days", "note", {"text": "tick"}, cron="13 22 */2 * *")
+        first = await note.options(delay=timedelta(days=2.5)).submit("late", again=True)
+        await app.submit(note, {"text": "after"}, depends_on=[first])
+        await patient.submit()
+        expired = await app.submit(note, {"text": "never"}, depends_on=[first], expires=3600)
+        await drain(app, until=timedelta(days=5))
+        assert (await expired.info()).status is Status.CANCELLED
+    ticks = [entry for entry in ran if entry[1] == "tick"]
+    rest = [entry for entry in ran if entry[1] != "tick"]
+    assert len(ticks) == 3
+    assert ran == sorted(ran, key=lambda entry: entry[0])
+    assert rest == [(2.5, "late"), (2.5, "after"), (3.5, "late!"), (4, "snoozed")]
+
+
+async def test_nothing_behind_the_end_is_run(tickwork_app: AppMaker, tickwork_clock: ManualClock) -> None:
+    app = tickwork_app()
+    ran: list[str] = []
+
+    @app.task
+    async def note(text: str) -> None:
+        ran.append(text)
+
+    async with app:
+        end = datetime.fromtimestamp(tickwork_clock.now() / 1000, UTC) + timedelta(days=1)
+        await note.options(schedule_at=end).submit("at the end")
+        await note.options(schedule_at=end + timedelta(milliseconds=1)).submit("behind it")
+        await drain(app, until=end)
+        assert ran == ["at the end"]
+        await drain(app, until=0.001)
+        assert ran == ["at the end", "behind it"]
+
+
+async def test_time_moves_forward_only_and_only_by_a_clock_that_can_be_moved(tickwork_app: AppMaker) -> None:
+    with pytest.raises(ConfigError, match="run\\(app, clock=ManualClock"):
+        await drain(Scheduler("memory://"), until=60)
+    app = tickwork_app()
+    with pytest.raises(ConfigError, match="before the time of the clock"):
+        await drain(app, until=timedelta(seconds=-1))
+    with pytest.raises(ConfigError, match="until must know its zone"):
+        await drain(app, until=datetime(2030, 1, 1))
+    with pytest.raises(ConfigError, match="until must be a number of seconds"):
+        await drain(app, until="tomorrow")  # type: ignore[arg-type]
+
+
+async def test_many_short_steps_cost_no_worker_its_place(tickwork_app: AppMaker) -> None:
+    """Each step is shorter than a lease, and many are made within one real heartbeat."""
+    app = tickwork_app(lease_ttl=30, renew_interval=10)
     ran: list[int] = []
 
-    @app.task
-    async def work(n: int) -> None:
-        ran.append(n)
+    @app.periodic("*/10 * * * * *")
+    async def often() -> None:
+        ran.append(1)
 
-    store, url = app._store, app.url
-    for n in range(2):
-        async with run(app, clock=clock):
-            assert await submitted(app) == [], "nothing is left of the test before"
-            await work.options(delay=3600).submit(n)
-            clock.advance(3600)
-            await drain(app)
-    assert ran == [0, 1]
-    assert (app._store, app.url) == (store, url)
-
-
-async def test_what_was_submitted_is_seen_without_being_run(clock: ManualClock) -> None:
-    app = Scheduler("redis://127.0.0.1:1/0")
-
-    @app.task
-    async def work(n: int) -> None: ...
-
-    async with run(app, clock=clock, start=False):
-        for n in range(3):
-            await work.submit(n)
-        await app.submit("elsewhere", "x")
-        assert [task.payload for task in await submitted(app, "work")] == [{"n": 0}, {"n": 1}, {"n": 2}]
-        assert [task.type for task in await submitted(app)] == ["work", "work", "work", "elsewhere"]
-        assert {task.status for task in await submitted(app)} == {Status.READY}
-
-
-async def test_a_scheduler_that_runs_cannot_be_put_on_another_store() -> None:
-    async with Scheduler("memory://") as app:
-        with pytest.raises(TickworkError, match="close it first"):
-            async with run(app):
-                raise AssertionError("it has a store in use")
+    async with app:
+        await drain(app, until=timedelta(minutes=10))
+        kinds = [event.kind for event in await app.events.read(limit=1000)]
+    assert len(ran) == 60
+    assert kinds.count(Fact.WORKER_LOST) == 0

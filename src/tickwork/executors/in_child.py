@@ -49,6 +49,7 @@ class ChildCall(Struct, frozen=True, array_like=True):
     depends_on: tuple[str, ...] = ()
     decides: bool = False  # the child says whether an error is worth a retry, by the rules of the handler
     asks: bool = False  # and asks its function when that comes
+    store_is_swapped: bool = False  # a test has put another store in the place of the scheduler's own
 
 
 class ChildReply(Struct, frozen=True, array_like=True):
@@ -105,6 +106,7 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
     reference."""
     call = msgpack.decode(body, type=ChildCall)
     entry, registry = _entry_of(target, call.type)
+    registry.store_is_swapped = call.store_is_swapped
     runner = _started(registry) if registry.lifespan.is_declared else None
     context = TaskContext(
         task_id=call.task_id,

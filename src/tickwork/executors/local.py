@@ -74,7 +74,7 @@ class LocalExecutor:
                 spec.id, spec.type, grant.attempt, grant.lease.fence, grant.lease.nonce, spec.timeout or 0.0, spec.tags,
                 spec.context, spec.payload, spec.serializer, LOGGER.getEffectiveLevel(), spec.queue,
                 spec.max_retry or 0, grant.due_at, spec.depends_on, entry.retry_rules is not None,
-                asks_for_wait(spec, grant.attempt),
+                asks_for_wait(spec, grant.attempt), self._registry.store_is_swapped,
             )
         )  # fmt: skip
 

@@ -180,6 +180,7 @@ class Registry:
     def __init__(self) -> None:
         self.middleware = Middlewares()
         self.lifespan = Lifespan()
+        self.store_is_swapped = False  # by `tickwork.testing`; also in the child processes of that scheduler
         self._entries: dict[str, Entry] = {}
         self._serializers: dict[str, Serializer] = dict(BUILTIN)
         self._default: Serializer = JSON
