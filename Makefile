@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs-ready
 WORKERS ?= 4
 
-.PHONY: help demo test coverage floors on-floors later-pythons lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos histories lock clean
+.PHONY: help demo docs test coverage floors on-floors later-pythons lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos histories lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -31,6 +32,14 @@ $(READY): $(INSTALLED) requirements/dev.txt
 
 demo: $(INSTALLED) ## a small live application: Ctrl-C and run it again, nothing is lost
 	@$(BIN)/tickwork demo $(ARGS)
+
+# And what builds the site of the docs.
+$(DOCS_READY): $(INSTALLED) requirements/docs.txt
+	@$(PIP) --require-hashes -r requirements/docs.txt
+	@touch $(DOCS_READY)
+
+docs: $(DOCS_READY) ## the docs as a site in build/docs/site; fails on a broken link or a page that is not in the list
+	@$(BIN)/python -m docs.site
 
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 # Tracing costs a test half as much again in CPU. These three reach nearly all; contract and faults go over the same lines.

@@ -10,6 +10,7 @@ LIKE_DEV = ("--constraint", "requirements/dev.txt")
 FILES = {
     "dev.txt": ("--all-extras", "--group", "build", "--group", "test", "--group", "lint"),
     "build.txt": ("--only-group", "build", *LIKE_DEV),
+    "docs.txt": ("--only-group", "docs", *LIKE_DEV),
     "runtime.txt": LIKE_DEV,
     "runtime-all.txt": ("--extra", "all", *LIKE_DEV),
     "floors.txt": ("--all-extras", "--resolution", "lowest-direct"),

@@ -42,6 +42,11 @@ def test_every_lock_has_the_versions_that_the_tests_run_with() -> None:
     assert pins("runtime.txt").items() <= pins("runtime-all.txt").items()
 
 
+def test_the_site_of_the_docs_is_built_with_the_same_versions() -> None:
+    tested, site = pins("dev.txt"), pins("docs.txt")
+    assert {name: version for name, version in site.items() if tested.get(name, version) != version} == {}
+
+
 def test_the_runtime_locks_are_whole() -> None:
     needed = {line.partition(">")[0] for line in PROJECT["dependencies"]}
     assert needed <= set(pins("runtime.txt"))
