@@ -120,6 +120,8 @@ MEANINGS = {
         "worker_count": "workers in this process; each has an id and leases of its own",
         "concurrency": "handlers that one worker runs at once",
         "task_types": "the only types its workers take; none means all that are registered",
+        "max_tasks_per_child": "tasks after which a child process is [replaced](handlers.md#where-a-handler-runs); 0 "
+        "means no limit",
         "labels": "names and texts shown with its workers",
         "weight": "shown with its workers",
         "lease_ttl": "after this long without a sign of life a task is [taken back](delivery.md#leases-and-fences)",

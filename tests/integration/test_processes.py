@@ -162,3 +162,11 @@ def test_a_child_reads_a_handler_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         in_child.invoke(child_handlers.plain, msgpack.encode(call), lambda note: None)
     assert made == ["often"]
+
+
+async def test_a_child_is_replaced_after_so_many_tasks(make: Make) -> None:
+    app = make("memory://", max_tasks_per_child=2, concurrency=1)
+    app.registry.register("who", child_handlers.who, run_in="process")
+    async with app:
+        pids = [await app.call("who", timeout=30) for _ in range(5)]
+    assert pids[0] == pids[1] != pids[2] == pids[3] != pids[4]

@@ -96,6 +96,21 @@ def test_a_process_that_dies_is_replaced_and_its_task_runs_again(make_shop: Call
     assert program.wait() == 0, "how a process ended before does not count"
 
 
+def test_a_process_is_replaced_after_so_many_tasks_while_it_finishes_the_last(make_shop: Callable[..., Shop]) -> None:
+    shop = make_shop(options="concurrency=1, scheduler_id='till'")
+    program = shop.start("worker", "shop:app", "--processes", "1", "--max-tasks-per-child", "2")
+    assert shop.app.sync.call("who", timeout=60) > 0
+    (one, first), (other, second) = shop.hold("one"), shop.hold("other")
+    assert first != second, "the first still runs"
+    shop.go()
+    until(lambda: not lives(first), "the first has ended")
+    assert {shop.task(task).status for task in (one, other)} == {Status.SUCCESS}
+    program.signal(signal.SIGTERM)
+    assert program.wait() == 0
+    assert len(program.lines("Process is replaced tasks=2")) == 1
+    assert len(program.lines("Process started")) == 2
+
+
 def test_no_process_outlives_a_parent_that_is_killed(make_shop: Callable[..., Shop]) -> None:
     shop = make_shop()
     program = shop.start("worker", "shop:app", "--processes", "3")

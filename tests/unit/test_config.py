@@ -73,6 +73,7 @@ class TestDefaults:
             "worker_count": 1,
             "concurrency": 10,
             "task_types": None,
+            "max_tasks_per_child": 0,
             "labels": {},
             "weight": 1,
             "lease_ttl": 30,
@@ -878,6 +879,7 @@ class TestLiveObjects:
         )
 
 
+NOT_NEGATIVE = ("max_retry", "retention_max", "max_tasks_per_child", "metrics_port", "health_port")
 AT_LEAST_ONE = [
     "worker_count",
     "concurrency",
@@ -912,7 +914,7 @@ class TestValidation:
         assert getattr(given_arguments(**{option: 1}), option) == 1
         assert f"{option}: 0 (argument) must be 1 or more" in refusal({option: 0})
 
-    @pytest.mark.parametrize("option", ["max_retry", "retention_max", "metrics_port", "health_port"])
+    @pytest.mark.parametrize("option", NOT_NEGATIVE)
     def test_other_counts_start_at_zero(self, option: str) -> None:
         assert getattr(given_arguments(**{option: 0}), option) == 0
         assert f"{option}: -1 (argument) must be 0 or more" in refusal({option: -1})
@@ -938,7 +940,7 @@ class TestValidation:
 
     def test_every_number_has_a_rule(self) -> None:
         numbers = {name for name, value in msgspec.structs.asdict(Config()).items() if type(value) in (int, float)}
-        ruled = {*AT_LEAST_ONE, *ABOVE_ZERO, *FROM_ZERO, "max_retry", "retention_max", "metrics_port", "health_port"}
+        ruled = {*AT_LEAST_ONE, *ABOVE_ZERO, *FROM_ZERO, *NOT_NEGATIVE}
         assert numbers | {"lock_ttl", "store_timeout"} == ruled
 
     @pytest.mark.parametrize("lease_ttl", [5, 10])

@@ -22,6 +22,7 @@ HELP = {
     "worker_count": "Workers in this process.",
     "concurrency": "Tasks that one worker runs at a time.",
     "task_types": "Task types to run; all that are registered if left out.",
+    "max_tasks_per_child": "Tasks after which a child process is replaced; 0 means no limit.",
     "labels": "Names and texts that are shown with this worker.",
     "weight": "A number that is shown with this worker.",
     "lease_ttl": "Time without a renewal after which a task is run elsewhere.",

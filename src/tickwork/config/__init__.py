@@ -61,6 +61,7 @@ class Config(Struct, frozen=True, kw_only=True):
     worker_count: int = 1
     concurrency: int = 10
     task_types: tuple[str, ...] | None = None  # all that are registered
+    max_tasks_per_child: int = 0  # 0 is no limit
     labels: dict[str, str] = field(default_factory=dict)
     weight: int = 1
     lease_ttl: Seconds = 30.0

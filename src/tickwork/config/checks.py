@@ -18,7 +18,7 @@ MAY_BE_NONE = {option.name for option in fields(Config) if option.default is Non
 _SECONDS = [name for name in OPTIONS if READERS[name] is values.read_seconds]
 _MAY_BE_ZERO = ("timeout", "retention", "shutdown_timeout", "version_grace")
 _LEAST = {name: 1 for name in OPTIONS if READERS[name] is values.read_whole}
-_LEAST |= {"max_retry": 0, "retention_max": 0, "metrics_port": 0, "health_port": 0}
+_LEAST |= {"max_retry": 0, "retention_max": 0, "max_tasks_per_child": 0, "metrics_port": 0, "health_port": 0}
 
 
 def validate(config: Config, origins: Mapping[str, str] | None = None) -> list[str]:

@@ -35,6 +35,7 @@ class _Options(TypedDict, total=False):
     worker_count: int
     concurrency: int
     task_types: Sequence[str] | None
+    max_tasks_per_child: int
     labels: Mapping[str, str]
     weight: int
     lease_ttl: Duration

@@ -26,10 +26,12 @@ class LocalExecutor:
     """The thread and process pools of one worker. When a call is cancelled, its coroutine is cancelled, its thread is
     abandoned, or its process is killed."""
 
-    def __init__(self, registry: Registry, concurrency: int, name: str) -> None:
+    def __init__(self, registry: Registry, concurrency: int, name: str, max_tasks_per_child: int = 0) -> None:
         self._registry = registry
         self._threads = ThreadPool(concurrency, f"{name}-thread")
-        self._processes = ProcessPool(concurrency, f"{name}-process", "tickwork.executors.in_child:invoke")
+        self._processes = ProcessPool(
+            concurrency, f"{name}-process", "tickwork.executors.in_child:invoke", max_calls=max_tasks_per_child
+        )
 
     @property
     def leaked(self) -> int:

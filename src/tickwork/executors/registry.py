@@ -8,6 +8,7 @@ import inspect
 import time
 from collections.abc import Iterable, Mapping
 
+from tickwork.config import Config
 from tickwork.errors import ConfigError
 from tickwork.executors.base import Executor
 from tickwork.executors.local import LocalExecutor
@@ -50,9 +51,9 @@ class Executors:
         """The names of all that are known here, also of those that cannot run tasks here."""
         return self._registry.executors.list()
 
-    def of_worker(self, worker_id: str, concurrency: int) -> tuple[LocalExecutor, Mapping[str, Executor]]:
+    def of_worker(self, worker_id: str, config: Config) -> tuple[LocalExecutor, Mapping[str, Executor]]:
         """Those that run tasks for one worker. The local one, with its threads and processes, is the worker's own."""
-        local = LocalExecutor(self._registry, concurrency, worker_id)
+        local = LocalExecutor(self._registry, config.concurrency, worker_id, config.max_tasks_per_child)
         return local, {LOCAL: local, **self._known}
 
     async def start(self) -> None:

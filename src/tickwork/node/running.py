@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tickwork.client.sync import running_loop
 from tickwork.errors import TickworkError
-from tickwork.node.forking import READY, Upward
+from tickwork.model.facts import Fact
+from tickwork.node.forking import OVER, READY, Upward
 
 if TYPE_CHECKING:
     from tickwork.node.node import Node
@@ -56,6 +57,8 @@ async def _run_until_signalled(app: Scheduler, work: bool, lead: bool, parent: U
         app.stop_soon()
 
     listen = _on_signals if parent is None else parent.listen
+    if parent is not None and (most := app.config.max_tasks_per_child):
+        _end_after(app, most, parent)
     listen(on_signal)  # before the start, or a signal would end the process while it runs tasks
     try:
         await starting
@@ -68,6 +71,21 @@ async def _run_until_signalled(app: Scheduler, work: bool, lead: bool, parent: U
     if not stopping:
         await app.wait_stopped()
     await app.shutdown()
+
+
+def _end_after(app: Scheduler, most: int, parent: Upward) -> None:
+    """End this process, in good order, when so many tasks have begun in it. Another one takes its place at once."""
+    begun = 0
+
+    def count(_: object) -> None:
+        nonlocal begun
+        begun += 1
+        if begun == most:
+            app._log.line(logging.INFO, "Process is replaced", tasks=begun)
+            parent.tell(OVER)
+            app.stop_soon()
+
+    app._bus.subscribe(count, (Fact.TASK_CLAIMED,))
 
 
 def _on_signals(call: Callable[[int], None]) -> None:

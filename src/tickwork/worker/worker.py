@@ -29,6 +29,7 @@ from tickwork.store.contract import Extended, Grant, Store
 from tickwork.worker import outcomes
 from tickwork.worker.deadlines import Deadlines
 from tickwork.worker.exchange import STOP_STEP, Exchange
+from tickwork.worker.last_runs import LastRuns
 from tickwork.worker.middleware import RunChain
 from tickwork.worker.misfits import Misfits
 from tickwork.worker.notes import Notes
@@ -61,7 +62,7 @@ class Worker:
         self._log = Log.of(config.logger, "worker")
         self._facts = RunFacts(bus, store, worker_id, self._log)
         self._on_exhausted = on_exhausted
-        self._local, self._executors = executors.of_worker(worker_id, config.concurrency)
+        self._local, self._executors = executors.of_worker(worker_id, config)
         self._types: frozenset[str] | None = None
         self._deadlines = Deadlines(lambda run: self._stop_run(run, "timeout"))
         self._notes = Notes(store, lambda run: self._stop_run(run, "lost"), self._log)
@@ -85,10 +86,13 @@ class Worker:
         self._stopping = True
         self._exchange.wake()
         deadline = time.monotonic() + grace
+        last = LastRuns(self.id, self._log)
         while self.running and (left := deadline - time.monotonic()) > 0:
+            last.tell(self.running.values(), deadline)
             # In short steps: a run that was abandoned meanwhile leaves `running`, though its coroutine may never end.
             await asyncio.wait([run.task for run in self.running.values() if run.task], timeout=min(left, STOP_STEP))
             await asyncio.sleep(0)
+        last.give_back(self.running.values())
         self.release_all()
 
     def release_all(self) -> None:
