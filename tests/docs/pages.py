@@ -8,8 +8,9 @@ A page is one program. Its blocks run in order, in one namespace, in a process a
                 and one that ends with ` &` runs beside the rest of the page and gets its Ctrl-C at the end
 
 A python or yaml block that opens with a comment naming a file (`# hello.py`) is saved as that file instead, and a
-python file is imported once to see that it can be. Blocks in other languages are for reading only. Where a page says
-`redis://localhost:6379/0` it gets a server of its own.
+python file is imported once to see that it can be. Blocks in other languages are for reading only; so are those with a
+title, which are the files of a recipe (`recipes.py`). Where a page says `redis://localhost:6379/0` it gets a server of
+its own.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "recipes").glob("*.md"))]
 RUN = ("python", "console", "yaml")
 COMMAND_TIMEOUT = 30.0
 REDIS = "redis://localhost:6379/0"

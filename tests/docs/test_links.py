@@ -39,6 +39,13 @@ def test_every_page_is_in_the_index() -> None:
     assert [name for name in missing if name != "README.md"] == []
 
 
+def test_every_recipe_is_in_the_index_of_recipes() -> None:
+    index = (ROOT / "docs" / "recipes" / "README.md").read_text()
+    recipes = [page.name for page in PAGES if page.parent.name == "recipes" and page.name != "README.md"]
+    assert len(recipes) >= 6
+    assert [name for name in recipes if f"({name}" not in index] == []
+
+
 def test_every_example_is_listed() -> None:
     listed = (ROOT / "examples" / "README.md").read_text()
     assert [file.name for file in sorted((ROOT / "examples").glob("*.py")) if f"({file.name})" not in listed] == []
