@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 import tickwork
-from tickwork import Config, Event, Fact, Page, QueueInfo, ScheduleInfo, Status, TaskInfo
+from tickwork import Config, Page, QueueInfo, ScheduleInfo, Status, TaskInfo
 from tickwork.cli import COMMANDS, HOMES, commands, doctor, flags, output, pages
-from tickwork.cli.demo_screen import HISTORY, Snapshot, draw, rate
 from tickwork.cli.doctor import Patient
 from tickwork.cli.events import read_kinds
 from tickwork.cli.output import Column, age, clean, clean_lines, clip, duration, json_text, table, width
@@ -372,65 +371,7 @@ def test_what_is_paused_or_known_is_not_reported_as_unknown() -> None:
     assert [finding.level for finding in worst(paused)] == ["warning"]
 
 
-# --- the demo's screen
-
-
-def event(number: int, kind: Fact, **facts: Any) -> Event:
-    return Event(seq=number, at=THEN, kind=kind, **facts)
-
-
-def snapshot(**changes: Any) -> Snapshot:
-    series = list(range(HISTORY))
-    basis = Snapshot(
-        now=THEN,
-        stats=Stats(
-            statuses=statuses(ready=5, success=12_345, dead=2),
-            ready={("default", Band.HIGH): 5},
-            parked={},
-            workers=1,
-            dropped=0,
-        ),
-        running=[],
-        dead=[],
-        workers=[replace(HEALTHY.workers[0], id=f"w{n}") for n in range(4)],
-        schedules=[schedule(id="sales_report", description="every 5 seconds")],
-        paused=[],
-        latest=[event(n, Fact.TASK_SUCCEEDED, id=f"task-{n}", type="send", duration=0.2) for n in range(40)],
-        submitted=series,
-        done=series,
-        failed=[0] * HISTORY,
-    )
-    return basis._replace(**changes)
-
-
-@pytest.mark.parametrize(("columns", "rows"), [(79, 23), (99, 34), (40, 10), (200, 60), (1, 1)])
-def test_the_screen_fits_its_terminal(columns: int, rows: int) -> None:
-    hostile = event(1, Fact.TASK_DIED, id="x" * 300, type="type\x1b[2J", detail="boom\x1b[31m\n" * 9)
-    lines = draw(snapshot(latest=[hostile] * 50), "title", "found", ["hint"], columns, rows, color=True)
-    assert len(lines) == rows
-    assert max(width(click.unstyle(line)) for line in lines) <= columns
-    assert all(line.isprintable() for line in plain(lines))
-
-
-def test_the_screen_shows_what_matters_on_a_small_terminal() -> None:
-    text = "\n".join(draw(snapshot(), "title", "found", ["a hint"], 79, 23, color=False))
-    for wanted in (
-        "12,345",
-        "high",
-        "sales_report",
-        "w0",
-        "and 2 more",
-        "DEAD LETTERS 2",
-        "task-39",
-        "a hint",
-        "found",
-    ):
-        assert wanted in text
-    assert "\x1b" not in text
-
-
-def test_rates_are_of_the_last_seconds() -> None:
-    assert rate([100, 0, 0, 0, 5, 5]) == 2
+# --- options
 
 
 def test_given_leaves_out_what_was_not_said() -> None:

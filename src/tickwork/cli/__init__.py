@@ -40,6 +40,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "queues": ("queues", "Look after queues: what waits in them, and who may take it."),
     },
     "Look": {
+        "top": ("top", "Show what happens on a store, live on the screen."),
         "tasks": ("tasks", "List tasks."),
         "task": ("tasks", "Show everything known about a task, and why it is not running."),
         "stats": ("stats", "Count tasks by status and queue."),

@@ -11,16 +11,19 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from tickwork.cli import output
 from tickwork.cli.demo_app import app, bring_customers
-from tickwork.cli.demo_screen import Snapshot, Watcher, draw, rate
+from tickwork.cli.demo_screen import draw
 from tickwork.cli.options import Duration, global_options
+from tickwork.cli.schedules import with_last_status
+from tickwork.cli.screen import SHOWN, Picture, plain_line
 from tickwork.cli.session import said, sqlite_path
+from tickwork.client.watching import Snapshot, Watcher
 from tickwork.config import Config
 from tickwork.errors import TickworkError
 from tickwork.host import is_gone
@@ -89,7 +92,7 @@ class _Demo:
         self._orders = orders
         self._stop = asyncio.Event()
         self._color = click.get_current_context().color is not False
-        self._drawn: tuple[int, int, int] | None = None  # lines, and the size of the terminal they were drawn for
+        self._picture = Picture()
 
     async def run(self, fresh: bool) -> None:
         loop = asyncio.get_running_loop()
@@ -133,16 +136,17 @@ class _Demo:
         return f"from last time: {cut_off}{_summary(stats)}"
 
     async def _show_until_stopped(self, found: str) -> None:
-        watcher, started = Watcher(app), time.monotonic()
+        watcher, started = Watcher(app, SHOWN), time.monotonic()
         if not self._live:
             click.echo(f"Tickwork demo, pid {os.getpid()}, {self._url}: {found}")
         while not self._stop.is_set():
             snap = await watcher.look()
+            snap = replace(snap, schedules=await with_last_status(app, snap.schedules[:1]))
             up = time.monotonic() - started
             if self._live:
                 self._redraw(snap, found, up)
             else:
-                click.echo(_plain(snap))
+                click.echo(plain_line(snap))
             if self._seconds is not None and up >= self._seconds:
                 return
             left = FRAME if self._live else LINE
@@ -152,21 +156,10 @@ class _Demo:
                 await asyncio.wait_for(self._stop.wait(), left)
 
     def _redraw(self, snap: Snapshot, found: str, up: float) -> None:
-        """Over the last picture, without a screen of its own: if we are killed, the terminal is as it should be."""
         size = shutil.get_terminal_size()
         title = f"{self._url}  pid {os.getpid()}  up {output.duration(int(up))}" if up >= 1 else self._url
         hints = self._hints(snap.paused, roomy=size.lines >= 31)
-        lines = draw(snap, title, found, hints, size.columns - 1, size.lines - 1, self._color)
-        shown = (len(lines), *size)
-        if self._drawn is None:
-            start = "\n" * len(lines) + f"\x1b[{len(lines)}A"
-        elif self._drawn == shown:
-            start = f"\x1b[{len(lines)}A"
-        else:
-            start = "\x1b[2J\x1b[H"
-        self._drawn = shown
-        sys.stdout.write(start + "".join(f"\r{line}\x1b[K\n" for line in lines) + "\x1b[J")
-        sys.stdout.flush()
+        self._picture.show(draw(snap, title, found, hints, size.columns - 1, size.lines - 1, self._color), size)
 
     def _hints(self, paused: list[str], roomy: bool) -> list[str]:
         there = f" --store {shlex.quote(self._url)}"
@@ -209,12 +202,3 @@ def _summary(stats: Stats, about_waiting: str = "") -> str:
     waiting = sum(count[status] for status in (Status.READY, Status.PENDING, Status.RETRYING, Status.BLOCKED))
     dead = output.many(count[Status.DEAD], "dead letter")
     return f"{waiting:,} waiting{about_waiting}, {count[Status.SUCCESS]:,} done, {dead}"
-
-
-def _plain(snap: Snapshot) -> str:
-    count = snap.stats.statuses
-    shown = " ".join(
-        f"{status}={count.get(status, 0)}"
-        for status in (Status.READY, Status.RUNNING, Status.RETRYING, Status.PENDING, Status.SUCCESS, Status.DEAD)
-    )
-    return f"{datetime.now():%H:%M:%S} {shown} in={rate(snap.submitted):.1f}/s done={rate(snap.done):.1f}/s"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -110,18 +108,12 @@ def workers_command(status: str | None) -> None:
 
 
 async def _counted(client: Client) -> list[Worker]:
+    from tickwork.client.watching import counted
+
     store = await store_of(client)
     workers = await store.members.workers()
     running, cursor = await store.queries.page(Query(Status.RUNNING, limit=COUNTED_MAX))
     return workers if cursor is not None else counted(workers, (record.worker_id for record in running))
-
-
-def counted(workers: Iterable[Worker], running: Iterable[str | None]) -> list[Worker]:
-    """As busy as the running tasks say, which is newer than what the workers have told of themselves."""
-    from msgspec.structs import replace
-
-    counts = Counter(running)
-    return [replace(worker, running=counts[worker.id]) for worker in workers]
 
 
 def status_of(worker: WorkerInfo) -> str:

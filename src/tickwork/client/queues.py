@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from tickwork.client.access import Access
 from tickwork.handlers.options import name
 from tickwork.handlers.options import note as read_note
 from tickwork.model.info import QueueStats
+from tickwork.model.members import Worker
 from tickwork.model.tasks import Band, Status
-from tickwork.store.contract import PAGE_MAX, Query, Store
+from tickwork.store.contract import PAGE_MAX, Pause, Query, Stats, Store
 
 
 class QueueInfo(Struct, frozen=True, kw_only=True):
@@ -50,6 +54,26 @@ async def _count(store: Store, queue: str, status: Status) -> int:
             return found
 
 
+def queue_infos(stats: Stats, pauses: Iterable[Pause], workers: Iterable[Worker]) -> list[QueueInfo]:
+    """The queues that have work, workers or a pause, by name."""
+    paused = {pause.name: pause for pause in pauses if pause.kind == "queue"}
+    serving = Counter(queue for worker in workers if worker.lost_at is None for queue in worker.queues)
+    names = sorted({queue for queue, _ in stats.ready} | set(paused) | set(serving))
+    return [
+        QueueInfo(
+            name=queue,
+            high=stats.ready.get((queue, Band.HIGH), 0),
+            normal=stats.ready.get((queue, Band.NORMAL), 0),
+            low=stats.ready.get((queue, Band.LOW), 0),
+            parked={kind: count for (where, kind), count in stats.parked.items() if where == queue},
+            workers=serving[queue],
+            paused=queue in paused,
+            note=paused[queue].note if queue in paused else "",
+        )
+        for queue in names
+    ]
+
+
 class Queues:
     """The queues that have work, workers or a pause."""
 
@@ -58,27 +82,7 @@ class Queues:
 
     async def list(self) -> list[QueueInfo]:
         store = await self._access.open_store()
-        stats, pauses, workers = (
-            await store.queries.stats(),
-            await store.queries.paused(),
-            await store.members.workers(),
-        )
-        paused = {pause.name: pause for pause in pauses if pause.kind == "queue"}
-        serving = [queue for worker in workers if worker.lost_at is None for queue in worker.queues]
-        names = sorted({queue for queue, _ in stats.ready} | set(paused) | set(serving))
-        return [
-            QueueInfo(
-                name=queue,
-                high=stats.ready.get((queue, Band.HIGH), 0),
-                normal=stats.ready.get((queue, Band.NORMAL), 0),
-                low=stats.ready.get((queue, Band.LOW), 0),
-                parked={kind: count for (where, kind), count in stats.parked.items() if where == queue},
-                workers=serving.count(queue),
-                paused=queue in paused,
-                note=paused[queue].note if queue in paused else "",
-            )
-            for queue in names
-        ]
+        return queue_infos(await store.queries.stats(), await store.queries.paused(), await store.members.workers())
 
     async def pause(self, queue: str, note: str = "") -> None:
         """Nothing of this queue is started until it is resumed; what runs goes on."""
