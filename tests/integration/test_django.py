@@ -59,7 +59,7 @@ def test_the_backend_supports_all_of_the_interface(backend: TickworkBackend) -> 
 
 
 def test_enqueue_gives_a_result_that_waits(backend: TickworkBackend) -> None:
-    before = timezone.now()
+    before = timezone.now() - timedelta(milliseconds=1)  # it is told in milliseconds
     result = tasks.add.enqueue(1, b=2)
     assert result.status == TaskResultStatus.READY
     assert (result.args, result.kwargs) == ([1], {"b": 2})
@@ -202,6 +202,12 @@ async def test_abort_ends_a_task_at_once(worker: TickworkBackend) -> None:
     assert (error.exception_class_path, error.traceback) == ("tickwork.errors.TaskFailed", "it is of no use")
 
 
+async def test_an_error_that_is_not_worth_a_retry(worker: TickworkBackend) -> None:
+    result = await finished(tasks.fail_for_good.enqueue("x"))
+    assert (result.status, result.attempts) == (TaskResultStatus.FAILED, 1)
+    assert result.errors[0].exception_class is tasks.Broken
+
+
 async def test_a_task_that_takes_too_long_fails(worker: TickworkBackend) -> None:
     result = await finished(tasks.too_slow.enqueue())
     assert [error.traceback for error in result.errors] == ["timed out after 0.2 s"]
@@ -233,7 +239,7 @@ async def test_sync_tasks_run_in_threads(worker: TickworkBackend) -> None:
     assert (await finished(tasks.where.enqueue())).return_value == [os.getpid(), False]
 
 
-@pytest.mark.parametrize("name", ["add", "fail", "add_async", "fail_async", "fail_twice"])
+@pytest.mark.parametrize("name", ["add", "fail", "add_async", "fail_async", "fail_twice", "fail_for_good"])
 async def test_signals_tell_of_a_task(worker: TickworkBackend, name: str) -> None:
     told: list[tuple[str, str]] = []
 
@@ -253,7 +259,7 @@ async def test_signals_tell_of_a_task(worker: TickworkBackend, name: str) -> Non
     finally:
         for signal, receiver in receivers.items():
             getattr(signals, signal).disconnect(receiver)
-    end = "FAILED" if name in ("fail", "fail_async") else "SUCCESSFUL"
+    end = "FAILED" if name in ("fail", "fail_async", "fail_for_good") else "SUCCESSFUL"
     runs = 3 if name == "fail_twice" else 1
     assert told.count(("task_enqueued", "READY")) == 1
     told.remove(("task_enqueued", "READY"))  # a worker may have been quicker
@@ -278,6 +284,14 @@ async def test_connections_to_the_database_are_closed_after_each_task(
 
 
 # --- results
+
+
+async def test_the_result_that_enqueue_gives_is_the_one_that_is_read(backend: TickworkBackend) -> None:
+    result = tasks.add.enqueue(1, b=2)
+    assert tasks.add.get_result(result.id) == result
+    assert await tasks.add.aget_result(result.id) == result
+    result = await tasks.send_mail.using(priority=-3, run_after=timezone.now() + timedelta(days=1)).aenqueue("ada")
+    assert backend.get_result(result.id) == result
 
 
 def test_a_result_of_nothing(backend: TickworkBackend) -> None:

@@ -60,6 +60,11 @@ def give_up() -> None:
     raise Abort("it is of no use")
 
 
+@task(max_retry=5, abort_on=Broken)
+def fail_for_good(text: str) -> None:
+    raise Broken(text)
+
+
 @task(takes_context=True)
 def told(context: Any, word: str) -> list[Any]:
     result = context.task_result

@@ -9,8 +9,9 @@ from typing import Any
 
 from tickwork.backoff import Backoff, RetryPolicy
 from tickwork.contrib.django.interface import Task
+from tickwork.handlers.retrying import Errors
 
-HANDLER_OPTIONS = ("max_retry", "retry", "timeout")
+HANDLER_OPTIONS = ("max_retry", "retry", "retry_on", "abort_on", "timeout")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,8 @@ class TickworkTask(Task):  # type: ignore[misc]
 
     max_retry: int | None = None
     retry: Backoff | RetryPolicy | None = None
+    retry_on: type[BaseException] | Errors | None = None
+    abort_on: type[BaseException] | Errors | None = None
     timeout: float | timedelta | None = None
 
     def handler_options(self) -> dict[str, Any]:

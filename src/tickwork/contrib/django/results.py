@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import builtins
 import re
+import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
@@ -50,8 +51,9 @@ def _band(priority: int) -> int:
 def new_result(task: Any, id: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Of a task that has just been submitted."""
     return TaskResult(
-        task=task, id=id, status=TaskResultStatus.READY, enqueued_at=timezone.now(), started_at=None, finished_at=None,
-        last_attempted_at=None, args=list(args), kwargs=dict(kwargs), backend=task.backend, errors=[], worker_ids=[],
+        task=task, id=id, status=TaskResultStatus.READY, enqueued_at=_enqueued_at(id, datetime.now(UTC)),
+        started_at=None, finished_at=None, last_attempted_at=None, args=list(args), kwargs=dict(kwargs),
+        backend=task.backend, errors=[], worker_ids=[],
     )  # fmt: skip
 
 
@@ -61,7 +63,7 @@ def running_result(
     """Of a task whose run begins now."""
     now = timezone.now()
     return TaskResult(
-        task=task, id=call.id, status=TaskResultStatus.RUNNING, enqueued_at=_as_in_django(call.submitted_at),
+        task=task, id=call.id, status=TaskResultStatus.RUNNING, enqueued_at=_enqueued_at(call.id, call.submitted_at),
         started_at=_as_in_django(earlier[0].started_at) if earlier else now, finished_at=None, last_attempted_at=now,
         args=args, kwargs=kwargs, backend=task.backend, errors=earlier_errors(earlier),
         worker_ids=[*(attempt.worker_id for attempt in earlier), call.worker_id],
@@ -76,7 +78,7 @@ def result_of(info: TaskInfo, alias: str) -> Any:
     runs = runs_of(info)
     result = TaskResult(
         task=_task_of(info, alias), id=info.id, status=STATUSES.get(info.status, TaskResultStatus.READY),
-        enqueued_at=_as_in_django(info.submitted_at), started_at=_as_in_django(runs[0][1]) if runs else None,
+        enqueued_at=_enqueued_at(info.id, info.submitted_at), started_at=_as_in_django(runs[0][1]) if runs else None,
         finished_at=_as_in_django(info.finished_at), last_attempted_at=_as_in_django(runs[-1][1]) if runs else None,
         args=payload["args"], kwargs=payload["kwargs"], backend=alias, errors=errors_of(info),
         worker_ids=[worker for worker, _ in runs],
@@ -139,6 +141,17 @@ def error_of(text: str) -> Any:
     if "." not in path:  # Python leaves out these two
         path = f"{'builtins' if hasattr(builtins, path) else '__main__'}.{path}"
     return TaskError(exception_class_path=path, traceback=trace)
+
+
+def _enqueued_at(id: str, otherwise: datetime) -> datetime | None:
+    """When the id was drawn, by the clock of the process that enqueued the task: so the result that it got there and
+    those that are read later are equal. Runs of a schedule have ids of another kind."""
+    try:
+        drawn = uuid.UUID(id)
+    except ValueError:
+        return _as_in_django(otherwise)
+    moment = datetime.fromtimestamp((drawn.int >> 80) / 1000, UTC) if drawn.version == 7 else otherwise
+    return _as_in_django(moment)
 
 
 def _as_in_django(moment: datetime | None) -> datetime | None:

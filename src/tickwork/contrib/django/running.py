@@ -12,10 +12,13 @@ from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.db import close_old_connections, connections, reset_queries
 from django.utils import timezone
 
+from tickwork.contrib.django.declared import TickworkTask
 from tickwork.contrib.django.interface import TaskContext, TaskError, TaskResultStatus, normalize_json, signals
 from tickwork.contrib.django.results import running_result
-from tickwork.errors import Abort, Snooze, StoreError
+from tickwork.errors import Abort, Retry, Snooze, StoreError
 from tickwork.handlers.middleware import Middleware, RunCall, RunNext
+from tickwork.handlers.options import of_handler
+from tickwork.handlers.retrying import RetryRules
 from tickwork.model.info import AttemptInfo
 from tickwork.observe.tracebacks import story
 from tickwork.scheduler import Scheduler
@@ -81,7 +84,7 @@ def _run_sync(task: Any, sender: type, args: list[Any], kwargs: dict[str, Any]) 
     try:
         value = normalize_json(task.func(*_with_context(task, result, args), **kwargs))
     except Exception as error:
-        if _ends(error):
+        if _ends(error, _rules(task)):
             signals.task_finished.send_robust(sender=sender, task_result=_failed(result, error))
         raise
     signals.task_finished.send_robust(sender=sender, task_result=_succeeded(result, value))
@@ -94,7 +97,7 @@ async def _run_async(task: Any, sender: type, args: list[Any], kwargs: dict[str,
     try:
         value = normalize_json(await task.func(*_with_context(task, result, args), **kwargs))
     except Exception as error:
-        if _ends(error):
+        if _ends(error, _rules(task)):
             await signals.task_finished.asend_robust(sender=sender, task_result=_failed(result, error))
         raise
     await signals.task_finished.asend_robust(sender=sender, task_result=_succeeded(result, value))
@@ -110,9 +113,19 @@ def _with_context(task: Any, result: Any, args: list[Any]) -> list[Any]:
     return [TaskContext(task_result=result), *args] if task.takes_context else args
 
 
-def _ends(error: Exception) -> bool:
+def _ends(error: Exception, rules: RetryRules) -> bool:
     """Whether the task is over with this error. While a retry follows, it is not finished."""
-    return isinstance(error, Abort) or (not isinstance(error, Snooze) and _run.get().call.ctx.last_attempt)
+    if isinstance(error, Snooze):
+        return False
+    ctx = _run.get().call.ctx
+    if isinstance(error, Abort) or ctx.last_attempt:
+        return True
+    return not isinstance(error, Retry) and bool(rules.decide(error, ctx.attempt - 1, asks=False).ends)
+
+
+def _rules(task: Any) -> RetryRules:
+    options = task.handler_options() if isinstance(task, TickworkTask) else {}
+    return RetryRules.taken_from(of_handler(options)) or RetryRules()
 
 
 def _succeeded(result: Any, value: Any) -> Any:
