@@ -32,6 +32,12 @@ def worker(**changes: Any) -> Worker:
         ([worker(task_types=("b",))], "No worker that is up on queue default knows task type a.", Reason.TYPE_UNKNOWN),
         ([worker(running=2)], "All workers that may run it are busy.", Reason.WORKERS_BUSY),
         ([worker(running=2), BY_HAND], "All workers that may run it are busy.", Reason.WORKERS_BUSY),
+        (
+            [worker(order="drain"), BY_HAND],
+            "All workers that may run it are draining: they take no more tasks.",
+            Reason.WORKERS_DRAINING,
+        ),
+        ([worker(order="drain"), worker()], "It is ready and will be taken next.", Reason.NEXT),
         ([BY_HAND], BY_HAND_ONLY, Reason.TYPE_UNKNOWN),
         ([worker(running=1), BY_HAND], "It is ready and will be taken next.", Reason.NEXT),
     ],

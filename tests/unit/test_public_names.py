@@ -92,7 +92,8 @@ METHODS = {
     "": "submit call submit_many submit_task submit_tasks task periodic observe add_duty add_service "
     "start shutdown stop close run register "
     "list_registered schedule schedule_after get_task list_tasks index_tasks queue_stats status cancel retry run_now "
-    "update_task_status register_worker unregister_worker get_worker list_workers set_serializer explain lock use "
+    "update_task_status register_worker unregister_worker get_worker list_workers drain_worker resume_worker "
+    "set_serializer explain lock use "
     "on_startup on_shutdown",
     "registry": "register unregister has list clear set_serializer",
     "executors": "register list",

@@ -44,7 +44,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "tasks": ("tasks", "List tasks."),
         "task": ("tasks", "Show everything known about a task, and why it is not running."),
         "stats": ("stats", "Count tasks by status and queue."),
-        "workers": ("stats", "List workers."),
+        "workers": ("workers", "Look after workers: what they do, and whether they take tasks."),
         "events": ("events", "Show what has happened; --follow shows what happens."),
         "index": ("index", "Keep tasks findable by type, queue and key, or stop it."),
     },

@@ -229,6 +229,13 @@ def check_workers(patient: Patient) -> Iterator[Finding]:
             f"{output.many(len(lost), 'worker')} lost in the last hour; their tasks were taken back",
             "look at how those processes ended: out of memory, or killed?",
         )
+    draining = [worker.id for worker in alive if worker.status == "draining"]
+    if draining:
+        yield Finding(
+            "warning",
+            f"{output.many(len(draining), 'worker')} asked to take no more tasks: {', '.join(draining)}",
+            "when they may go on: tickwork workers resume ID",
+        )
     stuck = sum(worker.leaked for worker in alive)
     if stuck:
         yield Finding(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import msgspec
 from msgspec.structs import asdict
 
-from tickwork.client import explain, steering, submitting, views
+from tickwork.client import draining, explain, steering, submitting, views
 from tickwork.client.access import Access
 from tickwork.client.calling import call
 from tickwork.client.dead_letters import DeadLetters
@@ -40,7 +40,7 @@ from tickwork.handlers.options import (
 )
 from tickwork.handlers.registry import Registry
 from tickwork.model.info import Explanation, Page, QueueStats, RemoteWorker, Task, TaskInfo, WorkerInfo
-from tickwork.model.members import Worker
+from tickwork.model.members import DRAIN, Worker
 from tickwork.model.tasks import Status
 from tickwork.payload.parameters import MISSING
 from tickwork.store.contract import PAGE_MAX, SUBMIT_MAX, Store
@@ -262,7 +262,7 @@ class Client:
         await (await self._access.open_store()).members.leave(worker_id)
 
     async def list_workers(self, status: str | None = None) -> list[WorkerInfo]:
-        """The workers, all or those of a status: `idle` or `busy`, which are both `online`, or `offline`."""
+        """The workers, all or those of a status: `idle`, `busy` or `draining`, which are all `online`, or `offline`."""
         return views.worker_infos(await (await self._access.open_store()).members.workers(), status)
 
     async def get_worker(self, worker_id: str) -> WorkerInfo:
@@ -271,6 +271,15 @@ class Client:
             if worker.id == worker_id:
                 return views.worker_info(worker)
         raise WorkerNotFound(worker_id)
+
+    async def drain_worker(self, worker_id: str) -> None:
+        """Let a worker take no more tasks, and finish those that it runs. Its status is `draining` until it is resumed,
+        or ends. Raises `WorkerNotFound` when none of that id is up."""
+        await draining.give(self._access, worker_id, DRAIN)
+
+    async def resume_worker(self, worker_id: str) -> None:
+        """Let a worker that drains take tasks again. Nothing happens to one that does not."""
+        await draining.give(self._access, worker_id, "")
 
     # --- locks
 

@@ -96,7 +96,12 @@ def _why_ready(found: Situation, alive: list[Worker]) -> Explanation:
     if not own:
         text = f"Only workers that were registered by hand know task type {spec.type}, and those are given no tasks."
         return Explanation(Reason.TYPE_UNKNOWN, text, ahead=found.ahead)
-    return _in_line(found, own)
+    taking = [worker for worker in own if worker.status != "draining"]
+    if not taking:
+        text = "All workers that may run it are draining: they take no more tasks."
+        names = tuple(worker.id for worker in own)
+        return Explanation(Reason.WORKERS_DRAINING, text, ahead=found.ahead, blockers=names)
+    return _in_line(found, taking)
 
 
 def _in_line(found: Situation, able: list[Worker]) -> Explanation:

@@ -204,6 +204,8 @@ class Sync:
     unregister_worker = blocking(Client.unregister_worker)
     list_workers = blocking(Client.list_workers)
     get_worker = blocking(Client.get_worker)
+    drain_worker = blocking(Client.drain_worker)
+    resume_worker = blocking(Client.resume_worker)
 
     def lock(self, name: str, ttl: float | timedelta | None = None) -> SyncLock:
         return SyncLock(self, self._app.lock(name, ttl))

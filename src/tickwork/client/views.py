@@ -138,8 +138,8 @@ def worker_info(worker: Worker) -> WorkerInfo:
 
 
 def worker_infos(workers: list[Worker], status: str | None = None) -> list[WorkerInfo]:
-    """Those of a status, if one is wanted; idle and busy ones are both online."""
-    kinds = {None: WORKER_STATUSES, "online": ("idle", "busy")}
+    """Those of a status, if one is wanted; all but offline ones are online."""
+    kinds = {None: WORKER_STATUSES, "online": ("idle", "busy", "draining")}
     if status not in (*kinds, *WORKER_STATUSES):
         known = ", ".join((*WORKER_STATUSES, "online"))
         raise ConfigError(f"unknown status {shown(status)} of a worker; known are {known}")

@@ -32,6 +32,7 @@ class Fact(StrEnum):
     WORKER_JOINED = "worker.joined"
     WORKER_LEFT = "worker.left"
     WORKER_LOST = "worker.lost"
+    WORKER_ORDERED = "worker.ordered"
     LEADER_ELECTED = "leader.elected"
     LEADER_RESIGNED = "leader.resigned"
     SCHEDULE_PUT = "schedule.put"

@@ -17,7 +17,7 @@ from tickwork.model.tasks import Status
 from tickwork.payload.codec import Serializer
 
 T = TypeVar("T")
-WorkerStatus = Literal["idle", "busy", "offline"]
+WorkerStatus = Literal["idle", "busy", "draining", "offline"]
 
 
 class TaskResult(Struct, frozen=True):
@@ -118,6 +118,7 @@ class Reason(StrEnum):
     QUEUE_UNSERVED = "queue_unserved"  # no worker that is up serves its queue
     TYPE_UNKNOWN = "type_unknown"  # no worker that is up on its queue knows its type
     WORKERS_BUSY = "workers_busy"  # all workers that may run it have no free slot
+    WORKERS_DRAINING = "workers_draining"  # all workers that may run it take no more tasks
     IN_LINE = "in_line"  # others are before it
     NEXT = "next"  # it will be taken next
     RUNNING = "running"

@@ -6,6 +6,9 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+Order = str  # what a worker is asked to do; "" is nothing. One that it does not know is of a later version
+DRAIN = "drain"  # take no more tasks
+
 
 class Worker(Struct, frozen=True, kw_only=True):
     """A member as stores keep it: one pool of slots in one process. Users are shown a `WorkerInfo`."""
@@ -27,12 +30,16 @@ class Worker(Struct, frozen=True, kw_only=True):
     beat_at: int = 0
     expires_at: int = 0
     lost_at: int | None = None
+    order: Order = ""  # kept by the store beside what the worker says of itself
+    follows: str = ""  # the order that the worker follows now
 
     @property
-    def status(self) -> Literal["idle", "busy", "offline"]:
-        """Idle and busy ones are both online."""
+    def status(self) -> Literal["idle", "busy", "draining", "offline"]:
+        """All but offline ones are online."""
         if self.lost_at is not None:
             return "offline"
+        if self.order == DRAIN:
+            return "draining"
         return "busy" if self.running >= self.capacity else "idle"
 
 

@@ -55,7 +55,7 @@ class Heart:
         self._on_rival = on_rival
         self._watch = LoopWatch(workers, log)
         self._supervisor = Supervisor(log, bus=bus)
-        self._shown: dict[str, int] = {}  # worker -> the number of running tasks in its last heartbeat
+        self._shown: dict[str, Member] = {}  # worker -> what its last heartbeat said
         self._home = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._home.create_future()
         self._renewed_at = time.monotonic()
@@ -184,21 +184,21 @@ class Heart:
         left = renewed_at + self._lease_ttl * (1 - SHORTER) - time.monotonic()
         member = self._describe(worker)
         answer = await self._store.members.beat(member, max(round(left * 1000), 1))
-        self._shown[worker.id] = member.running
+        self._shown[worker.id] = member
         self.leader = answer.leader
         if answer.rival is not None:
             self._call_home(functools.partial(self._on_rival, answer.rival))
+        elif answer.order != member.follows:
+            self._call_home(functools.partial(worker.obey, answer.order))
 
     async def _show_changes(self) -> None:
-        """Send a heartbeat early if the number of running tasks has changed much. It does not make the membership
-        longer, since leases are not renewed with it."""
+        """Send a heartbeat early if the number of running tasks has changed much, or the order that is followed. It
+        does not make the membership longer, since leases are not renewed with it."""
         while True:
             await asyncio.sleep(SHOW_INTERVAL)
             for worker in self._workers:
                 left = self._renewed_at + self._lease_ttl * (1 - SHORTER) - time.monotonic()
-                if left > 0 and _much(
-                    self._shown.get(worker.id, 0), len(worker.running), self._describe(worker).capacity
-                ):
+                if left > 0 and _much(self._shown.get(worker.id), self._describe(worker)):
                     with contextlib.suppress(StoreError, TimeoutError):  # the next heartbeat reports it
                         async with asyncio.timeout(self._renew_interval):
                             await self._show(worker, self._renewed_at)
@@ -242,7 +242,9 @@ class Heart:
             return
 
 
-def _much(before: int, now: int, capacity: int) -> bool:
+def _much(before: Member | None, now: Member) -> bool:
     """Whether the change is worth a heartbeat: from or to idle or full, or by a quarter of the slots."""
-    edges = (0, capacity)
-    return before != now and (before in edges or now in edges or abs(now - before) * 4 >= capacity)
+    was, follows = (0, "") if before is None else (before.running, before.follows)
+    edges = (0, now.capacity)
+    busier = was != now.running and (was in edges or now.running in edges or abs(now.running - was) * 4 >= now.capacity)
+    return busier or follows != now.follows

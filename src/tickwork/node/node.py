@@ -275,4 +275,5 @@ class Node:
             capacity=config.concurrency,
             running=len(worker.running),
             leaked=worker.leaked,
+            follows=worker.follows,
         )

@@ -325,8 +325,8 @@ def still_gone(gone: tuple[str, ...], nodes: tuple[str, ...], node_of: Callable[
 def joined(worker: Worker, old: Worker | None, now: int, ttl: int) -> tuple[Worker, bool]:
     """The member after its heartbeat, and whether it has joined with it (for the first time, or after it was lost)."""
     same = old is not None and old.node == worker.node
-    started_at = old.started_at if same and old is not None else now
-    member = replace(worker, started_at=started_at, beat_at=now, expires_at=now + ttl, lost_at=None)
+    started_at, order = (old.started_at, old.order) if same and old is not None else (now, "")
+    member = replace(worker, started_at=started_at, beat_at=now, expires_at=now + ttl, lost_at=None, order=order)
     return member, not same or (old is not None and old.lost_at is not None)
 
 

@@ -117,6 +117,11 @@ class Exchange:
         if self._hint is not None:
             self._hint.set()
 
+    def look_again(self) -> None:
+        """The same, and claim what there is, if slots are free."""
+        self._look_at = 0.0
+        self.wake()
+
     def _wake_second(self) -> None:
         if self._second_waits is not None and not self._second_waits.done():
             self._second_waits.set_result(None)

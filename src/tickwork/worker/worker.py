@@ -21,6 +21,7 @@ from tickwork.handlers.executor_names import LOCAL
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.handlers.retrying import Decision
 from tickwork.model.info import TaskResult
+from tickwork.model.members import DRAIN, Order
 from tickwork.model.outcomes import Aborted, Outcome, Released, Stopped, Succeeded
 from tickwork.model.tasks import Lease
 from tickwork.observe.bus import Bus
@@ -69,7 +70,9 @@ class Worker:
         self._exchange = Exchange(self, store, config, self._notes, self._facts.ended)
         self._chain = RunChain.of(registry, worker_id)
         self._misfits = Misfits(config.version_grace, store.now, self._log)
+        self.follows = ""  # the order of the store that it follows
         self._stopping = False
+        self._closed = False  # takes no tasks, as it is stopping or draining
         self._loop: asyncio.AbstractEventLoop
         registry.on_change(self._forget_types)
 
@@ -83,7 +86,7 @@ class Worker:
 
     async def stop(self, grace: float) -> None:
         """Claim no more, wait for running handlers up to `grace`, then release the rest without charging an attempt."""
-        self._stopping = True
+        self._stopping = self._closed = True
         self._exchange.wake()
         deadline = time.monotonic() + grace
         last = LastRuns(self.id, self._log)
@@ -96,7 +99,7 @@ class Worker:
         self.release_all()
 
     def release_all(self) -> None:
-        self._stopping = True  # or it would claim the released tasks again
+        self._stopping = self._closed = True  # or it would claim the released tasks again
         for run in list(self.running.values()):
             self._stop_run(run, "release", grace=RELEASE_GRACE)
 
@@ -139,7 +142,7 @@ class Worker:
     @property
     def free(self) -> int:
         slots = self._config.concurrency
-        return 0 if self._stopping or self.leaked >= slots else slots - len(self.running)
+        return 0 if self._closed or self.leaked >= slots else slots - len(self.running)
 
     @property
     def done(self) -> bool:
@@ -157,7 +160,7 @@ class Worker:
     # --- runs
 
     def start(self, grants: list[Grant]) -> None:
-        if self._stopping:  # it was stopped while this claim was under way
+        if self._closed:  # it was stopped or drained while this claim was under way
             for grant in grants:
                 self._exchange.add(Released(grant.lease))
             return
@@ -351,6 +354,17 @@ class Worker:
                 return outcomes.failed(grant, text, self._config.retry, seconds, decision=decision)
 
     # --- called by the heart
+
+    def obey(self, order: Order) -> None:
+        """Follow an order of the store; "" ends it. One of a later version is not known here, and changes nothing."""
+        order = order if order == DRAIN else ""
+        if order == self.follows:
+            return
+        self.follows = order
+        self._closed = self._stopping or order == DRAIN
+        text = "Worker drains: it takes no more tasks" if order == DRAIN else "Worker takes tasks again"
+        self._log.line(logging.INFO, text, worker=self.id, running=len(self.running))
+        self._exchange.look_again()
 
     def renewed(self, leases: list[Lease], answers: list[Extended]) -> None:
         for lease, answer in zip(leases, answers, strict=True):

@@ -6,21 +6,28 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from tickwork.model.members import Leader, Worker
+from tickwork.model.members import Leader, Order, Worker
 
 
 class Heard(Struct, frozen=True):
-    """The answer to a heartbeat: who leads. `rival` is a living member of the same name that belongs to another node;
-    then the heartbeat has changed nothing."""
+    """The answer to a heartbeat: who leads, and the order that is kept for the worker. `rival` is a living member of
+    the same name that belongs to another node; then the heartbeat has changed nothing."""
 
     leader: Leader | None
     rival: Worker | None = None
+    order: Order = ""
 
 
 class Members(Protocol):
     async def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
         """Become a member or stay one, for `ttl` or the length of a lease. Refused while a member of that name that
         belongs to another node lives: one that is not lost and whose time has not run out."""
+
+    async def order(self, worker_id: str, order: Order) -> bool:
+        """Keep an order for a member, in place of the one before; "" takes it back. Every answer to a heartbeat of the
+        member has it, and so has `workers`. It ends with the process: when the member leaves or is forgotten, or when
+        a member of another node takes its name. A change raises `CONTROL` and is logged. False when there is no such
+        member, or it is lost."""
 
     async def leave(self, worker_id: str, node: str = "") -> None:
         """Be a member no more; with `node` only if the member belongs to that node."""

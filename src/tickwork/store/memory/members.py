@@ -5,9 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tickwork.model.facts import Fact
-from tickwork.model.members import Leader, Worker
+from tickwork.model.members import Leader, Order, Worker
 from tickwork.model.tasks import Lease
 from tickwork.store.contract import Heard
+from tickwork.store.hints import CONTROL
 from tickwork.store.memory.core import Core, Part, atomic
 from tickwork.store.memory.log import FactLog
 from tickwork.store.rules import elect, joined, leads, rival_of
@@ -39,7 +40,18 @@ class Members(Part):
         self._workers[worker.id], new = joined(worker, old, now, ttl or self._core.policy.lease_ttl)
         if new:
             self._log.add(now, Fact.WORKER_JOINED, worker.id)
-        return Heard(leader)
+        return Heard(leader, order=self._workers[worker.id].order)
+
+    @atomic
+    def order(self, worker_id: str, order: Order) -> bool:
+        worker = self._workers.get(worker_id)
+        if worker is None or worker.lost_at is not None:
+            return False
+        if worker.order != order:
+            self._workers[worker_id] = replace(worker, order=order)
+            self._log.add(self._core.now(), Fact.WORKER_ORDERED, worker_id, order or "none")
+            self._core.hints.notify(CONTROL)
+        return True
 
     @atomic
     def leave(self, worker_id: str, node: str = "") -> None:

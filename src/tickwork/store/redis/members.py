@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from tickwork.model.members import Leader, Worker
+from tickwork.model.members import Leader, Order, Worker
 from tickwork.store.contract import Heard
 from tickwork.store.redis.core import Part
 from tickwork.store.rules import leads
@@ -19,9 +19,12 @@ class Members(Part):
     async def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
         args = (worker.id, worker.node, _encode(worker), ttl or self._core.policy.lease_ttl)
         self._core.own_workers.add(worker.id)
-        found, *rival = await self._core.reached("beat", self._core.layout.root, *args, purpose="work")
+        found, order, *rival = await self._core.reached("beat", self._core.layout.root, *args, purpose="work")
         leader = Leader(found[0].decode(), *found[1:]) if found else None
-        return Heard(leader, _read_worker(worker.id, *rival) if rival else None)
+        return Heard(leader, _read_worker(worker.id, *rival) if rival else None, order.decode())
+
+    async def order(self, worker_id: str, order: Order) -> bool:
+        return bool(await self._core.run("order", self._core.layout.root, worker_id, order))
 
     async def leave(self, worker_id: str, node: str = "") -> None:
         self._core.own_workers.discard(worker_id)
@@ -37,12 +40,12 @@ class Members(Part):
 
     async def workers(self) -> list[Worker]:
         root = self._core.layout.root
-        blobs, times = await self._core.ask_all(
-            root, [("HGETALL", f"{root}workers"), ("HGETALL", f"{root}workers:times")]
-        )
+        parts = ("workers", "workers:times", "workers:orders")
+        blobs, times, given = await self._core.ask_all(root, [("HGETALL", f"{root}{part}") for part in parts])
         moments = dict(zip(times[::2], times[1::2], strict=True))
+        orders = dict(zip(given[::2], given[1::2], strict=True))
         found = [
-            _read_worker(worker_id.decode(), blob, moments[worker_id])
+            _read_worker(worker_id.decode(), blob, moments[worker_id], orders.get(worker_id, b""))
             for worker_id, blob in zip(blobs[::2], blobs[1::2], strict=True)
             if worker_id in moments
         ]
@@ -63,9 +66,9 @@ class Members(Part):
         return bool(await self._core.run("resign", self._core.layout.root, node, term))
 
 
-def _read_worker(worker_id: str, blob: bytes, times: bytes) -> Worker:
+def _read_worker(worker_id: str, blob: bytes, times: bytes, order: bytes = b"") -> Worker:
     try:
-        return _with_times(_worker(blob), times)
+        return _with_times(replace(_worker(blob), order=order.decode()), times)
     except UNREADABLE:
         return Worker(id=worker_id)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tickwork.model.facts import Fact
-from tickwork.model.members import Leader, Worker
+from tickwork.model.members import Leader, Order, Worker
 from tickwork.store.contract import Heard
+from tickwork.store.hints import CONTROL
 from tickwork.store.rules import elect, joined, leads, rival_of
 from tickwork.store.sqlite.connection import Connection
 from tickwork.store.sqlite.core import Part, reads, writes
@@ -35,7 +36,21 @@ class Members(Part):
         )
         if new:
             self.tx.tell(now, Fact.WORKER_JOINED, worker.id)
-        return Heard(leader)
+        return Heard(leader, order=worker.order)
+
+    @writes
+    def order(self, worker_id: str, order: Order) -> bool:
+        row = self.tx.one("SELECT worker FROM @workers WHERE id = ? AND lost_at IS NULL", (worker_id,))
+        if row is None:
+            return False
+        worker = read_worker(worker_id, row[0])
+        if worker.order != order:
+            self.tx.run(
+                "UPDATE @workers SET worker = ? WHERE id = ?", (encode(replace(worker, order=order)), worker_id)
+            )
+            self.tx.tell(self.now(), Fact.WORKER_ORDERED, worker_id, order or "none")
+            self.tx.notify(CONTROL)
+        return True
 
     @writes
     def leave(self, worker_id: str, node: str = "") -> None:

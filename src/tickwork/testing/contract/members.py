@@ -5,9 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tickwork.model.facts import Fact
-from tickwork.model.members import Leader, Worker
+from tickwork.model.members import DRAIN, Leader, Worker
 from tickwork.model.policy import Policy
 from tickwork.store.contract import Heard
+from tickwork.store.hints import CONTROL
 from tickwork.testing.contract.bench import START, Bench
 
 FULL_WORKER = Worker(
@@ -102,6 +103,72 @@ async def test_prune_leaves_living_workers(bench: Bench) -> None:
     bench.clock.advance(7200)
     await bench.store.operators.prune(100)
     assert [worker.id for worker in await bench.store.members.workers()] == ["w1"]
+
+
+# --- orders
+
+
+async def test_an_order_is_in_the_answer_to_every_heartbeat_until_it_is_taken_back(bench: Bench) -> None:
+    members = bench.store.members
+    await members.beat(FULL_WORKER)
+    await members.beat(Worker(id="w2", node="n1"))
+    assert await members.order("w1", DRAIN)
+    assert await members.order("w1", DRAIN)
+    for _ in range(2):
+        assert await members.beat(FULL_WORKER) == Heard(None, order=DRAIN)
+    assert await members.beat(Worker(id="w2", node="n1")) == Heard(None)
+    assert [(each.id, each.order, each.status) for each in await members.workers()] == [
+        ("w1", DRAIN, "draining"),
+        ("w2", "", "idle"),
+    ]
+    assert await members.order("w1", "")
+    assert await members.beat(FULL_WORKER) == Heard(None)
+    assert [each.status for each in await members.workers()] == ["idle", "idle"]
+    ordered = [(event.id, event.detail) for event in await bench.events() if event.kind == Fact.WORKER_ORDERED]
+    assert ordered == [("w1", DRAIN), ("w1", "none")], "only changes are logged"
+
+
+async def test_what_a_worker_says_of_itself_is_no_order(bench: Bench) -> None:
+    await bench.store.members.beat(FULL_WORKER)
+    assert await bench.store.members.beat(replace(FULL_WORKER, order=DRAIN, follows=DRAIN)) == Heard(None)
+    (member,) = await bench.store.members.workers()
+    assert (member.order, member.follows) == ("", DRAIN)
+
+
+async def test_an_order_ends_with_the_process(bench: Bench) -> None:
+    members = bench.store.members
+    await members.beat(FULL_WORKER)
+    await members.order("w1", DRAIN)
+    await members.leave("w1")
+    assert await members.beat(FULL_WORKER) == Heard(None)
+    await members.order("w1", DRAIN)
+    await bench.store.tasks.reclaim(10, gone=("w1",))
+    assert await members.beat(OTHER) == Heard(None), "another process has the name"
+    assert await members.beat(OTHER) == Heard(None)
+    assert [each.order for each in await members.workers()] == [""]
+
+
+async def test_a_worker_that_was_away_for_a_moment_keeps_its_order(bench: Bench) -> None:
+    await bench.store.members.beat(FULL_WORKER)
+    await bench.store.members.order("w1", DRAIN)
+    await bench.store.tasks.reclaim(10, gone=("w1",))
+    assert await bench.store.members.beat(FULL_WORKER) == Heard(None, order=DRAIN)
+
+
+async def test_only_members_that_are_up_take_orders(bench: Bench) -> None:
+    assert not await bench.store.members.order("w1", DRAIN)
+    await bench.store.members.beat(FULL_WORKER)
+    await bench.store.tasks.reclaim(10, gone=("w1",))
+    assert not await bench.store.members.order("w1", DRAIN)
+    assert Fact.WORKER_ORDERED not in await bench.facts()
+
+
+async def test_an_order_raises_the_control_hint(bench: Bench) -> None:
+    await bench.store.members.beat(FULL_WORKER)
+    with bench.store.hint(CONTROL) as hint:
+        await bench.listens(hint)
+        await bench.store.members.order("w1", DRAIN)
+        assert await hint.wait(30) is True
 
 
 # --- one name, one node

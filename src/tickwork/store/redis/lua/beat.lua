@@ -1,8 +1,8 @@
 -- flags: allow-oom
 -- parts: pulse members
 -- A worker's heartbeat: become a member or stay one. Arguments: id, node, description (msgpack), for how long. Reply: the
--- leader (id, term, until, ttl) or nothing. If a living member of this name belongs to another node, nothing is changed, and
--- its description and times follow in the reply.
+-- leader (id, term, until, ttl) or nothing, and the order that is kept for it. If a living member of this name belongs to
+-- another node, nothing is changed, and its description and times follow in the reply.
 pulse()
 local id, node = ARGV[3], ARGV[4]
 local times = times_of(id)
@@ -13,15 +13,21 @@ if held and held.till > now then
 end
 local known, owner = call('HGET', KEY .. 'workers', id), call('HGET', KEY .. 'workers:nodes', id)
 if known and owner ~= node and #times == 3 and times[3] > now then
-  return reply({ leading, known, call('HGET', KEY .. 'workers:times', id) })
+  return reply({ leading, '', known, call('HGET', KEY .. 'workers:times', id) })
 end
 local new = #times ~= 3 or owner ~= node
 local expires_at = now + tonumber(ARGV[6])
 keep_times(id, owner == node and times[1] or now, now, expires_at)
 call('ZADD', KEY .. 'workers:online', whole(expires_at), id)
 call('HSET', KEY .. 'workers:nodes', id, node)
+local order = ''
+if owner == node then
+  order = call('HGET', KEY .. 'workers:orders', id) or ''
+else
+  call('HDEL', KEY .. 'workers:orders', id)
+end
 call('HSET', KEY .. 'workers', id, ARGV[5])
 if new then
   log_fact('worker.joined', id, '\n', '', 0, 0, '')
 end
-return reply({ leading })
+return reply({ leading, order })

@@ -1,5 +1,5 @@
 -- The members: workers that send heartbeats. `workers` holds the description that a worker sends, `workers:times` the times
--- "started beat expires" (and a fourth, when it was lost), `workers:online` the times at which they expire.
+-- "started beat expires" (and a fourth, when it was lost), `workers:online` the times at which they expire, `workers:orders` what some are asked to do.
 local function times_of(id)
   local times = {}
   for number in string.gmatch(call('HGET', KEY .. 'workers:times', id) or '', '%d+') do
@@ -69,6 +69,7 @@ local function forget_worker(id)
   call('ZREM', KEY .. 'workers:online', id)
   call('HDEL', KEY .. 'workers:times', id)
   call('HDEL', KEY .. 'workers:nodes', id)
+  call('HDEL', KEY .. 'workers:orders', id)
   call('HDEL', KEY .. 'claims', id .. '#0', id .. '#1', id .. '#2')
   call('DEL', KEY .. 'wake:/' .. id)
   return call('HDEL', KEY .. 'workers', id)

@@ -1,0 +1,186 @@
+"""`tickwork workers`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from tickwork.cli import output
+from tickwork.cli.options import Duration, global_options
+from tickwork.cli.output import Column
+from tickwork.cli.session import ask, now_of, store_of
+from tickwork.errors import TickworkError
+from tickwork.model.members import Worker
+from tickwork.model.tasks import Status
+from tickwork.store.contract import Query
+
+if TYPE_CHECKING:
+    from tickwork.client.client import Client
+    from tickwork.model.info import WorkerInfo
+
+SECOND = timedelta(seconds=1)
+COUNTED_MAX = 200  # running tasks that are looked at one by one
+COLORS = {"idle": "green", "working": "green", "busy": "yellow", "draining": "magenta", "offline": "red"}
+WORKER_COLUMNS = (
+    Column("ID", least=16),
+    Column("STATUS", color=COLORS.get),
+    Column("BUSY", right=True),
+    Column("QUEUES", least=7, drop=2),
+    Column("TYPES", least=8, drop=4),
+    Column("PID", right=True, drop=3),
+    Column("UP", drop=1, right=True),
+    Column("SEEN"),
+)
+LOOK = 0.2  # seconds between two looks at workers that drain
+
+_status_option = click.option(
+    "--status",
+    type=click.Choice(["idle", "busy", "draining", "online", "offline"]),
+    help="Only workers in this status.  [all]",
+)
+_ids_argument = click.argument("ids", metavar="[ID]...", nargs=-1)
+
+
+@click.group("workers", invoke_without_command=True)
+@_status_option
+@global_options
+@click.pass_context
+def workers_command(ctx: click.Context, status: str | None) -> None:
+    """Look after workers: what they do, and whether they take tasks.
+
+    Without a command it lists them.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_command, status=status)
+
+
+@workers_command.command("list")
+@_status_option
+@global_options
+def list_command(status: str | None) -> None:
+    """List workers."""
+
+    async def look(client: Client) -> tuple[list[WorkerInfo], datetime]:
+        from tickwork.client.views import worker_infos
+
+        return worker_infos(await _counted(client), status), await now_of(client)
+
+    workers, now = ask(look)
+    if output.as_json():
+        output.show_json({"workers": workers})
+        return
+    rows = [
+        (
+            worker.id,
+            status_of(worker),
+            f"{worker.running}/{worker.capacity}",
+            ", ".join(worker.queues),
+            ", ".join(worker.task_types),
+            worker.pid or "",
+            output.duration(max((now - worker.started_at) // SECOND, 0)) if worker.lost_at is None else "",
+            output.age(worker.beat_at, now),
+        )
+        for worker in workers
+    ]
+    none = f"no worker is {status}" if status in ("busy", "offline") else "no worker is up"
+    output.show_table(WORKER_COLUMNS, rows, f"{none}; start one with `tickwork up MODULE:APP`")
+
+
+async def _counted(client: Client) -> list[Worker]:
+    from tickwork.client.watching import counted
+
+    store = await store_of(client)
+    workers = await store.members.workers()
+    running, cursor = await store.queries.page(Query(Status.RUNNING, limit=COUNTED_MAX))
+    return workers if cursor is not None else counted(workers, (record.worker_id for record in running))
+
+
+def status_of(worker: WorkerInfo) -> str:
+    return "working" if worker.status == "idle" and worker.running else worker.status
+
+
+# --- draining
+
+
+@workers_command.command("drain")
+@_ids_argument
+@click.option("--timeout", type=Duration(), metavar="TIME", help="How long to wait for running tasks.  [no limit]")
+@click.option("--no-wait", is_flag=True, help="Do not wait for running tasks.")
+@global_options
+def drain_command(ids: tuple[str, ...], timeout: float | None, no_wait: bool) -> None:
+    """Let workers take no more tasks, and wait until they run none.
+
+    Without an ID these are all workers of this host. It lasts until they are resumed, or end: a process that is
+    started again takes tasks. Exits with 1 if tasks still run after --timeout.
+    """
+
+    async def drain(client: Client) -> tuple[list[str], list[Worker]]:
+        chosen = await _chosen(client, ids)
+        for worker_id in chosen:
+            await client.drain_worker(worker_id)
+        return chosen, [] if no_wait else await _wait(client, chosen, timeout)
+
+    chosen, left = ask(drain)
+    busy = {worker.id: worker.running for worker in left}
+    words = {worker_id: _word(busy.get(worker_id), no_wait) for worker_id in chosen}
+    if output.as_json():
+        rows = [{"id": worker_id, "done": words[worker_id], "running": busy.get(worker_id, 0)} for worker_id in chosen]
+        output.show_json({"workers": rows})
+    else:
+        for worker_id, word in words.items():
+            click.echo(output.clean(f"{worker_id}  {word}"))
+    if left:
+        click.get_current_context().exit(1)
+
+
+def _word(running: int | None, no_wait: bool) -> str:
+    if running is None:
+        return "draining" if no_wait else "drained"
+    return f"still runs {output.many(running, 'task')}" if running else "has not answered"
+
+
+@workers_command.command("resume")
+@_ids_argument
+@global_options
+def resume_command(ids: tuple[str, ...]) -> None:
+    """Let workers take tasks again; without an ID those of this host."""
+
+    async def resume(client: Client) -> list[str]:
+        chosen = await _chosen(client, ids)
+        for worker_id in chosen:
+            await client.resume_worker(worker_id)
+        return chosen
+
+    chosen = ask(resume)
+    if output.as_json():
+        output.show_json({"workers": [{"id": worker_id, "done": "resumed"} for worker_id in chosen]})
+    else:
+        for worker_id in chosen:
+            click.echo(output.clean(f"{worker_id}  resumed"))
+
+
+async def _chosen(client: Client, ids: tuple[str, ...]) -> list[str]:
+    from tickwork.client import draining
+
+    chosen = list(dict.fromkeys(ids)) or await draining.of_this_host(client._access)
+    if not chosen:
+        raise TickworkError("no worker of this host is up; name others by their IDs, which `tickwork workers` lists")
+    return chosen
+
+
+async def _wait(client: Client, ids: list[str], timeout: float | None) -> list[Worker]:
+    """Those that still work when the time is over."""
+    from tickwork.client import draining
+
+    report = output.progress("tasks still run")
+    until = None if timeout is None else time.monotonic() + timeout
+    while left := await draining.still_working(client._access, ids):
+        if until is not None and time.monotonic() >= until:
+            break
+        report(sum(worker.running for worker in left))
+        await asyncio.sleep(LOOK)
+    return left
