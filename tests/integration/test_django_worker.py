@@ -40,7 +40,7 @@ class Worker:
         self.process.terminate()
         assert self.process.stdout is not None
         self.said += self.process.stdout.readlines()
-        return self.process.wait(30)
+        return self.process.wait(60)
 
     def __enter__(self) -> Worker:
         return self

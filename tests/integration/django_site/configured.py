@@ -26,5 +26,5 @@ def tasks_on(url: str) -> Any:
 
 
 async def finished(result: Any) -> Any:
-    await wait_until(lambda: result.refresh() or result.is_finished, what=f"the end of {result.task.name}")
+    await wait_until(lambda: result.refresh() or result.is_finished, 90, f"the end of {result.task.name}")
     return result
