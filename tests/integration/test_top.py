@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from tests.integration.apps import Make
 from tests.support.redis.server import RedisServer
-from tickwork import Scheduler, Status
+from tickwork import Fact, Scheduler, Status
 from tickwork.cli import commands
 from tickwork.client import watching
 from tickwork.client.watching import Watcher
@@ -221,6 +221,22 @@ async def test_a_look_has_what_happened_since_the_last_one(make: Make, clock: Ma
         assert snap.submitted[-4:] == [30, 0, 0, 0]
         assert snap.stats.statuses[Status.SUCCESS] == 30
         assert snap.workers[0].running == 0
+
+
+async def test_the_first_look_finds_facts_before_numbers_that_were_left_out(
+    make: Make, clock: ManualClock, tmp_path: Path
+) -> None:
+    """A file that is opened anew goes on at the number of the current time."""
+    url = f"sqlite:///{tmp_path}/often.db"
+    for _ in range(3):
+        app = make(url, clock=clock)
+        await app.submit("work")
+        await app.close()
+        clock.advance(3600)
+    app = make(url, clock=clock)
+    snap = await Watcher(app, [Fact.TASK_SUBMITTED]).look()
+    assert len(snap.latest) == 3
+    assert snap.latest[-1].seq - snap.latest[0].seq > 1_000_000, "or this test shows nothing"
 
 
 async def test_a_look_reads_no_more_of_the_log_than_it_can_show(

@@ -117,7 +117,7 @@ class Watcher:
 
     async def _read_log(self, store: Store, second: int) -> None:
         if self._seen is None:
-            self._seen = max(await store.log.last() - LOG_PAGE, 0)
+            self._seen = await self._first(store)
         begun: int | None = None  # the number before the first fact; the log may leave numbers out
         counts: dict[Rate, Counter[int]] = {rate: Counter() for rate in self._counts}
         for _ in range(LOG_PAGES):
@@ -133,6 +133,21 @@ class Watcher:
         for rate, numbers in counts.items():
             self._counts[rate].update(numbers)
         self._looked_at = second
+
+    async def _first(self, store: Store) -> int:
+        """The number after which the first look reads: as far back as there is enough to show, and no more than a page.
+        A log that was opened anew has left numbers out, so facts may lie far apart."""
+        start = last = await store.log.last()
+        back = LOG_PAGE
+        while start > 0:
+            found = await self._client.events.read(max(last - back, 0), LOG_PAGE)
+            if len(found) == LOG_PAGE and back > LOG_PAGE:
+                break  # these are the oldest of more than a page
+            start = max(last - back, 0)
+            if len(found) >= LATEST_MAX:
+                break
+            back *= 10
+        return start
 
     def _note(self, event: Event, counts: dict[Rate, Counter[int]]) -> None:
         if (rate := COUNTED.get(event.kind)) is not None:
