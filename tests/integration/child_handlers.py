@@ -46,7 +46,7 @@ def decorated(ctx: TaskContext, n: int, text: str = "x") -> dict[str, Any]:
 
 
 def look(ctx: TaskContext) -> list[Any]:
-    return [ctx.queue, ctx.max_retry, ctx.last_attempt, ctx.scheduled_at.isoformat(), list(ctx.depends_on)]
+    return [ctx.queue, ctx.max_retry, ctx.is_last_attempt, ctx.scheduled_at.isoformat(), list(ctx.depends_on)]
 
 
 def partly(left: int) -> TaskResult:

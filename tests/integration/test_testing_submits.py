@@ -183,7 +183,7 @@ def test_a_context_has_what_a_handler_asks_for() -> None:
     plain = make_context()
     assert (plain.task_id, plain.type, plain.queue, plain.attempt, plain.max_retry) == ("test", "test", "default", 1, 0)
     assert (plain.tags, plain.context, plain.depends_on, plain.state) == ({}, {}, (), None)
-    assert (plain.deadline, plain.remaining, plain.last_attempt) == (None, None, True)
+    assert (plain.deadline, plain.remaining, plain.is_last_attempt) == (None, None, True)
     assert abs(plain.scheduled_at - datetime.now(UTC)) < timedelta(minutes=5)
     assert plain.token
     moment = datetime(2026, 3, 1, tzinfo=UTC)
@@ -191,7 +191,7 @@ def test_a_context_has_what_a_handler_asks_for() -> None:
         task_id="7", type="report", queue="slow", attempt=1, max_retry=3, timeout=timedelta(minutes=5),
         scheduled_at=moment, depends_on=("6",), tags={"a": "b"}, context={"tenant": 1}, state="pool",
     )  # fmt: skip
-    assert (ctx.task_id, ctx.type, ctx.queue, ctx.max_retry, ctx.last_attempt) == ("7", "report", "slow", 3, False)
+    assert (ctx.task_id, ctx.type, ctx.queue, ctx.max_retry, ctx.is_last_attempt) == ("7", "report", "slow", 3, False)
     assert (ctx.scheduled_at, ctx.depends_on, ctx.tags) == (moment, ("6",), {"a": "b"})
     assert (ctx.context, ctx.state) == ({"tenant": 1}, "pool")
     assert ctx.remaining is not None

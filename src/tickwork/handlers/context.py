@@ -146,7 +146,7 @@ class TaskContext:
         return to_datetime(self._due_at)
 
     @property
-    def last_attempt(self) -> bool:
+    def is_last_attempt(self) -> bool:
         """True when no retry follows if this attempt fails."""
         return self.attempt > self.max_retry
 

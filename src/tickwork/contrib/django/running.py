@@ -118,7 +118,7 @@ def _ends(error: Exception, rules: RetryRules) -> bool:
     if isinstance(error, Snooze):
         return False
     ctx = _run.get().call.ctx
-    if isinstance(error, Abort) or ctx.last_attempt:
+    if isinstance(error, Abort) or ctx.is_last_attempt:
         return True
     return not isinstance(error, Retry) and bool(rules.decide(error, ctx.attempt - 1, asks=False).ends)
 
