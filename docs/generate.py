@@ -110,6 +110,7 @@ MEANINGS = {
         "partitions": "[partitions](redis.md#partitions) of a Redis namespace; the first to open it decides",
         "pool_size": "connections that one kind of calls to Redis may use at once",
         "store_timeout": "how long a call waits [for a store that is away](submitting.md#when-the-store-is-away)",
+        "submit_timeout": "how long a whole submit waits for it, with the opening of the store",
         "retention": "how long ended tasks are kept",
         "retention_max": "how many ended tasks are kept; the oldest go first",
         "cleanup_interval": "the longest pause between two looks for old tasks; looked at least every 5 seconds",

@@ -32,7 +32,7 @@ from tickwork.client.periodic import (
 from tickwork.client.sync import Sync
 from tickwork.client.views import queue_stats
 from tickwork.clock import Clock
-from tickwork.config import Config
+from tickwork.config import SUBMIT_TIMEOUT, Config
 from tickwork.config.loading import Loaded, load
 from tickwork.config.remarks import unused_store, without_effect
 from tickwork.config.urls import mask_url
@@ -56,7 +56,7 @@ from tickwork.observe.loggers import Log
 from tickwork.observe.observations import Observation
 from tickwork.observe.observer import Observer, Observers
 from tickwork.payload.parameters import MISSING
-from tickwork.store.bounded import bounded, within
+from tickwork.store.bounded import SHARE_OF_BLOCKING, SubmitLimit, bounded, within
 from tickwork.store.contract import Capabilities, Store
 from tickwork.store.observed import observed
 from tickwork.store.opening import check_own_store, make_store, own_store, redis_client
@@ -149,6 +149,9 @@ class Scheduler(Client):
         self._log = Log.of(config.logger)
         access.open_store = self._open if config.store_timeout is None else self._open_bounded
         access.opened_store = self._opened_store
+        access.open_to_submit = self._open_to_submit
+        limit = config.submit_timeout
+        access.blocking_limit = None if limit == SUBMIT_TIMEOUT else limit * SHARE_OF_BLOCKING
         access.types_are_known_here = not self._store.capabilities.shared
         access.nobody_runs = config.store is None and self._own_store is None
         if config.serializer != "json":
@@ -163,7 +166,8 @@ class Scheduler(Client):
 
     def _observe_store(self) -> None:
         self._observed = observed(self._store, self._bus)
-        self._bounded = bounded(self._observed, self.config.store_timeout or 0.0)
+        limit = self.config.store_timeout
+        self._of_clients = self._observed if limit is None else bounded(self._observed, limit)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -461,12 +465,17 @@ class Scheduler(Client):
         if not self._opened:
             async with within(self.config.store_timeout or 0.0, self.url):
                 await self._open()
-        return self._bounded
+        return self._of_clients
 
     def _opened_store(self) -> Store | None:
-        if not self._opened:
-            return None
-        return self._observed if self.config.store_timeout is None else self._bounded
+        return self._of_clients if self._opened else None
+
+    async def _open_to_submit(self, began: float | None = None) -> Store:
+        """The store for one submit. With the default of `submit_timeout`, an open store keeps to that by itself."""
+        if self._opened and self._access.blocking_limit is None:
+            return self._of_clients
+        limit = SubmitLimit(self.config.submit_timeout, self.url, began)
+        return limit.around(await limit.run(self._access.open_store))
 
     async def _close_store(self) -> None:
         if self._opened:

@@ -119,6 +119,7 @@ class TestDefaults:
             "lock_ttl": None,
             "pool_size": 10,
             "store_timeout": None,
+            "submit_timeout": 15,
             "events": True,
             "logger": None,
             "log_level": None,
@@ -904,6 +905,7 @@ ABOVE_ZERO = [
     "worker_timeout",
     "lock_ttl",
     "store_timeout",
+    "submit_timeout",
 ]
 FROM_ZERO = ["timeout", "retention", "shutdown_timeout", "version_grace"]
 

@@ -68,6 +68,7 @@ HELP = {
     "lock_ttl": "How long a lock outlives its holder; lease_ttl if left out.",
     "pool_size": "Connections to the store.",
     "store_timeout": "How long a call waits for a store that cannot be reached.",
+    "submit_timeout": "How long a whole submit waits for it, with the opening of the store.",
     "events": "Keep the log of events.",
     "log_level": "Lowest level that is logged.",
     "debug": "Log everything.",

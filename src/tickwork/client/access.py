@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from tickwork import host
 from tickwork.client.middleware import Send, SubmitChain, send_plainly
@@ -30,12 +30,23 @@ NOBODY_RUNS_CHILDREN = (
 )
 
 
+class OpenToSubmit(Protocol):
+    """Opens the store for one submit, which has `submit_timeout` as a whole; `began` is when, if not now, by the
+    monotonic clock."""
+
+    def __call__(self, began: float | None = None) -> Awaitable[Store]: ...
+
+
 class Access:
     """A client's access to its store, which is opened on first use."""
 
     def __init__(self, open_store: Callable[[], Awaitable[Store]], registry: Registry, config: Config) -> None:
         self.open_store = open_store
         self.opened_store: Callable[[], Store | None] = lambda: None  # the same, if it is open already
+        self.open_to_submit: OpenToSubmit = lambda began=None: open_store()
+        # Seconds for a submit in a thread without an event loop, before the background thread has the rest of
+        # `submit_timeout`; None with the default of that, which no submit has to look at.
+        self.blocking_limit: float | None = None
         self.registry = registry
         self.types_are_known_here = False  # on memory:// no other process can know a type
         self.runs_here = False  # this scheduler was started

@@ -19,7 +19,7 @@ async def call(access: Access, type: str, payload: Any, options: Options, patien
     durability = wanted_durability(options)
     spec = access.spec(type, payload, options)
     access.check_that_tasks_can_run()
-    store = await access.open_store()
+    store = await access.open_to_submit()
     with store.hint(spec.id) as ended:
         (receipt,) = await access.send(store, [spec], durability, ended)
         if receipt.verdict == "created":

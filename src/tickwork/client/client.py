@@ -80,7 +80,7 @@ class Client:
         access, durability = self._access, wanted_durability(options)
         spec = access.spec(kind, payload, options)
         access.check_that_tasks_can_run()
-        store = await access.open_store()
+        store = await access.open_to_submit()
         (receipt,) = await access.send(store, [spec], durability)
         return submitting.handle_of(self, receipt, spec, options)
 
@@ -111,7 +111,7 @@ class Client:
                 raise ConfigError(f"submit_many cannot take {single}: it creates one task for each payload")
         access, durability = self._access, wanted_durability(options)
         access.check_that_tasks_can_run()
-        store = await access.open_store()
+        store = await access.open_to_submit()
         handles: list[Handle[Returned]] = []
         specs = access.specs(kind, payloads, options)
         try:

@@ -91,7 +91,7 @@ class Schedules:
         """
         schedule = self.build(id, type, payload, cron, options)
         self._access.check_that_tasks_can_run()
-        store = await self._access.open_store()
+        store = await self._access.open_to_submit()
         if schedule.cron is not None:
             schedule = replace(schedule, next_at=ticks.cron_of(schedule).next_ms(store.now()))
         put = await store.schedules.put(schedule, if_changed, create)

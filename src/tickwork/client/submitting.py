@@ -83,8 +83,8 @@ def blocking_tasks(client: Client) -> BlockingTasks | None:
     return cast("BlockingTasks", store.tasks)
 
 
-async def submit_spec(client: Client, spec: Spec, durability: Durability | None) -> Receipt:
-    store = await client._access.open_store()
+async def submit_spec(client: Client, spec: Spec, durability: Durability | None, began: float | None) -> Receipt:
+    store = await client._access.open_to_submit(began)
     (receipt,) = await client._access.send(store, [spec], durability)
     return receipt
 
@@ -124,7 +124,7 @@ def options_of(task: Task) -> Options:
 async def submit_tasks(client: Client, tasks: Iterable[Task]) -> list[Answer]:
     """Each task is looked at first; then all that may be taken go to the store, in their order and in few calls."""
     client._access.check_that_tasks_can_run()
-    store = await client._access.open_store()
+    store = await client._access.open_to_submit()
     answers: list[Answer] = []
     wanted: list[_Wanted] = []
     for place, task in enumerate(tasks):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine, Iterable
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -145,9 +146,11 @@ class Sync:
         durability = wanted_durability(options)
         spec = app._access.spec(type, payload, options)
         app._access.check_that_tasks_can_run()
-        receipt = tasks.submit_blocking(spec, durability)
+        limit = app._access.blocking_limit
+        began = None if limit is None else time.monotonic()
+        receipt = tasks.submit_blocking(spec, durability, limit)
         if receipt is None:
-            receipt = self.run(submit_spec(app, spec, durability))
+            receipt = self.run(submit_spec(app, spec, durability, began))
         return self.handle_of(handle_of(app, receipt, spec, options))
 
     def call(

@@ -20,6 +20,7 @@ from tickwork.texts import shown
 if TYPE_CHECKING:
     from tickwork.config.options import ConfigOptions
 
+SUBMIT_TIMEOUT = 15.0  # seconds, as patient as Redis connections are by themselves
 DISPATCH_MODES = ("pull", "assigned")
 OPERATORS = (">", "<", ">=", "<=", "==")
 STRATEGIES = ("least_tasks", "round_robin", "random", "weighted_round_robin", "consistent_hash", "capacity_based")
@@ -107,6 +108,7 @@ class Config(Struct, frozen=True, kw_only=True):
     lock_ttl: Seconds | None = None  # as long as the lease
     pool_size: int = 10
     store_timeout: Seconds | None = None  # as patient as the store: 15 seconds on Redis
+    submit_timeout: Seconds = SUBMIT_TIMEOUT
     events: bool = True
     logger: Any = None
     log_level: str | None = None  # what the program has set

@@ -81,6 +81,7 @@ class _Options(TypedDict, total=False):
     lock_ttl: Duration | None
     pool_size: int
     store_timeout: Duration | None
+    submit_timeout: Duration
     events: bool
     logger: Any
     log_level: str | None

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from tickwork.errors import StoreUnavailable
+from tickwork.config import SUBMIT_TIMEOUT
+from tickwork.errors import StoreFull, StoreUnavailable
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
 from tickwork.store.contract import Receipt, Store
 from tickwork.store.wrapped import Blocking, Method, Wrapped
 
 SHARE_OF_BLOCKING = 0.25
+SUBMITS = (("tasks", "submit"), ("schedules", "put"))
+PAUSE = 0.5  # seconds between two tries of a submit that is more patient than the store
+
+T = TypeVar("T")
 
 
 def bounded(store: Store, seconds: float) -> Store:
@@ -38,7 +44,7 @@ def bounded(store: Store, seconds: float) -> Store:
 
 
 @asynccontextmanager
-async def within(seconds: float, url: str) -> AsyncIterator[None]:
+async def within(seconds: float, url: str, option: str = "store_timeout") -> AsyncIterator[None]:
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
@@ -46,7 +52,61 @@ async def within(seconds: float, url: str) -> AsyncIterator[None]:
     except TimeoutError:
         if not limit.expired():
             raise
-        raise StoreUnavailable(
-            f"the store {url} did not answer within {seconds:g} s (store_timeout). Whether the call was carried out is "
-            "unknown; made again with the same id, a submit is safe"
-        ) from None
+        raise _gave_up(url, seconds, option) from None
+
+
+def _gave_up(url: str, seconds: float, option: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"the store {url} did not answer within {seconds:g} s ({option}). Whether the call was carried out is unknown; "
+        "made again with the same id, a submit is safe"
+    )
+
+
+class SubmitLimit:
+    """The time of one submit, from its begin, and with the opening of the store. It starts anew with each part of the
+    submit that was taken: a long list of tasks is not cut off while the store takes them.
+
+    Where it is longer than the default, what the store could not do in the time that it has by itself is tried again.
+    """
+
+    def __init__(self, seconds: float, url: str, began: float | None = None) -> None:
+        self._seconds = seconds
+        self._url = url
+        self._ends_at = (time.monotonic() if began is None else began) + seconds
+        self._tries_again = seconds > SUBMIT_TIMEOUT
+
+    async def run(self, call: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            limit = asyncio.timeout(max(self._ends_at - time.monotonic(), 0.0))
+            try:
+                async with limit:
+                    answer = await call()
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                raise _gave_up(self._url, self._seconds, "submit_timeout") from None
+            except StoreFull:
+                raise
+            except StoreUnavailable as error:
+                if not self._tries_again:
+                    raise
+                if time.monotonic() + PAUSE >= self._ends_at:
+                    raise StoreUnavailable(f"{error}; tried for {self._seconds:g} s (submit_timeout)") from error
+                await asyncio.sleep(PAUSE)
+            else:
+                self._ends_at = time.monotonic() + self._seconds
+                return answer
+
+    def around(self, store: Store) -> Store:
+        """The same store, whose submits have only this time."""
+
+        def around(part: str, name: str, method: Method) -> Method:
+            if (part, name) not in SUBMITS:
+                return method
+
+            async def call(*args: Any, **options: Any) -> Any:
+                return await self.run(lambda: method(*args, **options))
+
+            return call
+
+        return cast("Store", Wrapped(store, around, lambda method: method))
