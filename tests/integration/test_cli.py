@@ -399,6 +399,20 @@ async def _put_many(count: int) -> list[str]:
     return names
 
 
+def test_a_schedule_is_edited() -> None:
+    good("schedules", "put", "nightly", "add", "[1]", "--cron", "0 3 * * *", "--timezone", "Asia/Tokyo", "--queue", "q")
+    assert "at 04:00 every day, next " in good("schedules", "edit", "nightly", "--cron", "0 4 * * *")
+    data("schedules", "edit", "nightly", "--payload", '{"a": 2}', "--max-retry", "2", "--type", "sum", "--name", "Sum")
+    found = data("schedules", "show", "nightly")
+    assert (found["cron"], found["timezone"], found["queue"]) == ("0 4 * * *", "Asia/Tokyo", "q")
+    assert (found["payload"], found["max_retry"], found["type"], found["name"]) == ({"a": 2}, 2, "sum", "Sum")
+    assert data("schedules", "edit", "nightly", "--payload", "null")["payload"] is None
+    assert run("schedules", "edit", "nobody", "--queue", "x").exit_code == 1
+    refused = run("schedules", "edit", "nightly")
+    assert refused.exit_code == 2
+    assert "name what is to be changed" in refused.output
+
+
 def test_many_schedules_are_listed_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     names = asyncio.run(_put_many(SCHEDULES_PAGE + 10))
     largest: list[int] = []

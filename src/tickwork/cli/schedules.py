@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -21,11 +21,13 @@ from tickwork.cli.session import ask, now_of, store_of
 from tickwork.model.schedules import Misfire, Overlap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from tickwork.client.client import Client
     from tickwork.client.schedules import ScheduleInfo
+
+F = TypeVar("F", bound="Callable[..., Any]")
 
 COLUMNS = (
     Column("ID", least=12),
@@ -225,6 +227,58 @@ def delete_command(schedule_id: str) -> None:
     output.done(f"{schedule_id}  deleted", id=schedule_id, done="deleted")
 
 
+def schedule_options(function: F) -> F:
+    for option in reversed(
+        (
+            click.option("--timezone", metavar="ZONE", help="Time zone of the cron line."),
+            click.option("--name", metavar="TEXT", help="A name for people."),
+            click.option(
+                "--overlap",
+                type=click.Choice([*map(str, Overlap)]),
+                help="What to do if the last run has not ended.  [skip]",
+            ),
+            click.option(
+                "--misfire", type=click.Choice([*map(str, Misfire)]), help="Which missed ticks to run.  [latest]"
+            ),
+            click.option("--misfire-grace", type=Duration(), help="Missed ticks older than this are not run.  [1h]"),
+            click.option(
+                "--on-exhausted",
+                type=click.Choice(["continue", "stop"]),
+                help="What to do when a run has used up its retries.",
+            ),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+@schedules_command.command("edit")
+@_id_argument
+@click.option("--type", "type_", metavar="TYPE", help="The type of its tasks.")
+@click.option(
+    "--payload", metavar="JSON", type=Json(), help="The payload of its tasks; - reads it from standard input."
+)
+@click.option("--cron", metavar="LINE", help="5 fields, 6 with seconds, or a name such as @daily.")
+@schedule_options
+@task_options
+@global_options
+def edit_command(schedule_id: str, type_: str | None, payload: Any, **said: Any) -> None:
+    """Change what is named of a schedule, and leave the rest as it is.
+
+    Its history and a pause are kept, and so is its next run if neither --cron nor --timezone is given.
+
+    \b
+      tickwork schedules edit nightly --cron "0 4 * * *"
+      tickwork schedules edit nightly --payload '{"kind": "full"}' --max-retry 2
+    """
+    changes = given(type=type_, **said)
+    if click.get_current_context().get_parameter_source("payload") is not click.core.ParameterSource.DEFAULT:
+        changes["payload"] = payload
+    if not changes:
+        raise click.UsageError("name what is to be changed, such as --cron or --payload; --help lists the options")
+    _show_put(ask(lambda client: client.schedules.edit(schedule_id, **changes)))
+
+
 @schedules_command.command("put", cls=PayloadCommand)
 @_id_argument
 @click.argument("type_", metavar="TYPE")
@@ -234,16 +288,7 @@ def delete_command(schedule_id: str) -> None:
     metavar="LINE",
     help="5 fields, 6 with seconds, or a name such as @daily. Without it, only trigger runs it.",
 )
-@click.option("--timezone", metavar="ZONE", help="Time zone of the cron line.")
-@click.option("--name", metavar="TEXT", help="A name for people.")
-@click.option(
-    "--overlap", type=click.Choice([*map(str, Overlap)]), help="What to do if the last run has not ended.  [skip]"
-)
-@click.option("--misfire", type=click.Choice([*map(str, Misfire)]), help="Which missed ticks to run.  [latest]")
-@click.option("--misfire-grace", type=Duration(), help="Missed ticks older than this are not run.  [1h]")
-@click.option(
-    "--on-exhausted", type=click.Choice(["continue", "stop"]), help="What to do when a run has used up its retries."
-)
+@schedule_options
 @click.option("--paused", is_flag=True, help="Create it paused.")
 @task_options
 @global_options
@@ -254,6 +299,10 @@ def put_command(schedule_id: str, type_: str, payload: Any, paused: bool, **said
     found = ask(
         lambda client: client.schedules.put(schedule_id, type_, payload, enabled=not paused, **options), create=True
     )
+    _show_put(found)
+
+
+def _show_put(found: ScheduleInfo) -> None:
     if output.as_json():
         output.show_json(found)
         return

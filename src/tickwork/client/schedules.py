@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from tickwork.backoff import Backoff
 from tickwork.client.access import Access
+from tickwork.client.editing import OF_SCHEDULE, ScheduleChanges, check_dedup, edited
 from tickwork.client.views import payload_of
 from tickwork.clock import to_datetime
 from tickwork.cron.zones import find_zone
-from tickwork.errors import ConfigError, DuplicateTask, ScheduleNotFound, StoreError, TaskExists
+from tickwork.errors import ConfigError, DuplicateTask, ScheduleNotFound, StoreError, StoreUnavailable, TaskExists
 from tickwork.handlers.context import copied
-from tickwork.handlers.options import ScheduleOptions, TaskOptions, known_only, known_schedule, name, seconds, text
+from tickwork.handlers.options import ScheduleOptions, TaskOptions, known_only, known_schedule, name
 from tickwork.handlers.registry import Registry
 from tickwork.ids import new_tail
 from tickwork.model import ticks
@@ -25,6 +26,8 @@ from tickwork.model.schedules import Misfire, Overlap, Schedule
 from tickwork.model.tasks import Priority
 from tickwork.payload.parameters import MISSING
 from tickwork.texts import shown
+
+EDIT_TRIES = 50  # each failure means that another process has changed the schedule meanwhile
 
 
 class ScheduleInfo(Struct, frozen=True, kw_only=True):
@@ -105,32 +108,40 @@ class Schedules:
         of_task = (*TaskOptions.__annotations__, "dedup_key", "dedup_ttl", "unique")
         given = {key: options[key] for key in of_task if key in options}  # type: ignore[literal-required]
         task = self._access.spec(type, payload, cast("TaskOptions", given))
-        if task.dedup_key is not None and self._access.config.partitions > 1:
-            raise ConfigError("a schedule's runs have ids of their own, so a dedup_key is not for several partitions")
+        check_dedup(self._access, task)
         if len(name("a schedule's id", id)) > 100:
             raise ConfigError(
                 f"a schedule's id must be at most 100 characters, as its runs add a time to it: {shown(id)}"
             )
         schedule = Schedule(
             id=id,
-            name=text("name", options["name"], 256) if options.get("name") else "",
             cron=cron,
             timezone=find_zone(options.get("timezone") or self._access.config.timezone).name,
-            dst=_choice("dst", options.get("dst", "once"), ("once", "instant")),
             task=replace(task, id="", nonce=""),
-            enabled=_flag("enabled", options.get("enabled", True)),
-            overlap=Overlap(_choice("overlap", options.get("overlap", Overlap.SKIP), tuple(Overlap))),
-            misfire=Misfire(_choice("misfire", options.get("misfire", Misfire.LATEST), tuple(Misfire))),
-            misfire_grace=round(seconds("misfire_grace", options.get("misfire_grace", 3600)) * 1000),
-            misfire_cap=_count("misfire_cap", options.get("misfire_cap", 100)),
-            on_exhausted=_choice("on_exhausted", options.get("on_exhausted", "continue"), ("stop", "continue")),  # type: ignore[arg-type]
+            **{name: OF_SCHEDULE[name](value) for name, value in options.items() if name in OF_SCHEDULE},
         )
         if cron is not None:
             ticks.cron_of(schedule)
         return schedule
 
+    async def edit(self, schedule_id: str, **changes: Unpack[ScheduleChanges]) -> ScheduleInfo:
+        """Change what is named, and leave all else as it is: its history, a pause, and the next tick where neither the
+        cron line nor the zone is changed.
+
+        What may be changed are `type`, `payload`, `cron` and the options of `put`. None takes an option of its runs
+        back to its default; `cron=None` leaves only triggers. Changes that others make at the same time are kept.
+        """
+        for _ in range(EDIT_TRIES):
+            store, old = await self._access.open_to_submit(), await self._find(schedule_id)
+            _refuse_unreadable(old)
+            new = edited(self._access, old, changes, store.now())
+            put = await store.schedules.put(new, seen=old)
+            if put is not None:
+                return _info(put, self._access.registry)
+        raise StoreUnavailable(f"schedule {schedule_id} is changed by others all the time")
+
     async def list(self, *, cursor: str | None = None) -> Page[ScheduleInfo]:
-        """A page of about 500 schedules, sorted by id; `cursor` of a page asks for the next one. `async for schedule in
+        """A page of about 250 schedules, sorted by id; `cursor` of a page asks for the next one. `async for schedule in
         app.schedules` goes through all pages."""
         if cursor is not None and not isinstance(cursor, str):
             raise ConfigError(f"cursor must be a text, not {shown(cursor)}")
@@ -169,8 +180,7 @@ class Schedules:
     async def trigger(self, schedule_id: str) -> str:
         """Run it once now, beside its ticks; answers the task's id."""
         store, schedule = await self._access.open_store(), await self._find(schedule_id)
-        if schedule.unreadable:
-            raise StoreError(f"schedule {schedule_id}: {schedule.stopped}; delete it, or put it anew")
+        _refuse_unreadable(schedule)
         run = ticks.run_of(schedule, store.now(), by_hand=f".{new_tail()}")
         (receipt,) = await self._access.send(store, [run], None)
         if receipt.verdict == "duplicate":
@@ -188,22 +198,9 @@ class Schedules:
             raise ScheduleNotFound(schedule_id)
 
 
-def _choice(what: str, value: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        raise ConfigError(f"{what} must be one of {', '.join(allowed)}, not {shown(value)}")
-    return value
-
-
-def _flag(what: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ConfigError(f"{what} must be true or false, not {shown(value)}")
-    return value
-
-
-def _count(what: str, value: Any) -> int:
-    if type(value) is not int or value < 1:
-        raise ConfigError(f"{what} must be a whole number from 1 on, not {shown(value)}")
-    return value
+def _refuse_unreadable(schedule: Schedule) -> None:
+    if schedule.unreadable:
+        raise StoreError(f"schedule {schedule.id}: {schedule.stopped}; delete it, or put it anew")
 
 
 def _info(schedule: Schedule, registry: Registry) -> ScheduleInfo:

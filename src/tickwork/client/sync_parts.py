@@ -157,6 +157,7 @@ class SyncSchedules(_Part):
     """`app.sync.schedules`."""
 
     put = blocking(Schedules.put)
+    edit = blocking(Schedules.edit)
     list = blocking(Schedules.list)
     get = blocking(Schedules.get)
     pause = blocking(Schedules.pause)

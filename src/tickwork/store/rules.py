@@ -192,6 +192,13 @@ def same_definition(old: Schedule, new: Schedule) -> bool:
     return redefined(old, new, old.updated_at) == old
 
 
+def put_refused(old: Schedule | None, create: bool, seen: Schedule | None) -> bool:
+    """Whether `put` must leave what is stored as it is."""
+    if seen is not None:
+        return old is None or not same_definition(old, seen)
+    return create and old is not None
+
+
 def redefined(old: Schedule | None, new: Schedule, now: int) -> Schedule:
     """The new definition of a schedule, with the history of the old one. The nonce of its task is kept, since it is not
     part of the definition; so is the next tick, if cron line and zone are the same."""

@@ -23,11 +23,16 @@ class Advance(Struct, frozen=True):
 
 
 class Schedules(Protocol):
-    async def put(self, schedule: Schedule, if_changed: bool = False, create: bool = False) -> Schedule | None:
-        """Create or replace a schedule; `created_at`, a pause and its history are kept.
+    async def put(
+        self, schedule: Schedule, if_changed: bool = False, create: bool = False, seen: Schedule | None = None
+    ) -> Schedule | None:
+        """Create or replace a schedule; `created_at`, a pause and its history are kept, and so is `next_at` if the cron
+        line, the zone and `dst` are those of before.
 
         `if_changed`: a definition equal to the stored one changes nothing, so that a restart does not move `next_at`.
         `create`: answers None, and changes nothing, when there is one already.
+        `seen`: answers None, and changes nothing, unless there is one whose definition is still that of `seen`. Ticks,
+        pauses and ends of runs since then do not count.
         """
 
     async def drop(self, schedule_id: str) -> bool:

@@ -16,7 +16,16 @@ from tickwork.store.memory.core import Core, Part, atomic
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.lanes import TimeIndex
 from tickwork.store.memory.log import FactLog
-from tickwork.store.rules import advance_facts, advanced, changed, moved_on, redefined, same_definition, taken
+from tickwork.store.rules import (
+    advance_facts,
+    advanced,
+    changed,
+    moved_on,
+    put_refused,
+    redefined,
+    same_definition,
+    taken,
+)
 
 Submit = Callable[[Spec, int, bool], Receipt]  # the task, the time, and whether a dependency may be missing
 
@@ -42,9 +51,11 @@ class Schedules(Part):
         return schedule
 
     @atomic
-    def put(self, schedule: Schedule, if_changed: bool = False, create: bool = False) -> Schedule | None:
+    def put(
+        self, schedule: Schedule, if_changed: bool = False, create: bool = False, seen: Schedule | None = None
+    ) -> Schedule | None:
         now, old = self._core.now(), self._schedules.get(schedule.id)
-        if old is not None and create:
+        if put_refused(old, create, seen):
             return None
         if old is not None and if_changed and same_definition(old, schedule):
             return old

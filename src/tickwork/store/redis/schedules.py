@@ -30,6 +30,7 @@ from tickwork.store.rules import (
     fired,
     held_up,
     not_a_cursor,
+    put_refused,
     redefined,
     same_definition,
     taken,
@@ -55,12 +56,14 @@ class Schedules(Part):
         self._due: dict[str, bytes] = {}  # the stored form of schedules that `due` has read, for `advance`
         self._unreadable_due = 0
 
-    async def put(self, schedule: Schedule, if_changed: bool = False, create: bool = False) -> Schedule | None:
+    async def put(
+        self, schedule: Schedule, if_changed: bool = False, create: bool = False, seen: Schedule | None = None
+    ) -> Schedule | None:
         refused = False
 
         def put(old: Schedule | None) -> tuple[Schedule, Facts] | None:
             nonlocal refused
-            refused = old is not None and create
+            refused = put_refused(old, create, seen)
             if refused or (old is not None and if_changed and same_definition(old, schedule)):
                 return None
             if old is not None and old.unreadable:

@@ -12,7 +12,16 @@ from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec, Status
 from tickwork.store.contract import SCHEDULES_PAGE, Advance, Receipt
 from tickwork.store.hints import SCHEDULES
-from tickwork.store.rules import advance_facts, advanced, changed, moved_on, redefined, same_definition, taken
+from tickwork.store.rules import (
+    advance_facts,
+    advanced,
+    changed,
+    moved_on,
+    put_refused,
+    redefined,
+    same_definition,
+    taken,
+)
 from tickwork.store.sqlite.connection import Connection
 from tickwork.store.sqlite.core import Core, Part, reads, writes
 from tickwork.store.sqlite.rows import Rows
@@ -39,9 +48,11 @@ class Schedules(Part):
         self._submit_ticks = submit_ticks
 
     @writes
-    def put(self, schedule: Schedule, if_changed: bool = False, create: bool = False) -> Schedule | None:
+    def put(
+        self, schedule: Schedule, if_changed: bool = False, create: bool = False, seen: Schedule | None = None
+    ) -> Schedule | None:
         now, old = self.now(), get_schedule(self.tx, schedule.id)
-        if old is not None and create:
+        if put_refused(old, create, seen):
             return None
         if old is not None and old.unreadable:
             old = None

@@ -97,6 +97,40 @@ async def test_replacing_keeps_the_history(bench: Bench) -> None:
     assert (new.last_fire_at, new.last_task_id, new.last_status) == (START + 1000, "s@1", "success")
 
 
+async def test_a_definition_that_was_seen_is_replaced_by_another(bench: Bench) -> None:
+    seen = await bench.put(schedule())
+    new = await bench.store.schedules.put(replace(seen, misfire_cap=3), seen=seen)
+    assert new is not None
+    assert (new.misfire_cap, await bench.store.schedules.get("s")) == (3, new)
+
+
+async def test_ticks_and_pauses_do_not_hinder_who_has_seen_the_definition(bench: Bench) -> None:
+    schedules = bench.store.schedules
+    seen = await bench.put(schedule())
+    await schedules.advance("s", START + 1000, Advance(START + 2000, fired="s@1", fire_at=START + 1000))
+    await schedules.report_run("s", "s@1", Status.SUCCESS)
+    await schedules.change("s", paused=True)
+    new = await schedules.put(replace(seen, misfire_cap=3), seen=seen)
+    assert new is not None
+    assert (new.misfire_cap, new.paused, new.next_at) == (3, True, START + 2000)
+    assert (new.last_task_id, new.last_status) == ("s@1", "success")
+
+
+@pytest.mark.parametrize("change", [{"cron": "@daily"}, {"name": "other"}, {"enabled": False}, {"misfire_cap": 9}])
+async def test_a_definition_that_is_another_by_now_is_left_alone(bench: Bench, change: dict[str, Any]) -> None:
+    seen = await bench.put(schedule())
+    now = await bench.put(schedule(**change))
+    assert await bench.store.schedules.put(replace(seen, misfire_cap=3), seen=seen) is None
+    assert await bench.store.schedules.get("s") == now
+
+
+async def test_a_schedule_that_was_seen_and_is_gone_is_not_made_again(bench: Bench) -> None:
+    seen = await bench.put(schedule())
+    await bench.store.schedules.drop("s")
+    assert await bench.store.schedules.put(replace(seen, misfire_cap=3), seen=seen) is None
+    assert await bench.store.schedules.get("s") is None
+
+
 async def test_the_next_tick_stays_while_the_time_line_is_the_same(bench: Bench) -> None:
     await bench.put(schedule())
     new = await bench.put(schedule(next_at=START + 999_000, name="renamed"))
