@@ -147,6 +147,7 @@ class Scheduler(Client):
         if self._own_store is None and self._redis_client is None:
             self.url = mask_url(url)  # as it was written, but for its password
         self._log = Log.of(config.logger)
+        self._bus.log = Log.of(config.logger, "events")
         access.open_store = self._open if config.store_timeout is None else self._open_bounded
         access.opened_store = self._opened_store
         access.open_to_submit = self._open_to_submit
@@ -162,6 +163,8 @@ class Scheduler(Client):
 
     def _use(self, store: Store) -> None:
         self._store, self.url = store, store.url
+        if self.config.logger is not None:
+            store.contact.log = Log.of(self.config.logger, "store")
         self._observe_store()
 
     def _observe_store(self) -> None:
@@ -353,7 +356,6 @@ class Scheduler(Client):
         store = await self._open()
         if self.config.log_level or self.config.debug:
             self._log.setLevel("DEBUG" if self.config.debug else str(self.config.log_level).upper())
-        self._bus.log = Log.of(self.config.logger, "events")
         for before in self._logging:  # or a second start would log everything twice
             before.cancel()
         self._logging = logs.subscribe(self._bus, self._log)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.apps import FAST, Make, eventually, store_of
 from tests.support.redis import RedisServer
-from tickwork import ConfigError, Scheduler, StoreUnavailable, TaskContext
+from tickwork import ConfigError, Scheduler, StoreUnavailable, TaskContext, make_store
 from tickwork.model.members import Worker as Member
 from tickwork.testing import wait_for
 
@@ -64,12 +64,12 @@ async def test_a_logger_of_another_library_gets_every_line(make: Make, url: str,
 
     async with app:
         await wait_for(app, (await fails.submit()).id, "dead")
+        await eventually(lambda: logger.of("this node leads"), what="the leader's lines too", timeout=30)
     assert [level for level, *_ in logger.of("Task scheduler started")] == ["info"]
     ((level, text, error),) = logger.of("Task failed")
     assert level == "error"
     assert 'error="ValueError: with {braces} and %s"' in text
     assert isinstance(error, ValueError)
-    assert logger.of("this node leads"), "the leader's lines too"
 
 
 @pytest.mark.parametrize("wrong", ["shop", object(), print])
@@ -121,6 +121,29 @@ async def test_warnings_of_every_part_reach_the_logger_that_was_given(
     assert names("lock report") == {"shop.tasks.lock"}
     assert names("this node leads") == {"shop.tasks.leader"}
     assert not any(record.name.startswith("tickwork") for record in caplog.records)
+
+
+async def test_lines_about_a_store_of_ones_own_reach_it_too(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    app = Scheduler(make_store("memory://"), logger=logging.getLogger("shop.tasks"))
+    store = await store_of(app)
+    store.contact.lost("somebody", "gone fishing")
+    store.contact.made("somebody")
+    assert [record.name for record in caplog.records] == ["shop.tasks.store"] * 2
+    await app.close()
+
+
+async def test_lines_of_a_scheduler_that_was_not_started_reach_it_too(caplog: pytest.LogCaptureFixture) -> None:
+    app = Scheduler("memory://", logger=logging.getLogger("shop.tasks"))
+    app.task("work")(lambda: None)
+
+    def fail(observation: Any) -> None:
+        raise ValueError("no eyes")
+
+    app.observe(fail)
+    await app.submit("work")
+    await eventually(lambda: caplog.records)
+    assert {record.name for record in caplog.records} == {"shop.tasks.events"}
+    await app.close()
 
 
 async def refuse(*_: Any, **__: Any) -> Any:
