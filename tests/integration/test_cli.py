@@ -399,6 +399,14 @@ async def _put_many(count: int) -> list[str]:
     return names
 
 
+def test_a_task_that_exists_is_as_good_as_a_new_one_if_that_is_said() -> None:
+    first = good("submit", "add", "[1]", "--dedup-key", "k").strip()
+    assert good("submit", "add", "[2]", "--dedup-key", "k", "--if-exists", "return").strip() == first
+    assert good("submit", "add", "[2]", "--id", first, "--if-exists", "return").strip() == first
+    for said in ([], ["--if-exists", "raise"]):
+        assert run("submit", "add", "[2]", "--dedup-key", "k", *said).exit_code == 1
+
+
 def test_a_schedule_is_edited() -> None:
     good("schedules", "put", "nightly", "add", "[1]", "--cron", "0 3 * * *", "--timezone", "Asia/Tokyo", "--queue", "q")
     assert "at 04:00 every day, next " in good("schedules", "edit", "nightly", "--cron", "0 4 * * *")

@@ -47,6 +47,11 @@ QUIET = 2.0  # seconds until somebody who waits is told why
 @click.option(
     "--unique", type=click.Choice(["queued", "unfinished"]), help="Hold the key until the task starts, or ends."
 )
+@click.option(
+    "--if-exists",
+    type=click.Choice(["raise", "return"]),
+    help="If there is a task of this --id, or one that holds the --dedup-key: refuse, or print its id.  [raise]",
+)
 @click.option("--expires", type=Duration(), help="Do not run it if it has not started within this time.")
 @click.option("--depends-on", metavar="ID", multiple=True, help="Run after this task; may be given several times.")
 @click.option("--app", metavar="MODULE:APP", help="Check the payload with the application's handler.")
