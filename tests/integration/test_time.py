@@ -475,6 +475,27 @@ async def test_a_periodic_task_that_comes_later_is_written_too(make: Make, url: 
         await eventually(written)
 
 
+async def test_a_periodic_task_that_comes_later_fires(make: Make, url: str) -> None:
+    app = make(url)
+    ran: list[str] = []
+
+    class Beat(PeriodicTask):
+        name = "beat"
+        spec = "* * * * * *"
+
+        async def run(self, ctx: TaskContext) -> None:
+            ran.append("beat")
+
+    async with app:
+        app.register(Beat())
+
+        @app.periodic("* * * * * *")
+        async def tick() -> None:
+            ran.append("tick")
+
+        await eventually(lambda: {"beat", "tick"} <= set(ran), timeout=60)
+
+
 def test_a_periodic_task_without_a_name_or_a_line() -> None:
     class Nameless(PeriodicTask):
         spec = "@daily"
