@@ -134,3 +134,38 @@ async def test_the_message_of_a_status_set_by_hand(make: Make, url: str) -> None
         for how, end, code in (("success", "success", 0), ("failed", "dead", 1)):
             info = await wait_for(app, (await work.submit(how)).id, end)
             assert info.result == TaskResult(code, f"by hand: {how}")
+
+
+@pytest.mark.parametrize("run_in", ["loop", "thread"])
+async def test_the_code_of_a_status_set_by_hand(make: Make, url: str, run_in: str) -> None:
+    app = make(url)
+
+    @app.task
+    async def on_loop(ctx: TaskContext) -> None:
+        await app.update_task_status(ctx.task_id, "success", "some were left out", ctx.token, code=206)
+
+    @app.task
+    def in_thread(ctx: TaskContext) -> None:
+        app.sync.update_task_status(ctx.task_id, "success", "some were left out", ctx.token, code=206)
+
+    async with app:
+        handle = await (on_loop if run_in == "loop" else in_thread).submit()
+        info = await wait_for(app, handle.id, "success")
+        assert info.result == TaskResult(206, "some were left out")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message"),
+    [
+        ("failed", 7, "a task that becomes failed has a code of its own"),
+        ("cancelled", 7, "a task that becomes cancelled has a code of its own"),
+        ("success", 2**31, "code must be a whole number"),
+        ("success", "7", "code must be a whole number"),
+    ],
+)
+async def test_a_code_that_cannot_be_set(make: Make, status: str, code: Any, message: str) -> None:
+    app = make("memory://")
+    app.task("work")(lambda: None)
+    handle = await app.submit("work")
+    with pytest.raises(ConfigError, match=message):
+        await app.update_task_status(handle.id, status, code=code)

@@ -33,6 +33,7 @@ from tickwork.errors import (
 from tickwork.handlers.options import (
     CallOptions,
     Options,
+    count,
     known_id,
     name,
     note,
@@ -236,11 +237,23 @@ class Client:
         await steering.only_one(steering.delete(self._access, [task_id]))
 
     async def update_task_status(
-        self, task_id: str, status: Status | str, message: str = "", token: str | None = None
+        self,
+        task_id: str,
+        status: Status | str,
+        message: str = "",
+        token: str | None = None,
+        *,
+        code: int | None = None,
     ) -> None:
-        """Move a task by hand, along the transition table only. A running one needs its token (`ctx.token`)."""
+        """Move a task by hand, along the transition table only. A running one needs its token (`ctx.token`).
+
+        `message` and `code` are those of its `TaskResult`; a code is for a success, as the others have theirs.
+        """
         wanted = Status.parse(status) if isinstance(status, str) else status
-        await steering.set_status(self._access, task_id, wanted, note("message", message), token)
+        if code is not None and wanted is not Status.SUCCESS:
+            raise ConfigError(f"code says more of a success; a task that becomes {wanted} has a code of its own")
+        given = 0 if code is None else count("code", code, -(2**31), 2**31 - 1)
+        await steering.set_status(self._access, task_id, wanted, note("message", message), token, given)
 
     # --- workers
 

@@ -173,11 +173,13 @@ async def _in_slices(ids: list[str], act: Callable[[Sequence[str]], Awaitable[li
     return answers
 
 
-async def set_status(access: Access, task_id: str, wanted: Status, message: str, token: str | None) -> None:
+async def set_status(
+    access: Access, task_id: str, wanted: Status, message: str, token: str | None, code: int = 0
+) -> None:
     """Move a task by hand, along the transition table only."""
     record, store = await access.record(task_id), await access.open_store()
     if record.status is Status.RUNNING and wanted.ended:
-        await _end_running(store, record, wanted, message, token)
+        await _end_running(store, record, _outcome(record.lease, wanted, message, code), token)
     elif wanted is Status.CANCELLED and not record.status.ended:
         if await store.operators.cancel([task_id], False, message) == [Status.RUNNING]:
             raise LeaseLost(f"task {task_id} began to run meanwhile; nothing was changed")
@@ -189,21 +191,20 @@ async def set_status(access: Access, task_id: str, wanted: Status, message: str,
         raise TickworkError(f"task {task_id} is {record.status} and cannot become {wanted}")
 
 
-async def _end_running(store: Store, record: Record, wanted: Status, message: str, token: str | None) -> None:
+async def _end_running(store: Store, record: Record, outcome: Outcome, token: str | None) -> None:
     if not token:
         raise LeaseLost(
             f"task {record.id} is running: its token is needed to end it, which its handler has as ctx.token"
         )
     holds = is_token_of(str(token), record.id, record.fence, record.nonce)
-    outcome = _outcome(record.lease, wanted, message)
     if not holds or (await store.tasks.finish([outcome])).verdicts[0].kind == "lost":
         raise LeaseLost(f"task {record.id} is running under another token; nothing was changed")
 
 
-def _outcome(lease: Lease, wanted: Status, message: str) -> Outcome:
+def _outcome(lease: Lease, wanted: Status, message: str, code: int) -> Outcome:
     match wanted:
         case Status.SUCCESS:
-            return Succeeded(lease, None, 0, message)
+            return Succeeded(lease, None, code, message)
         case Status.CANCELLED:
             return Stopped(lease)
         case _:
