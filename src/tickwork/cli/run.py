@@ -28,6 +28,9 @@ _log_format = click.option(
 _processes = click.option(
     "--processes", type=click.IntRange(1), metavar="N", help="Run so many processes, and replace those that end."
 )
+_reload = click.option(
+    "--reload", is_flag=True, help="For development: start the application anew when one of its files changes."
+)
 
 
 @click.command("up", cls=ConfiguredCommand)
@@ -40,10 +43,13 @@ _processes = click.option(
     help="Run handlers and lead, or one of them only.",
 )
 @_processes
+@_reload
 @_log_format
 @global_options
 @config_flags
-def up_command(app: str | None, role: str, processes: int | None, log_format: str | None, **flags: Any) -> None:
+def up_command(
+    app: str | None, role: str, processes: int | None, reload: bool, log_format: str | None, **flags: Any
+) -> None:
     """Run an application: its handlers and its share of the scheduling.
 
     MODULE:APP names a Scheduler, such as `shop.jobs:app`; the working directory is looked in first. A store must be
@@ -52,38 +58,70 @@ def up_command(app: str | None, role: str, processes: int | None, log_format: st
     """
     if app is None and role != "scheduler":
         raise click.UsageError("which application? Name it as MODULE:APP; only --role scheduler can do without")
-    _run(app, role, processes, log_format, flags)
+    _run(app, role, processes, reload, log_format, flags)
 
 
 @click.command("worker", cls=ConfiguredCommand)
 @click.argument("app", metavar="MODULE:APP")
 @_processes
+@_reload
 @_log_format
 @global_options
 @config_flags
-def worker_command(app: str, processes: int | None, log_format: str | None, **flags: Any) -> None:
+def worker_command(app: str, processes: int | None, reload: bool, log_format: str | None, **flags: Any) -> None:
     """Run an application's handlers only; leave the scheduling to others."""
-    _run(app, "worker", processes, log_format, flags)
+    _run(app, "worker", processes, reload, log_format, flags)
 
 
-def _run(name: str | None, role: str, processes: int | None, log_format: str | None, flags: dict[str, Any]) -> None:
+def _run(
+    name: str | None, role: str, processes: int | None, reload: bool, log_format: str | None, flags: dict[str, Any]
+) -> None:
     from tickwork.cli.log_setup import LogSetup
     from tickwork.node import running
 
+    if reload and processes is not None:
+        raise click.UsageError("--reload runs one process: leave out --processes")
     as_json = log_format == "json" or (log_format is None and output.as_json())
     with LogSetup(as_json, asked_for=log_format is not None) as log:
-        app = load_app(name, **{option: value for option, value in flags.items() if value is not None})
+        options = {option: value for option, value in flags.items() if value is not None}
+        parent = _fork_to_reload(as_json) if reload else None
+        app = load_app(name, **options) if parent is None else _load_in_child(parent, name, options)
         log.settle("debug" if app.config.debug else app.config.log_level)
         if processes is not None:
             check_processes(app, processes)
-        if not as_json:
+        if not as_json and (parent is None or parent.number == 1):
             show_banner(app, role, processes)
         log.tell_early()
         work, lead = ROLES[role]
-        parent = None if processes is None else _fork(app, processes)
+        if processes is not None:
+            parent = _fork(app, processes)
         running.run(app, work=work, lead=lead, parent=parent)
     if app.exhausted:
         click.get_current_context().exit(1)
+
+
+def _fork_to_reload(as_json: bool) -> Upward:
+    """Returns in each child; the parent ends here when it is told to stop."""
+    from tickwork.cli.reload import Reloader, own_log
+    from tickwork.node.processes import check_forkable
+
+    check_forkable("--reload")
+    parent = Reloader(own_log(as_json)).run()
+    if isinstance(parent, int):
+        click.get_current_context().exit(parent)
+    return parent
+
+
+def _load_in_child(parent: Upward, name: str | None, options: dict[str, Any]) -> Scheduler:
+    from tickwork.cli.reload import tell_failure, tell_imports
+
+    try:
+        app = load_app(name, **options)
+    except BaseException as error:
+        tell_failure(parent, name or "", error)
+        raise
+    tell_imports(parent)
+    return app
 
 
 def check_processes(app: Scheduler, processes: int) -> None:
@@ -95,17 +133,21 @@ def check_processes(app: Scheduler, processes: int) -> None:
             f"--processes {processes}: each process would have a {app.url} store of its own and see no task of the "
             "others; use one that processes share, such as --store sqlite:///tickwork.db"
         )
-    check_forkable()
+    check_forkable("--processes")
 
 
 def _fork(app: Scheduler, count: int) -> Upward:
     """Returns in each child; the parent ends here when all of them have ended."""
+    import multiprocessing
+
+    from tickwork.node.forking import PROCESS
     from tickwork.node.processes import Processes
 
     app._tell_warnings()
     parent = Processes(count, app._log).run()
     if isinstance(parent, int):
         click.get_current_context().exit(parent)
+    multiprocessing.current_process().name = f"{PROCESS}{parent.number}"  # which log records carry
     app._be_one_of_several(parent.number, parent.parent)
     return parent
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import multiprocessing
 import os
 import select
 import signal
@@ -141,6 +140,5 @@ class Signals:
                 signal.signal(each, lambda *_: None)  # until its event loop listens; orders are not lost meanwhile
         for end in (orders, words, self._bell, self._button, *(fd for other in others for fd in other.fds)):
             os.close(end)
-        multiprocessing.current_process().name = f"{PROCESS}{number}"  # which log records carry
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
         return Upward(number, theirs, ours)

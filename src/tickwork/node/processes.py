@@ -19,14 +19,14 @@ ATTEMPTS = 5  # ends in a row before that, after which the parent gives up
 PAUSE_MIN, PAUSE_MAX = 0.5, 30.0  # seconds before one is started again
 
 
-def check_forkable() -> None:
+def check_forkable(option: str) -> None:
     """Raises if this process has what would not survive a fork."""
     if not hasattr(os, "fork"):
-        raise ConfigError("--processes needs a system that can fork processes; start `tickwork worker` several times")
+        raise ConfigError(f"{option} needs a system that can fork processes")
     names = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
     if names:
         raise ConfigError(
-            f"--processes: the application has started threads while it was imported ({', '.join(sorted(names))}), "
+            f"{option}: the application has started threads while it was imported ({', '.join(sorted(names))}), "
             "which would be missing in the processes that are forked; start them in a function of app.on_startup"
         )
 
