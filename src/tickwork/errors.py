@@ -12,6 +12,7 @@
     ├── WorkerNotFound          no such worker
     ├── NotCancellable          the task has ended, or runs and `force` was not given
     ├── NotRetryable            the task cannot run again, or now: it has (not) ended, or depends on another
+    ├── NotReschedulable        the task waits for no time: it runs, has ended, or waits for other tasks
     ├── RateLimited             try again after `retry_after` seconds
     ├── LeaseLost               the caller no longer holds the task, or the lock
     ├── ExecutorError           a task failed where its executor ran it; for executors to raise
@@ -144,6 +145,10 @@ class NotRetryable(TickworkError):
     """
 
     upstream: str = ""
+
+
+class NotReschedulable(TickworkError):
+    """The task cannot be moved to another time: it runs, has ended, or waits for other tasks."""
 
 
 class RateLimited(TickworkError):

@@ -395,7 +395,7 @@ class Twins(RuleBasedStateMachine):
 
     def operate(self, any_: Random) -> None:
         for _ in range(any_.randint(1, 4)):
-            name = any_.choice(["cancel", "retry", "run_now", "delete", "stop"])
+            name = any_.choice(["cancel", "retry", "run_now", "reschedule", "delete", "stop"])
             if name == "stop":
                 only = any_.choice([None, None, Status.RUNNING])
                 self.send("operators.cancel", self.many(any_, self.a_lease(any_).id), True, "enough", only)
@@ -404,6 +404,9 @@ class Twins(RuleBasedStateMachine):
                 self.send("operators.cancel", self.many(any_), any_.random() < 0.5, "enough", only)
             elif name == "retry":
                 self.retry(self.many(any_), any_.choice([None, None, Status.DEAD]))
+            elif name == "reschedule":
+                at = self.clock.now() + any_.choice([-700, 0, 1, 5000, 40_000])
+                self.send("operators.reschedule", self.many(any_), at)
             elif name == "run_now":
                 delayed, _ = self.loop.run_until_complete(self.model.queries.page(Query(status=Status.PENDING)))
                 one = any_.choice([*(record.id for record in delayed), self.an_id(any_)])

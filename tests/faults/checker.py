@@ -25,7 +25,7 @@ ENDS: dict[str, Status] = {
     Fact.TASK_CANCELLED: Status.CANCELLED,
 }
 # Which facts may follow in which state of a task, and the state after them.
-WAITS = (Fact.TASK_RESOLVED, Fact.TASK_DUE, Fact.TASK_HASTENED, Fact.TASK_PARKED)
+WAITS = (Fact.TASK_RESOLVED, Fact.TASK_DUE, Fact.TASK_HASTENED, Fact.TASK_RESCHEDULED, Fact.TASK_PARKED)
 COMES_BACK = (Fact.TASK_RETRYING, Fact.TASK_SNOOZED, Fact.TASK_RELEASED, Fact.TASK_LOST)
 STATES: dict[tuple[str, str], str] = {
     ("absent", Fact.TASK_SUBMITTED): "waiting",
@@ -174,7 +174,7 @@ def no_start_before_its_time(seen: Observed) -> Finding:
         for fact in seen.facts.get(task_id, []):
             if fact.kind == Fact.TASK_SUBMITTED:
                 due = fact.at + asked.get("delay", 0) * SECOND
-            elif fact.kind in (Fact.TASK_HASTENED, Fact.TASK_RETRIED):
+            elif fact.kind in (Fact.TASK_HASTENED, Fact.TASK_RESCHEDULED, Fact.TASK_RETRIED):
                 due = None
             elif fact.kind == Fact.TASK_CLAIMED and due is not None and fact.at < due:
                 yield task_id, f"claimed (fact {fact.seq}) {due - fact.at:.0f} ms before its time"

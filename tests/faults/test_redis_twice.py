@@ -133,7 +133,7 @@ async def test_a_delayed_task_is_run_now_once(line: Line) -> None:
 COUNT = 120  # more than one script takes
 
 
-@pytest.mark.parametrize("verb", ["run_now", "cancel", "retry", "delete"])
+@pytest.mark.parametrize("verb", ["run_now", "reschedule", "cancel", "retry", "delete"])
 async def test_many_are_steered_once(line: Line, verb: str) -> None:
     """One of several scripts of a call is sent again."""
     ids = [f"t{number}" for number in range(COUNT)]
@@ -147,12 +147,17 @@ async def test_many_are_steered_once(line: Line, verb: str) -> None:
         elif verb == "cancel":
             found = await operators.cancel(ids, False)
             assert found.count(Status.PENDING) + found.count(Status.CANCELLED) == COUNT
+        elif verb == "reschedule":
+            assert set(await operators.reschedule(ids, line.good.now() + 60_000)) == {Status.PENDING}
         else:
             steer, found_as = (operators.run_now, Status.PENDING) if verb == "run_now" else (
                 operators.delete, Status.CANCELLED,
             )  # fmt: skip
             assert set(await steer(ids)) == {found_as}
-    kinds = {"run_now": "hastened", "cancel": "cancelled", "retry": "retried", "delete": "deleted"}
+    kinds = {
+        "run_now": "hastened", "reschedule": "rescheduled", "cancel": "cancelled", "retry": "retried",
+        "delete": "deleted",
+    }  # fmt: skip
     assert await line.facts(f"task.{kinds[verb]}") == COUNT
 
 

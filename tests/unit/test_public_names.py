@@ -78,6 +78,7 @@ def test_every_public_error_is_exported() -> None:
         ("PayloadError", "TickworkError"), ("ConfigError", "TickworkError"), ("DuplicateTask", "TickworkError"),
         ("TaskExists", "TickworkError"), ("TaskNotFound", "TickworkError"), ("HandlerNotFound", "TickworkError"),
         ("NotCancellable", "TickworkError"), ("NotRetryable", "TickworkError"),
+        ("NotReschedulable", "TickworkError"),
         ("RateLimited", "TickworkError"), ("LeaseLost", "TickworkError"),
         ("StoreError", "TickworkError"), ("StoreUnavailable", "StoreError"), ("StoreFull", "StoreUnavailable"),
         ("ResultError", "TickworkError"),
@@ -94,7 +95,7 @@ METHODS = {
     "list_registered schedule schedule_after get_task list_tasks index_tasks queue_stats status cancel retry run_now "
     "update_task_status register_worker unregister_worker get_worker list_workers drain_worker resume_worker "
     "set_serializer explain lock use "
-    "on_startup on_shutdown",
+    "on_startup on_shutdown reschedule",
     "registry": "register unregister has list clear set_serializer",
     "executors": "register list",
     "tasks": "cancel retry run_now delete",

@@ -34,6 +34,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "cancel": ("steer", "Cancel waiting tasks; with --force also running ones."),
         "retry": ("steer", "Run ended tasks again."),
         "run-now": ("steer", "Run delayed tasks now, and those that wait for their next attempt."),
+        "reschedule": ("steer", "Move a waiting task to another time."),
         "delete": ("steer", "Delete ended tasks."),
         "dlq": ("dlq", "Look after dead letters: tasks whose retries are spent."),
         "schedules": ("schedules", "Look after schedules, which submit tasks by a cron line."),

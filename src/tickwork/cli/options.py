@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -164,6 +165,23 @@ def read_pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
         if not name or not equals:
             raise click.BadParameter(f"{name!r} is not written as name=value", ctx, param)
     return {name: text for name, _, text in pairs}
+
+
+def read_time(text: str, timezone: str | None) -> datetime:
+    """The time that --at names, in the zone of --timezone if it has none of its own."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a time such as 2030-01-31T09:00+01:00", param_hint="--at") from None
+    if moment.tzinfo is None:
+        if timezone is None:
+            raise click.BadParameter(
+                f"{text!r} names no zone; add Z or an offset such as +01:00, or give --timezone", param_hint="--at"
+            )
+        from tickwork.cron.zones import find_zone
+
+        moment = moment.replace(tzinfo=find_zone(timezone).tz)
+    return moment
 
 
 tag_option = click.option(

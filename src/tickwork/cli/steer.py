@@ -1,16 +1,17 @@
-"""`tickwork cancel`, `retry`, `run-now` and `delete`: tasks by their ids, or all that a filter matches."""
+"""`tickwork cancel`, `retry`, `run-now` and `delete`, by ids or all that a filter matches; and `reschedule`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tickwork.cli import output
 from tickwork.cli.bulk import Bulk, do_to_all, filter_options, ids_or_filter
-from tickwork.cli.options import cascade_option, global_options
+from tickwork.cli.options import Duration, cascade_option, global_options, read_time
 from tickwork.cli.session import ask, store_of
 from tickwork.client.dependants import cancelled_with
 from tickwork.model.info import Steered
@@ -103,6 +104,34 @@ def run_now_command(task_ids: tuple[str, ...], dry_run: bool, yes: bool, **field
         lambda client, which, dry, tell: client.tasks.run_now(which, dry_run=dry, progress=tell),
     )
     do_to_all(bulk, wanted, dry_run, yes)
+
+
+@click.command("reschedule")
+@click.argument("task_id", metavar="ID")
+@click.option("--at", metavar="TIME", help="The new time, such as 2030-01-31T09:00+01:00.")
+@click.option("--in", "delay", type=Duration(), help="The new time, counted from now, as 2h.")
+@click.option("--timezone", metavar="ZONE", help="Time zone of --at without an offset.")
+@global_options
+def reschedule_command(task_id: str, at: str | None, delay: float | None, timezone: str | None) -> None:
+    """Move a waiting task to another time.
+
+    It may wait for its time, or for its next attempt. A ready one waits again.
+
+    \b
+      tickwork reschedule report-7 --in 2h
+      tickwork reschedule report-7 --at 2030-01-31T09:00 --timezone Europe/Berlin
+    """
+    if (at is None) is (delay is None):
+        raise click.UsageError("say the new time with --at or with --in")
+    moment = None if at is None else read_time(at, timezone)
+
+    async def move(client: Client) -> datetime | None:
+        await client.reschedule(task_id, at=moment, delay=delay)
+        return (await client.explain(task_id)).until
+
+    due = ask(move)
+    when = "now" if due is None else output.moment(due)
+    output.done(f"{task_id}  due {when}", id=task_id, done="rescheduled", due_at=due)
 
 
 @click.command("delete")

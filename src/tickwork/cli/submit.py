@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +18,7 @@ from tickwork.cli.options import (
     given,
     global_options,
     payload_or_none_given,
+    read_time,
     task_options,
 )
 from tickwork.cli.session import ask, check_store, settings, sqlite_path
@@ -76,7 +76,7 @@ def submit_command(
     wait = wait or wait_timeout is not None
     if wait and said["cron"] is not None:
         raise click.UsageError("a schedule has no result to --wait for")
-    moment = None if at is None else _moment(at, said["timezone"])
+    moment = None if at is None else read_time(at, said["timezone"])
     if said["cron"] is None:
         del said["timezone"]
     options = given(id=id_, schedule_at=moment, **said)
@@ -142,22 +142,6 @@ async def _follow(
 async def _tell_why(task_id: str, explain: Callable[[str], Awaitable[Explanation]]) -> None:
     await asyncio.sleep(QUIET)
     click.echo(output.clean(f"{task_id}: {await explain(task_id)}"), err=True)
-
-
-def _moment(text: str, timezone: str | None) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not a time such as 2030-01-31T09:00+01:00", param_hint="--at") from None
-    if moment.tzinfo is None:
-        if timezone is None:
-            raise click.BadParameter(
-                f"{text!r} names no zone; add Z or an offset such as +01:00, or give --timezone", param_hint="--at"
-            )
-        from tickwork.cron.zones import find_zone
-
-        moment = moment.replace(tzinfo=find_zone(timezone).tz)
-    return moment
 
 
 def _show(info: TaskInfo | str) -> None:

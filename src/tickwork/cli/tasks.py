@@ -38,6 +38,7 @@ STORY_LINES: dict[str, str] = {
     Fact.TASK_RESOLVED: "stopped waiting for a task that has ended",
     Fact.TASK_DUE: "became due",
     Fact.TASK_HASTENED: "was made ready by hand (run now)",
+    Fact.TASK_RESCHEDULED: "was moved by hand to another time",
     Fact.TASK_PARKED: "was parked: the worker that asked cannot start its type",
     Fact.TASK_CLAIMED: "was claimed by {worker}, attempt {attempt}",
     Fact.TASK_SUCCEEDED: "succeeded after {duration}",

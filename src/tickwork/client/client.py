@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import msgspec
@@ -231,6 +231,13 @@ class Client:
         Nothing happens to one that is ready or running already.
         """
         await steering.only_one(steering.run_now(self._access, [task_id]))
+
+    async def reschedule(
+        self, task_id: str, *, at: datetime | None = None, delay: float | timedelta | None = None
+    ) -> None:
+        """Move a task that waits for its time, or for its next attempt, to another time: `at`, or `delay` from now. One
+        that is ready waits again. A deadline that counts from its due time moves along."""
+        await steering.reschedule(self._access, task_id, at, delay)
 
     async def delete(self, task_id: str) -> None:
         """Remove an ended task and all that is known of it."""

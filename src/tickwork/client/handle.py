@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tickwork.client.results import Patience, wait_for_result
@@ -39,6 +39,10 @@ class Handle(Generic[R]):
         """Cancel it; one that runs only with `force`, which asks its handler to stop."""
         await self._client.cancel(self.id, force)
 
+    async def reschedule(self, *, at: datetime | None = None, delay: float | timedelta | None = None) -> None:
+        """Move it to another time, if it waits for one."""
+        await self._client.reschedule(self.id, at=at, delay=delay)
+
     def __repr__(self) -> str:
         return f"<Handle {self.id}>"
 
@@ -57,6 +61,9 @@ class ScheduleHandle(Handle[Any]):
     async def cancel(self, force: bool = False) -> None:
         """Delete the schedule. Runs that were fired before go on."""
         await self._client.schedules.delete(self.id)
+
+    async def reschedule(self, *, at: datetime | None = None, delay: float | timedelta | None = None) -> None:
+        raise TypeError(f"{self.id} is a schedule, whose times follow from its cron line; put it anew to change that")
 
     async def schedule(self) -> ScheduleInfo:
         return await self._client.schedules.get(self.id)

@@ -6,18 +6,28 @@ A call for many answers for each what a call for it alone would have raised; one
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from tickwork.client.access import Access
 from tickwork.client.dependants import followers_of
-from tickwork.errors import ConfigError, LeaseLost, NotCancellable, NotRetryable, TaskNotFound, TickworkError
-from tickwork.handlers.options import known_id
+from tickwork.clock import to_millis
+from tickwork.errors import (
+    ConfigError,
+    LeaseLost,
+    NotCancellable,
+    NotReschedulable,
+    NotRetryable,
+    TaskNotFound,
+    TickworkError,
+)
+from tickwork.handlers.options import aware, known_id, seconds
 from tickwork.ids import is_token_of
 from tickwork.model.info import Steered
 from tickwork.model.outcomes import Aborted, Outcome, Stopped, Succeeded
-from tickwork.model.tasks import DELAYED, Lease, Record, Status
+from tickwork.model.tasks import DELAYED, MOVABLE, Lease, Record, Status
 from tickwork.store.contract import MANY_MAX, Retried, Store
 from tickwork.texts import shown
 
@@ -57,6 +67,28 @@ async def run_now(access: Access, ids: Iterable[str], only: Status | None = None
         return None
 
     return await _steer(ids, lambda some: operators.run_now(some, only), refusal)
+
+
+async def reschedule(access: Access, task_id: str, at: datetime | None, delay: float | timedelta | None) -> None:
+    if (at is None) is (delay is None):
+        raise ConfigError("reschedule takes the new time as at=..., or as delay=... from now")
+    store = await access.open_store()
+    if at is not None:
+        moment = to_millis(aware("at", at))
+    else:
+        moment = await store.queries.time() + round(seconds("delay", delay) * 1000)
+
+    def refusal(task_id: str, found: Status) -> TickworkError | None:
+        if found in MOVABLE:
+            return None
+        if found is Status.BLOCKED:
+            return NotReschedulable(f"task {task_id} is blocked: it waits for other tasks, not for its time")
+        if found.ended:
+            how = "retry() (`tickwork retry`) runs it again"
+            return NotReschedulable(f"task {task_id} has ended already ({found}): {how}")
+        return NotReschedulable(f"task {task_id} is {found}, so it waits for no time")
+
+    await only_one(_steer([task_id], lambda some: store.operators.reschedule(some, max(moment, 1)), refusal))
 
 
 async def delete(access: Access, ids: Iterable[str], only: Status | None = None) -> list[Steered]:

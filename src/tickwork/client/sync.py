@@ -52,6 +52,9 @@ class SyncHandle(Generic[R_co]):
     def cancel(self, force: bool = False) -> None:
         self._sync.run(self._handle.cancel(force))
 
+    def reschedule(self, *, at: datetime | None = None, delay: float | timedelta | None = None) -> None:
+        self._sync.run(self._handle.reschedule(at=at, delay=delay))
+
     def __repr__(self) -> str:
         return f"<SyncHandle {self.id}>"
 
@@ -201,6 +204,7 @@ class Sync:
     cancel = blocking(Client.cancel)
     retry = blocking(Client.retry)
     run_now = blocking(Client.run_now)
+    reschedule = blocking(Client.reschedule)
     delete = blocking(Client.delete)
     update_task_status = blocking(Client.update_task_status)
     register_worker = blocking(Client.register_worker)

@@ -26,7 +26,8 @@ FACTS: dict[str, facts.Fact] = {fact.value: fact for fact in facts.Fact}
 
 def task_info(record: Record, registry: Registry, history: History = NO_HISTORY) -> TaskInfo:
     spec = record.spec
-    expires_at = spec.deadline(record.submitted_at + spec.delay if spec.at is None else spec.at)
+    asked = record.submitted_at + spec.delay if spec.at is None else spec.at
+    expires_at = spec.deadline(asked if record.fence else record.due_at)
     return TaskInfo(
         id=spec.id,
         type=spec.type,

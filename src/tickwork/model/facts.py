@@ -14,6 +14,7 @@ class Fact(StrEnum):
     TASK_RESOLVED = "task.resolved"  # a dependency ended; detail says which
     TASK_DUE = "task.due"
     TASK_HASTENED = "task.hastened"  # run now, by hand
+    TASK_RESCHEDULED = "task.rescheduled"  # moved to another time, by hand; detail says which
     TASK_PARKED = "task.parked"  # passed over: no claimer may start its type
     TASK_CLAIMED = "task.claimed"
     TASK_SUCCEEDED = "task.succeeded"

@@ -15,6 +15,7 @@ class Op(StrEnum):
     RESOLVE = "resolve"  # a task it depends on has ended
     PROMOTE = "promote"  # its time has come
     RUN_NOW = "run_now"
+    RESCHEDULE = "reschedule"
     CLAIM = "claim"
     SUCCEED = "succeed"
     FAIL = "fail"  # with a retry to come
@@ -49,6 +50,8 @@ def _rules() -> tuple[Rule, ...]:
         Rule(s.BLOCKED, o.RESOLVE, (s.BLOCKED, s.PENDING, s.READY, s.CANCELLED)),
         *(Rule(source, o.PROMOTE, (s.READY,)) for source in (s.PENDING, s.RETRYING)),
         *(Rule(source, o.RUN_NOW, (s.READY,)) for source in (s.PENDING, s.RETRYING)),
+        *(Rule(source, o.RESCHEDULE, (source,)) for source in (s.PENDING, s.RETRYING)),
+        Rule(s.READY, o.RESCHEDULE, (s.PENDING,)),
         Rule(s.READY, o.CLAIM, (s.RUNNING,)),
         Rule(s.RUNNING, o.SUCCEED, (s.SUCCESS,)),
         Rule(s.RUNNING, o.FAIL, (s.RETRYING, s.CANCELLED)),

@@ -48,6 +48,7 @@ class Status(StrEnum):
 
 ENDS = frozenset({Status.SUCCESS, Status.FAILED, Status.DEAD, Status.CANCELLED})
 DELAYED = frozenset({Status.PENDING, Status.RETRYING})
+MOVABLE = DELAYED | {Status.READY}  # to another time
 MAY_EXPIRE = frozenset({Status.BLOCKED, Status.PENDING, Status.READY})  # if it has never started
 
 

@@ -76,6 +76,16 @@ def run_now(record: Record) -> Fact:
     return Fact.TASK_HASTENED
 
 
+def reschedule(record: Record, at: int) -> Fact:
+    """To another due time. One that is ready waits for it again."""
+    if record.status is Status.READY:
+        record.status = Status.PENDING
+        record.place = Place.MAIN
+        record.parked = None
+    record.due_at = at
+    return Fact.TASK_RESCHEDULED
+
+
 def start(record: Record, worker_id: str, nonce: str, lease_ttl: int, now: int) -> Fact:
     record.status = Status.RUNNING
     record.parked = None

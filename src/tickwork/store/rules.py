@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from tickwork.clock import to_datetime
 from tickwork.errors import StoreError
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
@@ -95,6 +96,16 @@ def claimed(records: list[Record], next_due_in: int | None) -> Claimed:
         next_due_in,
         [Unreadable(record.lease, record.unreadable) for record in records if record.unreadable],
     )
+
+
+def moves_to(record: Record, at: int) -> bool:
+    """Whether a task can be moved to that due time, and is not there yet."""
+    return record.status is Status.READY or (record.status in DELAYED and record.due_at != at)
+
+
+def due_text(at: int) -> str:
+    """What the log says of the time to which a task was moved."""
+    return to_datetime(at).isoformat(timespec="milliseconds")
 
 
 def has_deadline(spec: Spec) -> bool:

@@ -20,10 +20,10 @@ class Retried(Struct, frozen=True, gc=False):
 
 
 class Operators(Protocol):
-    """`cancel`, `run_now`, `retry` and `delete` take at most `MANY_MAX` ids and do to one after the other what they say
-    of one. They answer for each id, in the order given, the status that they found; None means that there is no such
-    task, which hinders no other. An id that is given twice counts once. A call that is sent again answers as the first
-    one, as far as nobody else has changed the tasks since.
+    """`cancel`, `run_now`, `reschedule`, `retry` and `delete` take at most `MANY_MAX` ids and do to one after the other
+    what they say of one. They answer for each id, in the order given, the status that they found; None means that there
+    is no such task, which hinders no other. An id that is given twice counts once. A call that is sent again answers as
+    the first one, as far as nobody else has changed the tasks since.
 
     A store that keeps tasks in several places may do it in each of them at the same time; if one of these cannot be
     reached, the call raises, and what it did elsewhere stays done.
@@ -37,6 +37,12 @@ class Operators(Protocol):
 
     async def run_now(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
         """Make delayed tasks ready; with `only`, tasks of that status alone."""
+
+    async def reschedule(self, ids: Sequence[str], at: int) -> list[Status | None]:
+        """Move tasks to another due time. Delayed ones keep their status, though that time may be over; ready ones
+        become pending. A deadline that counts from the due time moves along. A delayed task that is due at that time
+        anyway is left as it is. Whoever waits for work hears of it, since the time may be earlier than the one
+        before."""
 
     async def retry(self, ids: Sequence[str], only: Status | None = None) -> list[Retried]:
         """Make ended tasks ready again with fresh counters; with `only`, tasks of that status alone.

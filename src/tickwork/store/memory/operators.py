@@ -18,7 +18,7 @@ from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.locks import Locks
 from tickwork.store.memory.log import FactLog
 from tickwork.store.memory.members import Members
-from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT, for_each
+from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT, due_text, for_each, moves_to
 
 Audit = Callable[[], Awaitable[list[str]]]
 
@@ -65,6 +65,21 @@ class Operators(Part):
         if found in DELAYED and only in (None, found):
             self._homes.leave(record)
             self._homes.enter(record, self._core.now(), transitions.run_now(record))
+            self._core.hints.notify(WORK)
+        return found
+
+    @atomic
+    def reschedule(self, ids: Sequence[str], at: int) -> list[Status | None]:
+        return for_each(ids, lambda task_id: self._reschedule(task_id, at))
+
+    def _reschedule(self, task_id: str, at: int) -> Status | None:
+        record = self._homes.tasks.get(task_id)
+        if record is None:
+            return None
+        found = record.status
+        if moves_to(record, at):
+            self._homes.leave(record)
+            self._homes.enter(record, self._core.now(), transitions.reschedule(record, at), due_text(at))
             self._core.hints.notify(WORK)
         return found
 

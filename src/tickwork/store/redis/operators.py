@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import chain, compress
 from typing import Any, Literal
 
-from tickwork.model.tasks import DELAYED, ENDS, UNKNOWN, Record, Status
+from tickwork.model.tasks import DELAYED, ENDS, MOVABLE, UNKNOWN, Record, Status
 from tickwork.model.transitions import waits_again
 from tickwork.store.contract import Edge, Retried
 from tickwork.store.redis.core import Core, Part
@@ -16,7 +16,7 @@ from tickwork.store.redis.partitions import PartitionedTasks
 from tickwork.store.redis.queries import Queries
 from tickwork.store.redis.records import CODES, STATUSES
 from tickwork.store.redis.tasks import SLICE, Tasks
-from tickwork.store.rules import LOST_WORKER_KEPT
+from tickwork.store.rules import LOST_WORKER_KEPT, due_text
 
 Act = Callable[[str, list[str]], Awaitable[list[Status | None]]]
 
@@ -49,6 +49,18 @@ class Operators(Part):
             found = iter(await self._run("run_now", prefix, CODES[only] if only else "", *delayed) if delayed else ())
             answers = [(status, next(found) if status in wanted else status) for status in seen]
             return [now if now in (None, Status.CANCELLED, *DELAYED) else status for status, now in answers]
+
+        return await self._each(ids, act)
+
+    async def reschedule(self, ids: Sequence[str], at: int) -> list[Status | None]:
+        async def act(prefix: str, group: list[str]) -> list[Status | None]:
+            records = await self._queries.records(group)
+            movable = [record for record in records if record is not None and record.status in MOVABLE]
+            args = chain.from_iterable((each.id, each.seq, _expires(each)) for each in movable)
+            found = await self._run("reschedule", prefix, at, due_text(at), *args) if movable else []
+            seen = {record.id: record.status for record in records if record is not None}
+            moved_on = {each.id: now for each, now in zip(movable, found, strict=True) if now not in MOVABLE}
+            return [moved_on.get(task_id, seen.get(task_id)) for task_id in group]
 
         return await self._each(ids, act)
 
@@ -175,6 +187,10 @@ class Operators(Part):
 
     async def mend(self) -> list[str]:
         return await self._audit.examine(mend=True)
+
+
+def _expires(record: Record) -> int | str:
+    return "" if record.spec.expires is None else record.spec.expires
 
 
 def _retried(record: Record, reply: str) -> Retried:

@@ -10,7 +10,7 @@ from tickwork.model.facts import Fact
 from tickwork.model.tasks import DELAYED, Status
 from tickwork.store.contract import Retried
 from tickwork.store.hints import CONTROL, WORK
-from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT, for_each
+from tickwork.store.rules import ENDED_KEPT, LOST_WORKER_KEPT, due_text, for_each, moves_to
 from tickwork.store.sqlite.core import Core, Part, reads, writes
 from tickwork.store.sqlite.histories import Histories
 from tickwork.store.sqlite.homes import Homes
@@ -63,6 +63,22 @@ class Operators(Part):
         found = record.status
         if found in DELAYED and only in (None, found):
             self._homes.enter(record, self.now(), transitions.run_now(record))
+            self.tx.notify(WORK)
+        return found
+
+    @writes
+    def reschedule(self, ids: Sequence[str], at: int) -> list[Status | None]:
+        return for_each(ids, lambda task_id: self._reschedule(task_id, at))
+
+    def _reschedule(self, task_id: str, at: int) -> Status | None:
+        record = self._rows.get(task_id)
+        if record is None:
+            return None
+        found = record.status
+        if moves_to(record, at):
+            self._homes.enter(record, self.now(), transitions.reschedule(record, at), due_text(at))
+            self._homes.forget_deadlines([record.seq])
+            self._homes.add_deadline(record)
             self.tx.notify(WORK)
         return found
 

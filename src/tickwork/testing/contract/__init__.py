@@ -35,6 +35,7 @@ from tickwork.testing.contract.log import *  # noqa: F403
 from tickwork.testing.contract.many import *  # noqa: F403
 from tickwork.testing.contract.members import *  # noqa: F403
 from tickwork.testing.contract.queries import *  # noqa: F403
+from tickwork.testing.contract.rescheduling import *  # noqa: F403
 from tickwork.testing.contract.retention import *  # noqa: F403
 from tickwork.testing.contract.schedules import *  # noqa: F403
 from tickwork.testing.contract.standing import *  # noqa: F403

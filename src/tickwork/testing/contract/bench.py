@@ -105,6 +105,10 @@ class Bench:
         (found,) = await self.store.operators.run_now([task_id])
         return found
 
+    async def reschedule(self, task_id: str, at: int) -> Status | None:
+        (found,) = await self.store.operators.reschedule([task_id], at)
+        return found
+
     async def retry(self, task_id: str, only: Status | None = None) -> Status | None:
         (retried,) = await self.store.operators.retry([task_id], only)
         return retried.found

@@ -333,6 +333,10 @@ async def do_run_now(bench: Bench) -> None:
     await bench.run_now("pending")
 
 
+async def do_reschedule(bench: Bench) -> None:
+    await bench.reschedule("pending", bench.clock.now() + 1000)
+
+
 async def do_release(bench: Bench) -> None:
     await bench.end(Released((await bench.record("running")).lease))
 
@@ -359,7 +363,7 @@ async def crowd(bench: Bench) -> None:
 
 
 MAKES_WORK = pytest.mark.parametrize(
-    "act", [do_submit, do_resolve, do_promote, do_run_now, do_release, do_reclaim, do_retry, do_resume]
+    "act", [do_submit, do_resolve, do_promote, do_run_now, do_reschedule, do_release, do_reclaim, do_retry, do_resume]
 )
 
 

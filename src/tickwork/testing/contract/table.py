@@ -32,6 +32,8 @@ async def operate(bench: Bench, op: Op, lease: Lease) -> None:
             await store.tasks.promote(10)
         case Op.RUN_NOW:
             await bench.run_now("it")
+        case Op.RESCHEDULE:
+            await bench.reschedule("it", bench.clock.now() + 7000)
         case Op.CLAIM:
             await bench.claim(10, worker="w2")
         case Op.OVERDUE:
