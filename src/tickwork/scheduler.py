@@ -371,6 +371,7 @@ class Scheduler(Client):
         self._node = Node(
             self.id, self._identity, store, self.registry, self.executors, self.config, self._bus,
             self._parts, work=work, lead=lead, on_exhausted=self._give_up, on_reset=self._periodic.write,
+            declared=lambda: self._periodic.names,
         )  # fmt: skip
         await self._node.start()
         self._log.line(logging.INFO, "Task scheduler started", tasks=len(self._periodic.names), id=self.id,

@@ -20,6 +20,7 @@ from tickwork.clock import to_datetime, to_millis
 from tickwork.config.urls import mask_url
 from tickwork.ids import name_of
 from tickwork.model.members import Leader, Worker
+from tickwork.model.schedules import UNDECLARED
 from tickwork.model.tasks import CANNOT_READ, Band, Status
 from tickwork.store.contract import Finding, NotPermitted
 
@@ -298,7 +299,14 @@ def check_schedules(patient: Patient) -> Iterator[Finding]:
             START_LEADER if leader is None else f"look at the log of node {name_of(leader.id)}, which leads",
         )
     for schedule in patient.schedules:
-        if schedule.stopped and not schedule.stopped.startswith(CANNOT_READ):
+        if schedule.stopped == UNDECLARED:
+            yield Finding(
+                "warning",
+                f"schedule {schedule.id} has stopped: {UNDECLARED}",
+                f"if it is not wanted any more: tickwork schedules delete {schedule.id}; else start the program that "
+                "has it in its code",
+            )
+        elif schedule.stopped and not schedule.stopped.startswith(CANNOT_READ):
             advice = f"when that is mended: tickwork schedules resume {schedule.id}"
             yield Finding("warning", f"schedule {schedule.id} has stopped: {schedule.stopped}", advice)
     yield from orphans(patient)
@@ -311,7 +319,7 @@ def orphans(patient: Patient) -> Iterator[Finding]:
     alive = [worker for worker in patient.workers if worker.lost_at is None]
     known = {kind for worker in alive for kind in worker.task_types}
     for schedule in patient.schedules:
-        if alive and schedule.enabled and schedule.type not in known:
+        if alive and schedule.enabled and schedule.stopped != UNDECLARED and schedule.type not in known:
             yield Finding(
                 "warning",
                 f"schedule {schedule.id} fires tasks of type {schedule.type}, which no worker that is up knows",

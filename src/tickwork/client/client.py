@@ -267,7 +267,7 @@ class Client:
     async def register_worker(self, worker: RemoteWorker) -> None:
         """Make a worker outside of this process known for `worker_timeout`; doing it again is its heartbeat."""
         try:
-            member = msgspec.convert(asdict(worker), Worker)
+            member = msgspec.convert({**asdict(worker), "declares": ()}, Worker)
         except msgspec.ValidationError as error:  # stored as it is, it would be unreadable to everybody
             raise ConfigError(f"worker {shown(worker.id)} cannot be registered: {error}") from None
         name("a worker's id", member.id)

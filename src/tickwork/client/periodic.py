@@ -60,7 +60,7 @@ class Periodic:
     async def write(self) -> None:
         for schedule_id, declared in list(self._declared.items()):  # more may be registered meanwhile
             entry, payload, cron, options = declared
-            await self._schedules.put(schedule_id, entry.type, payload, cron=cron, if_changed=True, **options)
+            await self._schedules._declare(schedule_id, entry.type, payload, cron, cast("ScheduleOptions", options))
 
     @property
     def names(self) -> list[str]:

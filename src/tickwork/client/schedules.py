@@ -22,7 +22,7 @@ from tickwork.handlers.registry import Registry
 from tickwork.ids import new_tail
 from tickwork.model import ticks
 from tickwork.model.info import Page
-from tickwork.model.schedules import Misfire, Overlap, Schedule
+from tickwork.model.schedules import UNDECLARED, Misfire, Overlap, Schedule
 from tickwork.model.tasks import Priority
 from tickwork.payload.parameters import MISSING
 from tickwork.texts import shown
@@ -92,15 +92,25 @@ class Schedules:
 
         `create` refuses to replace one; `if_changed` leaves an equal one as it is.
         """
-        schedule = self.build(id, type, payload, cron, options)
+        put = await self._put(self.build(id, type, payload, cron, options), if_changed, create)
+        if put is None:
+            raise TaskExists(id, "schedule")
+        return _info(put, self._access.registry)
+
+    async def _put(self, schedule: Schedule, if_changed: bool, create: bool) -> Schedule | None:
         self._access.check_that_tasks_can_run()
         store = await self._access.open_to_submit()
         if schedule.cron is not None:
             schedule = replace(schedule, next_at=ticks.cron_of(schedule).next_ms(store.now()))
-        put = await store.schedules.put(schedule, if_changed, create)
-        if put is None:
-            raise TaskExists(id, "schedule")
-        return _info(put, self._access.registry)
+        return await store.schedules.put(schedule, if_changed, create)
+
+    async def _declare(self, id: str, type: str, payload: Any, cron: str, options: ScheduleOptions) -> None:
+        """Put a schedule that a program has in its code. If it had stopped because no process declared it, it goes on,
+        and its misfire rule decides about the ticks of that time."""
+        schedule = replace(self.build(id, type, payload, cron, options), declared=True)
+        put = await self._put(schedule, if_changed=True, create=False)
+        if put is not None and put.stopped == UNDECLARED:
+            await (await self._access.open_store()).schedules.change(id, stopped="")
 
     def build(self, id: str, type: str, payload: Any, cron: str | None, options: ScheduleOptions) -> Schedule:
         """Check everything that can be checked without the store."""

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from tickwork.model.tasks import UNKNOWN, Spec
 
+UNDECLARED = "no running process declares it"  # why a schedule has stopped that was declared in code
+
 
 class Overlap(StrEnum):
     """When a tick comes and the last run has not ended."""
@@ -49,6 +51,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
     last_status: str = ""
     stopped: str = ""  # why it stopped by itself
     paused: bool = False  # by hand; `enabled` is what its definition says
+    declared: bool = False  # in code: it stops when no process declares it any more
 
     @property
     def active(self) -> bool:

@@ -8,7 +8,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from tickwork.client.middleware import SubmitChain
 from tickwork.config import Config
@@ -19,6 +19,7 @@ from tickwork.host import host_id, process_started
 from tickwork.ids import new_tail
 from tickwork.model.members import Worker as Member
 from tickwork.node import duties
+from tickwork.node.declarations import declares
 from tickwork.node.duties import Duty
 from tickwork.node.heart import Heart
 from tickwork.node.leader import Candidate
@@ -64,6 +65,7 @@ class Node:
         lead: bool = True,
         on_exhausted: Callable[[], None] = lambda: None,
         on_reset: Callable[[], Awaitable[None]] | None = None,
+        declared: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self.id = identity
         self._store = store
@@ -73,7 +75,8 @@ class Node:
         self._bus = bus
         self._parts = parts or Parts()
         chain = SubmitChain.of(registry, config)
-        self.duties = [*standard_duties(store, config, bus, self._duty_log, chain), *self._parts.duties]
+        self._declared = declared
+        self.duties = [*standard_duties(store, config, bus, self._duty_log, chain, declared), *self._parts.duties]
         self._lead_wanted = lead
         self._on_exhausted = on_exhausted
         self._on_reset = on_reset
@@ -276,4 +279,5 @@ class Node:
             running=len(worker.running),
             leaked=worker.leaked,
             follows=worker.follows,
+            declares=declares(self._declared()),
         )

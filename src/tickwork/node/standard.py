@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Literal
 
 from tickwork.client.middleware import SubmitChain
 from tickwork.config import Config
 from tickwork.node import duties, firing
+from tickwork.node.declarations import LOOK, Declarations
 from tickwork.node.duties import PRUNE_LOOK, Crowd, Duty
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
@@ -19,8 +20,16 @@ SWEEP_MAX = 5.0  # longest pause in seconds between two looks for expired leases
 TAKE_BACK_MAX = 60.0  # longest pause between two looks for dead processes of this host
 
 
-def standard_duties(store: Store, config: Config, bus: Bus, log: Log, chain: SubmitChain | None) -> list[Duty]:
-    """`chain` is the middleware around submits, which ticks go through as well."""
+def standard_duties(
+    store: Store,
+    config: Config,
+    bus: Bus,
+    log: Log,
+    chain: SubmitChain | None,
+    declared: Callable[[], Collection[str]] = tuple,
+) -> list[Duty]:
+    """`chain` is the middleware around submits, which ticks go through as well. `declared` are the schedules of this
+    program."""
     scan = config.scan_interval
     # So often that a task is taken back within a second of its lease's end, and that the calls themselves keep the
     # store's pulse fresh (see `rules.pulse`): this also if only one of many nodes is left.
@@ -37,6 +46,7 @@ def standard_duties(store: Store, config: Config, bus: Bus, log: Log, chain: Sub
         Duty("reclaim", of(duties.reclaim, log, crowd, sweep), max(min(SWEEP_MAX, quiet / 2), sweep), who=everyone),
         Duty("promote", of(duties.promote), scan),
         Duty("fire schedules", of(firing.fire_schedules, bus, log, chain), scan, SCHEDULES),
+        Duty("stop undeclared schedules", Declarations(store, declared, log).look, LOOK),
         Duty("propagate", of(duties.propagate, bus), scan, OUTBOX),
         Duty("prune", of(duties.prune), min(config.cleanup_interval, PRUNE_LOOK)),
     ]
