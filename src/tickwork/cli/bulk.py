@@ -112,12 +112,14 @@ def somebody_answers() -> bool:
 
 
 def _run(bulk: Bulk, wanted: TaskFilter, dry_run: bool) -> BulkResult:
-    report = output.progress(f"{bulk.noun}s {'counted' if dry_run else bulk.done} so far")
+    report: Callable[[int], None] | None = None
     last = (0, 0)
 
     def progress(done: int, seen: int) -> None:
-        nonlocal last
+        nonlocal last, report
         last = (done, seen)
+        if report is None:  # what it took to open the store does not count
+            report = output.progress(f"{bulk.noun}s {'counted' if dry_run else bulk.done} so far")
         report(seen if dry_run else done)
 
     try:
