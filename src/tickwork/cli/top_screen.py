@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from tickwork import __version__
@@ -99,8 +99,9 @@ def _panels(snap: Snapshot, columns: int) -> list[Line]:
 
 
 def _by_need(queues: list[QueueInfo]) -> list[QueueInfo]:
-    """Those that are paused, then those with the most work."""
-    return sorted(queues, key=lambda queue: (not queue.paused, -(queue.high + queue.normal + queue.low), queue.name))
+    """Those that are paused, then those whose first task waits longest."""
+    last = datetime.max.replace(tzinfo=UTC)
+    return sorted(queues, key=lambda queue: (not queue.paused, queue.waiting_since or last, queue.name))
 
 
 def _queue(queue: QueueInfo, busy: Counter[str], snap: Snapshot, names: int) -> Line:
@@ -109,14 +110,23 @@ def _queue(queue: QueueInfo, busy: Counter[str], snap: Snapshot, names: int) -> 
     line: Line = [
         (f"{cell(queue.name, names)} ", {"fg": "cyan"}),
         (f"{ready:>9,} ready", {"bold": True} if ready else {"dim": True}),
+        (f"{_waits(queue, snap.now):>7}", {"fg": "yellow"}),
         (f" {running:>6} running", {}),
-        (f"  {output.many(queue.workers, 'worker')}", {} if queue.workers or not ready else {"fg": "red"}),
     ]
     if queue.paused:
         line.append((f"  PAUSED {queue.note}", {"fg": "magenta", "bold": True}))
+    else:
+        line.append((f"  {output.many(queue.workers, 'worker')}", {} if queue.workers or not ready else {"fg": "red"}))
     if queue.parked:
         line.append((f"  {sum(queue.parked.values()):,} set aside", {"fg": "yellow"}))
     return line
+
+
+def _waits(queue: QueueInfo, now: datetime) -> str:
+    """How long its first ready task has waited."""
+    if queue.waiting_since is None:
+        return ""
+    return output.duration(max((now - queue.waiting_since).total_seconds(), 0) // 1)
 
 
 def _worker(worker: WorkerInfo, now: datetime, names: int) -> Line:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from msgspec import Struct
 
 from tickwork.client.access import Access
+from tickwork.clock import to_datetime
 from tickwork.handlers.options import name
 from tickwork.handlers.options import note as read_note
 from tickwork.model.info import QueueStats
@@ -25,6 +27,7 @@ class QueueInfo(Struct, frozen=True, kw_only=True):
     workers: int = 0
     paused: bool = False
     note: str = ""
+    waiting_since: datetime | None = None  # the first of its ready tasks; None if there is none
 
 
 COUNTED = {
@@ -54,7 +57,9 @@ async def _count(store: Store, queue: str, status: Status) -> int:
             return found
 
 
-def queue_infos(stats: Stats, pauses: Iterable[Pause], workers: Iterable[Worker]) -> list[QueueInfo]:
+def queue_infos(
+    stats: Stats, pauses: Iterable[Pause], workers: Iterable[Worker], waiting: Mapping[str, int]
+) -> list[QueueInfo]:
     """The queues that have work, workers or a pause, by name."""
     paused = {pause.name: pause for pause in pauses if pause.kind == "queue"}
     serving = Counter(queue for worker in workers if worker.lost_at is None for queue in worker.queues)
@@ -69,6 +74,7 @@ def queue_infos(stats: Stats, pauses: Iterable[Pause], workers: Iterable[Worker]
             workers=serving[queue],
             paused=queue in paused,
             note=paused[queue].note if queue in paused else "",
+            waiting_since=to_datetime(waiting[queue]) if queue in waiting else None,
         )
         for queue in names
     ]
@@ -82,7 +88,10 @@ class Queues:
 
     async def list(self) -> list[QueueInfo]:
         store = await self._access.open_store()
-        return queue_infos(await store.queries.stats(), await store.queries.paused(), await store.members.workers())
+        queries = store.queries
+        return queue_infos(
+            await queries.stats(), await queries.paused(), await store.members.workers(), await queries.waiting_since()
+        )
 
     async def pause(self, queue: str, note: str = "") -> None:
         """Nothing of this queue is started until it is resumed; what runs goes on."""

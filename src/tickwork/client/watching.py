@@ -92,7 +92,7 @@ class Watcher:
             now=now,
             leader=None if leader is None else name_of(leader.id),
             stats=stats,
-            queues=queue_infos(stats, await store.queries.paused(), workers),
+            queues=queue_infos(stats, await store.queries.paused(), workers, await store.queries.waiting_since()),
             workers=worker_infos(workers),
             running=sorted(running, key=lambda task: (task.progress is None, task.started_at or task.submitted_at)),
             all_running=running.cursor is None,

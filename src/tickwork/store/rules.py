@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -310,6 +310,15 @@ def pulse(pulse_at: int, held: int, now: int, policy: Policy) -> tuple[int, int,
     if 0 <= silence < min(1000, quiet // 4):
         return pulse_at, held, 0
     return now, now + policy.lease_ttl if silence > quiet or silence < 0 else held, max(-silence, 0)
+
+
+def first_waits(heads: Iterable[Record]) -> dict[str, int]:
+    """By queue, since when the first of these ready tasks waits."""
+    found: dict[str, int] = {}
+    for record in heads:
+        since, queue = max(record.due_at, record.submitted_at), record.spec.queue
+        found[queue] = min(found.get(queue, since), since)
+    return found
 
 
 def leads(leader: Leader | None, now: int) -> Leader | None:

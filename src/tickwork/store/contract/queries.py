@@ -104,6 +104,10 @@ class Queries(Protocol):
 
     async def stats(self) -> Stats: ...
 
+    async def waiting_since(self) -> dict[str, int]:
+        """By queue that has ready tasks, the time since which the first of them waits: the earliest time at which one
+        of those at the heads of its lanes was due (or submitted, if that was later)."""
+
     async def audit(self) -> list[str]:
         """Everything that is not as it must be: each task is in exactly one place, each lease has its task, and so on.
         It may need more rights on a server than other calls; without them it raises `NotPermitted`."""

@@ -104,6 +104,12 @@ class Lane:
         heads = [next(iter(self.sides[kind].values())) for kind in self.sides.keys() & startable]
         return min(heads, key=lambda record: record.position) if heads else None
 
+    def heads(self) -> Iterator[Record]:
+        """The first task of each of its shelves."""
+        for shelf in (self.front, self.main, *self.sides.values()):
+            if shelf:
+                yield next(iter(shelf.values()))
+
     def __iter__(self) -> Iterator[Record]:
         yield from self.front.values()
         for side in self.sides.values():

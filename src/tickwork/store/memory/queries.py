@@ -16,7 +16,7 @@ from tickwork.store.memory.core import Core, Part, atomic
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.lists import Lists, Numbers
 from tickwork.store.memory.members import Members
-from tickwork.store.rules import matches, read_cursor, unsound
+from tickwork.store.rules import first_waits, matches, read_cursor, unsound
 
 
 class Queries(Part):
@@ -139,6 +139,11 @@ class Queries(Part):
             workers=self._members.count(),
             dropped=self._homes.dropped,
         )
+
+    @atomic
+    def waiting_since(self) -> dict[str, int]:
+        heads = (head for lane in self._homes.lanes.values() for head in lane.heads())
+        return first_waits(heads)
 
     @atomic
     def audit(self) -> list[str]:

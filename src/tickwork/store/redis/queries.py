@@ -16,7 +16,7 @@ from tickwork.store.redis.looks import Looks
 from tickwork.store.redis.ops.audit import Audit
 from tickwork.store.redis.ops.doctor import Doctor
 from tickwork.store.redis.records import unpack, unpack_attempt
-from tickwork.store.rules import matches, not_a_cursor
+from tickwork.store.rules import first_waits, matches, not_a_cursor
 
 STEP = 100  # records in one read, so that no reply is huge
 BAND_NAMES = {"high": Band.HIGH, "normal": Band.NORMAL, "low": Band.LOW}
@@ -242,6 +242,27 @@ class Queries(Part):
         statuses[Status.READY] = sum(ready.values())
         workers = await self._core.ask(self._core.layout.root, "ZCARD", f"{self._core.layout.root}workers:online")
         return Stats(statuses, ready, parked, workers, dropped)
+
+    async def waiting_since(self) -> dict[str, int]:
+        homes: dict[str, list[Home]] = {}
+        for home in await self._homes(Status.READY):
+            homes.setdefault(self._core.layout.parts[home.turn[1]], []).append(home)
+        found = await asyncio.gather(*(self._heads(part, theirs) for part, theirs in homes.items()))
+        return first_waits(record for records in found for record in records)
+
+    async def _heads(self, part: str, homes: list[Home]) -> list[Record]:
+        """The first task of each lane, if it is still ready by the time it is looked at."""
+        ids: list[str] = []
+        for start in range(0, len(homes), STEP):
+            commands = [
+                ("ZRANGE", home.key, 0, 0) if home.kind == "zset" else ("XRANGE", home.key, "-", "+", "COUNT", 1)
+                for home in homes[start : start + STEP]
+            ]
+            replies = await self._core.ask_all(part, commands)
+            heads = (reply[0] for reply in replies if reply)  # a member, or an entry with a field and the id
+            ids += [(head if isinstance(head, bytes) else head[1][1]).decode() for head in heads]
+        records = await self.records(ids)
+        return [record for record in records if record is not None and record.status is Status.READY]
 
     async def dependants(self, task_id: str, limit: int) -> list[str]:
         part = self._core.part(task_id)

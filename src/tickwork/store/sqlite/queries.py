@@ -113,6 +113,20 @@ class Queries(Part):
         )
 
     @reads
+    def waiting_since(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for lane, condition in (("queue, band, place", "place <> 1"), ("queue, type, band", "place = 1")):
+            # From the index alone; only the heads are looked up in the table.
+            heads = f"SELECT {lane}, min(position) FROM @tasks WHERE status = 'ready' AND {condition} GROUP BY {lane}"
+            rows = self.reader.all(
+                "SELECT queue, max(due_at, submitted_at) FROM @tasks "
+                f"WHERE status = 'ready' AND {condition} AND ({lane}, position) IN ({heads})"
+            )
+            for queue, since in rows:
+                found[queue] = min(found.get(queue, since), since)
+        return found
+
+    @reads
     def audit(self) -> list[str]:
         problems = [f"SQLite: {row[0]}" for row in self.reader.all("PRAGMA quick_check") if row[0] != "ok"]
         known = ", ".join(repr(status.value) for status in Status)

@@ -9,9 +9,45 @@ import pytest
 from tickwork.errors import StoreError
 from tickwork.model.members import Worker
 from tickwork.model.outcomes import Aborted, Failed, Released, Succeeded
-from tickwork.model.tasks import Band, Status
+from tickwork.model.tasks import Band, Place, Status
 from tickwork.store.contract import AHEAD_MAX, PAGE_MAX, Pause, Query
 from tickwork.testing.contract.bench import Bench
+
+# --- how long queues wait
+
+
+async def test_a_queue_waits_since_its_first_ready_task_was_due(bench: Bench) -> None:
+    assert await bench.store.queries.waiting_since() == {}
+    await bench.submit("first", queue="a")
+    since = (await bench.record("first")).submitted_at
+    await bench.pass_time(5)
+    await bench.submit("second", queue="a", priority=10)
+    await bench.submit("later", queue="b", delay=2000)
+    await bench.submit("blocked", queue="c", depends_on=("first",))
+    assert await bench.store.queries.waiting_since() == {"a": since}
+    await bench.pass_time(3)
+    await bench.store.tasks.promote(100)
+    due = (await bench.record("later")).due_at
+    assert await bench.store.queries.waiting_since() == {"a": since, "b": due}
+
+
+async def test_tasks_in_front_and_side_lanes_wait_too(bench: Bench) -> None:
+    lease = await bench.start("given-back")
+    await bench.submit("unknown", type="nobody-has-it", queue="b")
+    assert await bench.claimed_ids(queues=("b",)) == []
+    assert (await bench.record("unknown")).place == Place.SIDE
+    await bench.end(Released(lease))
+    assert (await bench.record("given-back")).place == Place.FRONT
+    expected = {"default": "given-back", "b": "unknown"}
+    assert await bench.store.queries.waiting_since() == {
+        queue: (await bench.record(task_id)).due_at for queue, task_id in expected.items()
+    }
+
+
+async def test_a_time_that_was_over_at_the_submit_counts_from_the_submit(bench: Bench) -> None:
+    await bench.submit("it", at=1000)
+    assert await bench.store.queries.waiting_since() == {"default": (await bench.record("it")).submitted_at}
+
 
 # --- pages
 
