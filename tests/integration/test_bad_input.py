@@ -225,6 +225,11 @@ def test_an_option_of_a_periodic_function_is_refused_where_it_is_said(options: d
     assert (app.registry.list(), app.list_registered()) == ([], [])
 
 
+def test_the_name_of_a_type_is_no_keyword() -> None:
+    with pytest.raises(ConfigError, match=r"comes first and without a keyword: @app.task\('greet'\)"):
+        Scheduler("memory://").task(name="greet")  # type: ignore[call-overload]
+
+
 async def test_what_belongs_to_one_submission_is_no_option_of_a_type(make: Make) -> None:
     app = make("memory://")
     for name, value in {"cron": "@daily", "id": "x", "delay": 5, "dedup_key": "k"}.items():

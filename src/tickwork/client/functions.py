@@ -146,6 +146,9 @@ def task_maker(app: Scheduler) -> TaskMaker:
                 f"app.task takes a function, or a name for one, not {shown(what)}; an object with a method handle() "
                 "is for app.registry.register(name, object)"
             )
+        if "name" in options:
+            name = shown(options["name"])
+            raise ConfigError(f"the name of a task type comes first and without a keyword: @app.task({name})")
         serializer = options.pop("serializer", None)
         serializer = None if serializer is None else app.registry.chosen(serializer)
         given = of_handler(options)
