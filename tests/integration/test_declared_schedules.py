@@ -97,7 +97,7 @@ async def test_a_deploy_without_it_ends_its_ticks(make: Make, file_url: str) -> 
         await until(count_workers, 1)
         async with program(file_url, "new"):
             await until(count_workers, 2)
-            assert await is_stopped() == ""
+            await until(is_stopped, "")
             old.terminate()
             await asyncio.to_thread(old.wait, 60)
             await until(is_stopped, UNDECLARED)
