@@ -1,6 +1,6 @@
 """Takes a recipe from its page and runs it: its files are the blocks with a title, its commands stand in `sh` blocks.
 
-A server gets a free port of the loopback interface where the page says 8000.
+A server gets a free port of the loopback interface where the page says 8000, 8001 and so on.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tickwork import Scheduler
 
 PATIENCE = 60.0
 _TITLED = re.compile(r'python title="([\w./-]+)"')
+_OWN_TRACEBACK = re.compile(r"^(?!    Traceback).*Traceback", re.MULTILINE)  # those of failed tasks are set in
 
 
 def write_files(page: str, folder: Path, replaced: dict[str, str] | None = None) -> None:
@@ -43,11 +44,11 @@ def write_files(page: str, folder: Path, replaced: dict[str, str] | None = None)
         (folder / name).write_text(text)
 
 
-def command(page: str, first: str) -> list[str]:
-    """The line of an `sh` block of the page that begins with this."""
+def command(page: str | Path, first: str) -> list[str]:
+    """The line of an `sh` block of the page that begins with this; the page is a recipe's name, or any file."""
     text = "".join(block.text for block in blocks_of(ROOT / "docs" / "recipes" / page) if block.language == "sh")
     (line,) = [line for line in text.splitlines() if line.startswith(first)]
-    program, *rest = shlex.split(line.replace("8000", "0"))
+    program, *rest = shlex.split(re.sub(r"\b800\d\b", "0", line))
     programs = {"python": [sys.executable], "tickwork": [sys.executable, "-m", "tickwork"]}
     return [*programs.get(program, [sys.executable, "-m", program]), *rest]
 
@@ -91,7 +92,7 @@ class Program:
         status = self.process.wait(PATIENCE)
         self._reading.join(PATIENCE)
         assert status in (0, -signal.SIGTERM), f"ended with {status}:\n{self.said}"  # uvicorn ends by the signal itself
-        assert "Traceback" not in self.said, self.said
+        assert not _OWN_TRACEBACK.search(self.said), self.said
         assert "never awaited" not in self.said, self.said
 
     def __enter__(self) -> Program:
@@ -110,9 +111,10 @@ class Program:
             error.add_note(f"{' '.join(map(str, self.process.args))} said:\n{self.said}")  # type: ignore[arg-type]
 
 
-def ask(url: str, method: str = "GET") -> Any:
+def ask(url: str, method: str = "GET", body: object = None) -> Any:
     """The answer of a server: JSON where it is, else a text; what it refuses is answered with its status."""
-    request = urllib.request.Request(url, method=method)
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
             text, kind = reply.read().decode(), reply.headers.get_content_type()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.docs.pages import PAGES, ROOT
 
-LINKED = [*PAGES, ROOT / "examples" / "README.md"]
+LINKED = [*PAGES, *sorted((ROOT / "examples").rglob("*.md"))]
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
