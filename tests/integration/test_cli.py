@@ -271,6 +271,25 @@ def test_an_error_in_the_users_module_shows_the_users_traceback_only(tmp_path: P
     assert "ended the program" in run("up", "leaves:app").stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("from tickwork import Scheduler\napp = Scheduler()\n", 2, "store URL 'redsi://localhost' is of no known kind"),
+        ("from tickwork import Cron\ndef f():\n    Cron('61 * * * *')\nf()\n", 3, "minute '61' is out of range"),
+    ],
+)
+def test_a_setting_that_the_users_module_is_refused_for_is_told_in_a_line(
+    text: str, line: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TICKWORK_STORE", "redsi://localhost")
+    (tmp_path / "refused.py").write_text(text)
+    result = run("up", "refused:app")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {tmp_path / 'refused.py'}, line {line}: ")
+    assert words in result.stderr
+    assert "Traceback" not in result.output
+
+
 def test_a_file_or_a_namespace_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "other.db").touch()
     result = run("tasks", "--store", "sqlite:///other.db")

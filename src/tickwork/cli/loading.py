@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+import tickwork
 from tickwork.cli import output
 from tickwork.cli.session import DEFAULT_STORE, said, said_options
 from tickwork.errors import ConfigError
@@ -96,6 +97,8 @@ def _import(name: str) -> ModuleType:
         raise ConfigError(
             f"there is no module {error.name!r} in {os.getcwd()}, nor anywhere else that Python looks"
         ) from None
+    except ConfigError as error:
+        raise ConfigError(f"{_place_of(error)}{error}") from None
     except (ValueError, TypeError) as error:
         if name.strip(".") == name and name:
             raise BrokenModule(_own_traceback(error)) from None
@@ -107,6 +110,14 @@ def _import(name: str) -> ModuleType:
         ) from None
     except Exception as error:
         raise BrokenModule(_own_traceback(error)) from None
+
+
+def _place_of(error: BaseException) -> str:
+    """The last line of the user's code that led to an error which Tickwork itself has raised."""
+    own = os.path.dirname(tickwork.__file__) + os.sep
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [frame for frame in frames if not frame.filename.startswith((own, "<frozen", importlib.__file__))]
+    return f"{places[-1].filename}, line {places[-1].lineno}: " if places else ""
 
 
 def _own_traceback(error: BaseException) -> str:

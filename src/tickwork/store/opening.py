@@ -9,11 +9,13 @@ from typing import Any, Literal, cast
 from tickwork.clock import Clock
 from tickwork.config import Config
 from tickwork.config.urls import mask_url
+from tickwork.config.values import nearest
 from tickwork.errors import ConfigError
 from tickwork.model.policy import Durability, Policy
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Capabilities, Store
 
+SCHEMES = ("memory", "sqlite", "redis", "rediss", "redis+sentinel", "redis+cluster")
 KNOWN = (
     "memory://, sqlite:///relative.db, sqlite:////absolute.db, redis://host:port/db, rediss:// (TLS), "
     "redis+sentinel://host,host/service/db, redis+cluster://host,host"
@@ -90,7 +92,8 @@ def _make_store(url: str, config: Config, clock: Clock | None, client: Any, pati
             raise ConfigError(f'durability={config.durability!r} is not for a SQLite file; use "memory" or "disk"')
         return SqliteStore(path[1:], config.namespace, policy, clock, cast("Durability", config.durability))
     guess = "redis://" if "@" in url or re.fullmatch(r"[\w.-]+:\d+(/\d+)?", url) else "sqlite:///"
-    hint = "" if "://" in url else f"; did you mean {guess}{mask_url(url)}?"
+    scheme, separator, _ = url.partition("://")
+    hint = nearest(scheme, SCHEMES) if separator else f"; did you mean {guess}{mask_url(url)}?"
     raise ConfigError(f"store URL {mask_url(url)!r} is of no known kind{hint}; known are {KNOWN}")
 
 
