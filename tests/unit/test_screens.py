@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tickwork import Event, Fact, QueueInfo, ScheduleInfo, Status, TaskInfo, WorkerInfo
 from tickwork.cli import demo_screen, top_screen
 from tickwork.cli.output import width
-from tickwork.cli.screen import rate
+from tickwork.cli.screen import dead_line, rate
 from tickwork.client.watching import HISTORY, Snapshot
 from tickwork.clock import to_datetime
 from tickwork.model.schedules import Misfire, Overlap
@@ -140,6 +140,7 @@ def test_top_shows_every_section_on_a_small_terminal() -> None:
     queues = [busy, QueueInfo(name="mails", paused=True, note="until noon")]
     running = [task(), task(queue="mails", progress=0.5, progress_note="half")]
     dead = [task(type="pay", last_error="ValueError: no money\n  at line 3", attempt=4)]
+    assert dead_line(task(last_error="no", attempt=1))[1][0] == "no, 1 attempt"
     lines = top(snapshot(queues=queues, running=running, dead=dead, stats=stats(ready=5, running=2, dead=1)))
     assert "4 workers, 0 of 40 slots busy; n0 leads" in "\n".join(lines)
     assert "PAUSED: mails" in "\n".join(lines)

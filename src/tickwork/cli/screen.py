@@ -153,7 +153,8 @@ def worker_line(worker: WorkerInfo) -> Line:
 
 
 def dead_line(task: TaskInfo) -> Line:
-    return [(f"{cell(task.type, 16)} ", {"fg": "red"}), (f"{first_line(task.last_error)}, {task.attempt} attempts", {})]
+    attempts = "1 attempt" if task.attempt == 1 else f"{task.attempt} attempts"
+    return [(f"{cell(task.type, 16)} ", {"fg": "red"}), (f"{first_line(task.last_error)}, {attempts}", {})]
 
 
 def event_line(event: Event, now: datetime) -> Line:
