@@ -537,6 +537,8 @@ class Twins(RuleBasedStateMachine):
         for worker in some(any_, WORKERS):
             node, running = any_.choice(NODES), any_.randint(0, 2)
             self.send("members.beat", Worker(id=worker, node=node, running=running, labels={"zone": "a"}))
+        if any_.random() < 0.5:
+            self.send("members.order", any_.choice([*WORKERS, "nobody"]), any_.choice(["drain", "drain", ""]))
         leader = self.send("members.campaign", any_.choice(["n1", "n2"]), any_.choice([500, 10_000]))
         if any_.random() < 0.4:
             for _ in range(any_.randint(1, 2)):
