@@ -138,15 +138,17 @@ def _worker(worker: WorkerInfo, now: datetime, names: int) -> Line:
         (f" {worker.running:>3}/{worker.capacity:<4} {where}", {}),
         (f"  {', '.join(worker.queues)}  up {output.duration(max((now - worker.started_at).total_seconds(), 0) // 1)}",
          {"dim": True}),
+        ("  draining" if worker.status == "draining" else "", {"fg": "yellow"}),
         (leaked, {"fg": "red"}),
     ]  # fmt: skip
 
 
 def _schedule(schedule: ScheduleInfo, now: datetime, names: int) -> Line:
     ahead = state_of(schedule) if schedule.next_at is None else output.age(schedule.next_at, now)
+    zone = f" {schedule.timezone}" if schedule.timezone != "UTC" else ""
     last = f"  last {schedule.last_status}" if schedule.last_status else ""
     return [
         (f"{cell(schedule.id, names)} ", {"fg": "blue"}),
         (f"{cell(ahead, 10)} ", {}),
-        (f"{schedule.description}{last}", {"dim": True}),
+        (f"{schedule.description}{zone}{last}", {"dim": True}),
     ]

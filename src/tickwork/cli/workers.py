@@ -176,7 +176,7 @@ async def _wait(client: Client, ids: list[str], timeout: float | None) -> list[W
     """Those that still work when the time is over."""
     from tickwork.client import draining
 
-    report = output.progress("tasks still run")
+    report = output.progress("running tasks left")
     until = None if timeout is None else time.monotonic() + timeout
     while left := await draining.still_working(client._access, ids):
         if until is not None and time.monotonic() >= until:
