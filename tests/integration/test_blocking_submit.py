@@ -145,7 +145,8 @@ def test_an_id_that_is_taken_is_refused_on_the_long_way(app: Scheduler, hops: Ho
             app.sync.submit("double", 2, id="it")
 
     assert hops.of(again) == 1
-    assert app.sync.submit("double", 2, id="it", if_exists="return").id == "it"
+    there = app.sync.submit("double", 2, id="it", if_exists="return")
+    assert (there.id, there.created) == ("it", False)
     assert app.sync.get_task("it").payload == {"n": 1}
 
 

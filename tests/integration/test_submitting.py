@@ -65,10 +65,15 @@ async def test_the_options_of_a_function_hold_where_it_is_submitted_as_a_type(ap
 async def test_the_handle_of_a_task_that_exists(app: Scheduler) -> None:
     first = await app.submit("work", 1, id="one")
     again = await app.submit("work", 2, id="one", if_exists="return")
-    assert again.id == first.id
+    assert (again.id, first.created, again.created) == (first.id, True, False)
     assert (await again.info()).payload == {"n": 1}, "a task is never overwritten"
-    assert (await app.submit_task(Task(type="work", id="one", if_exists="return"))).id == "one"
+    one = await app.submit_task(Task(type="work", id="one", if_exists="return"))
+    assert (one.id, one.created) == ("one", False)
+    (listed,) = await app.submit_tasks([Task(type="work", id="one", if_exists="return")])
+    assert isinstance(listed, Handle)
+    assert not listed.created
     new = await app.submit("work", 3, id="two", if_exists="return")
+    assert new.created
     assert (await new.info()).payload == {"n": 3}
     for options in ({}, {"if_exists": "raise"}):
         with pytest.raises(TaskExists):
@@ -77,7 +82,9 @@ async def test_the_handle_of_a_task_that_exists(app: Scheduler) -> None:
 
 async def test_the_handle_of_the_task_that_holds_the_key(app: Scheduler) -> None:
     first = await app.submit("work", 1, dedup_key="k")
-    assert (await app.submit("work", 2, dedup_key="k", if_exists="return")).id == first.id
+    again = await app.submit("work", 2, dedup_key="k", if_exists="return")
+    assert (again.id, again.created) == (first.id, False)
+    assert not app.handle(first.id).created
     with pytest.raises(DuplicateTask):
         await app.submit("work", 2, dedup_key="k")
 
@@ -85,7 +92,7 @@ async def test_the_handle_of_the_task_that_holds_the_key(app: Scheduler) -> None
 async def test_the_handle_of_a_schedule_that_exists(app: Scheduler) -> None:
     first = await app.submit("work", 1, id="s", cron="@daily")
     again = await app.submit("work", 2, id="s", cron="@hourly", if_exists="return")
-    assert again.id == first.id
+    assert (again.id, first.created, again.created) == (first.id, True, False)
     assert (await app.schedules.get("s")).cron == "@daily"
     with pytest.raises(TaskExists):
         await app.submit("work", 2, id="s", cron="@hourly")

@@ -147,7 +147,7 @@ class Client:
 
     def handle(self, task_id: str) -> Handle[Any]:
         """A handle on a task that was submitted elsewhere, or before."""
-        return Handle(self, task_id)
+        return Handle(self, task_id, created=False)
 
     async def get_task(self, task_id: str) -> TaskInfo:
         """All that is known of a task; raises `TaskNotFound` when there is none of that id."""

@@ -16,13 +16,15 @@ R = TypeVar("R", covariant=True)
 
 
 class Handle(Generic[R]):
-    """A submitted task. `R` is what its handler returns."""
+    """A submitted task. `R` is what its handler returns. `created` is whether the submission has made it; it has not if
+    the task was there already (`if_exists="return"`), or if the handle is from `app.handle`."""
 
-    __slots__ = ("_client", "id")
+    __slots__ = ("_client", "created", "id")
 
-    def __init__(self, client: Client, task_id: str) -> None:
+    def __init__(self, client: Client, task_id: str, created: bool = True) -> None:
         self._client = client
         self.id = task_id
+        self.created = created
 
     async def result(self, timeout: float | timedelta | None = None) -> R:
         """Wait for the end and give the handler's return value.

@@ -69,7 +69,7 @@ def handle_of(client: Client, receipt: Receipt, spec: Spec, options: Options) ->
     if receipt.verdict == "created":
         return Handle(client, spec.id)
     if returns_existing(options) and (other := existing(receipt, spec)):
-        return Handle(client, other)
+        return Handle(client, other, created=False)
     raise refusal(receipt, spec)
 
 
@@ -110,6 +110,7 @@ async def submit_cron(client: Client, type: str, payload: Any, options: Options)
     except TaskExists:
         if not may_exist:
             raise
+        return ScheduleHandle(client, schedule_id, created=False)
     return ScheduleHandle(client, schedule_id)
 
 
@@ -162,7 +163,7 @@ async def _send(client: Client, store: Store, wanted: list[_Wanted]) -> list[tup
         for each, receipt in zip(batch, receipts, strict=True):
             if receipt.verdict != "created":
                 other = existing(receipt, each.spec) if each.may_exist else None
-                answer = refusal(receipt, each.spec) if other is None else Handle[Any](client, other)
+                answer = refusal(receipt, each.spec) if other is None else Handle[Any](client, other, created=False)
                 found.append((each.place, answer))
     return found
 

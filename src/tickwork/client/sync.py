@@ -41,6 +41,7 @@ class SyncHandle(Generic[R_co]):
         self._sync = sync
         self._handle = handle
         self.id = handle.id
+        self.created = handle.created
 
     def result(self, timeout: float | timedelta | None = None) -> R_co:
         self._sync.refuse_to_deadlock()
