@@ -9,6 +9,7 @@ from tickwork.model.members import DRAIN, Leader, Worker
 from tickwork.model.policy import Policy
 from tickwork.store.contract import Heard
 from tickwork.store.hints import CONTROL
+from tickwork.store.rules import LOST_WORKER_KEPT
 from tickwork.testing.contract.bench import START, Bench
 
 FULL_WORKER = Worker(
@@ -389,3 +390,13 @@ async def test_a_beat_may_be_for_longer_than_a_lease(bench: Bench) -> None:
     assert (await bench.store.tasks.reclaim(10)).lost_workers == []
     await bench.pass_time(1)
     assert (await bench.store.tasks.reclaim(10)).lost_workers == ["remote"]
+
+
+async def test_a_worker_that_was_lost_long_ago_is_forgotten_also_while_there_is_much_to_prune(bench: Bench) -> None:
+    await bench.store.members.beat(Worker(id="lost", node="n"))
+    await bench.store.tasks.reclaim(10, ("lost",), "killed")
+    for name in await bench.submit_many(3):
+        await bench.cancel(name)
+    bench.clock.advance(Policy().retention / 1000 + LOST_WORKER_KEPT / 1000 + 1)
+    assert await bench.store.operators.prune(1) >= 1
+    assert [worker.id for worker in await bench.store.members.workers()] == []

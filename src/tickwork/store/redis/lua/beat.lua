@@ -2,7 +2,7 @@
 -- parts: pulse members
 -- A worker's heartbeat: become a member or stay one. Arguments: id, node, description (msgpack), for how long. Reply: the
 -- leader (id, term, until, ttl) or nothing, and the order that is kept for it. If a living member of this name belongs to
--- another node, nothing is changed, and its description and times follow in the reply.
+-- another node, nothing is changed, and its description, times and order follow in the reply.
 pulse()
 local id, node = ARGV[3], ARGV[4]
 local times = times_of(id)
@@ -13,7 +13,8 @@ if held and held.till > now then
 end
 local known, owner = call('HGET', KEY .. 'workers', id), call('HGET', KEY .. 'workers:nodes', id)
 if known and owner ~= node and #times == 3 and times[3] > now then
-  return reply({ leading, '', known, call('HGET', KEY .. 'workers:times', id) })
+  return reply({ leading, '', known, call('HGET', KEY .. 'workers:times', id),
+    call('HGET', KEY .. 'workers:orders', id) or '' })
 end
 local new = #times ~= 3 or owner ~= node
 local expires_at = now + tonumber(ARGV[6])

@@ -223,6 +223,14 @@ end
 bound_dead()
 
 local answer = { pruned, dropped }
+local times = call('HGETALL', KEY .. 'workers:times')
+for i = 1, #times, 2 do
+  local lost_at = string.match(times[i + 1], '^%d+ %d+ %d+ (%d+)$')
+  if lost_at and tonumber(lost_at) <= now - lost_kept then
+    forget_worker(times[i])
+    answer[#answer + 1] = times[i]
+  end
+end
 if pruned >= limit then -- the rest follows with a call that finds less to do
   return reply(answer)
 end
@@ -247,12 +255,4 @@ for _, lane in ipairs(call('SRANDMEMBER', KEY .. 'lanes', 500)) do
   end
 end
 
-local times = call('HGETALL', KEY .. 'workers:times')
-for i = 1, #times, 2 do
-  local lost_at = string.match(times[i + 1], '^%d+ %d+ %d+ (%d+)$')
-  if lost_at and tonumber(lost_at) <= now - lost_kept then
-    forget_worker(times[i])
-    answer[#answer + 1] = times[i]
-  end
-end
 return reply(answer)
