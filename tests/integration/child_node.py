@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,14 @@ class Talking(Scheduler):
         await super().start(work=work, lead=lead)
         print("started", self.id, flush=True)
 
-    def stop_soon(self) -> None:
+    async def shutdown(self, timeout: float | timedelta | None = None) -> None:
+        """Says `stopping` once no worker takes any more tasks."""
+        workers = () if self._node is None else self._node.workers
+        ending = asyncio.ensure_future(super().shutdown(timeout))
+        while any(worker.free for worker in workers) and not ending.done():
+            await asyncio.sleep(0.005)
         print("stopping", flush=True)
-        super().stop_soon()
+        await ending
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ def test_the_changes_of_known_clocks_are_all_there() -> None:
     assert len(day_long) >= 3
 
 
+@pytest.mark.timeout(600)
 def test_lines_around_every_change_fire_as_the_walk_says() -> None:
     rng = random.Random(FIRST)
     problems = []

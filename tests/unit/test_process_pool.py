@@ -256,7 +256,7 @@ async def test_a_death_is_told_even_if_a_forked_process_lives_on(pool: ProcessPo
     grandchild = int(notes[0])
     try:
         assert runs(grandchild)
-        assert elapsed < 5
+        assert elapsed < 15
     finally:
         os.kill(grandchild, signal.SIGKILL)
 
