@@ -391,7 +391,9 @@ async def test_workers_by_their_status(make: Make, url: str) -> None:
 
     assert await ids(None) == await ids("online") == ["busy-1", "idle-1"]
     assert (await ids("idle"), await ids("busy"), await ids("offline")) == (["idle-1"], ["busy-1"], [])
-    with pytest.raises(ConfigError, match="unknown status 'up' of a worker; known are idle, busy, draining, offline, online"):
+    with pytest.raises(
+        ConfigError, match="unknown status 'up' of a worker; known are idle, busy, draining, offline, online"
+    ):
         await app.list_workers("up")
     for worker_id in ("idle-1", "busy-1"):
         await app.unregister_worker(worker_id)
