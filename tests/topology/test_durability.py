@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -143,9 +144,13 @@ async def pair() -> AsyncIterator[tuple[RedisServer, RedisServer]]:
 
 
 async def follows(master: RedisServer, count: int = 1) -> None:
-    deadline = time.monotonic() + 10
-    while str(master.info("replication")).count("state=online") != count:
-        assert time.monotonic() < deadline, f"there are not {count} replicas online"
+    """Also that they confirm: one may be online for the master while it still loads the first copy."""
+    deadline = time.monotonic() + 30
+    while True:
+        replicas = [text for name, text in master.info("replication").items() if re.fullmatch(r"slave\d+", name)]
+        if len(replicas) == count and all("state=online" in each and ",offset=0," not in each for each in replicas):
+            return
+        assert time.monotonic() < deadline, f"there are not {count} replicas online: {replicas}"
         await asyncio.sleep(0.02)
 
 
