@@ -7,7 +7,6 @@ import logging
 import os
 import shlex
 import shutil
-import signal
 import sys
 import time
 from contextlib import suppress
@@ -30,7 +29,7 @@ from tickwork.host import is_gone
 from tickwork.model.facts import Fact
 from tickwork.model.members import Worker
 from tickwork.model.tasks import Status
-from tickwork.node.running import run_loop
+from tickwork.node.running import on_signals, run_loop
 from tickwork.store.contract import Stats
 
 FRAME = 0.5  # seconds between looks on a terminal
@@ -95,10 +94,7 @@ class _Demo:
         self._picture = Picture()
 
     async def run(self, fresh: bool) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(NotImplementedError):  # Windows: Ctrl-C arrives as KeyboardInterrupt there
-                loop.add_signal_handler(number, self._stop.set)
+        on_signals(lambda _: self._stop.set())
         if fresh and self._path is not None:
             await self._start_over(self._path)
         found = await self._look_back()

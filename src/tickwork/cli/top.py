@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from tickwork.cli import output
 from tickwork.cli.options import Duration, global_options
 from tickwork.cli.session import ask, store_of
 from tickwork.errors import StoreUnavailable
+from tickwork.node.running import on_signals
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
@@ -73,9 +73,7 @@ class _Top:
             self._print_once(await self._watcher.look())
             return
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C arrives as KeyboardInterrupt there
-                loop.add_signal_handler(number, self._stop.set)
+        on_signals(lambda _: self._stop.set())
         with self._keys(loop):
             await self._go_on()
 

@@ -56,7 +56,7 @@ async def _run_until_signalled(app: Scheduler, work: bool, lead: bool, parent: U
             node.hurry()
         app.stop_soon()
 
-    listen = _on_signals if parent is None else parent.listen
+    listen = on_signals if parent is None else parent.listen
     if parent is not None and (most := app.config.max_tasks_per_child):
         _end_after(app, most, parent)
     listen(on_signal)  # before the start, or a signal would end the process while it runs tasks
@@ -88,7 +88,7 @@ def _end_after(app: Scheduler, most: int, parent: Upward) -> None:
     app._bus.subscribe(count, (Fact.TASK_CLAIMED,))
 
 
-def _on_signals(call: Callable[[int], None]) -> None:
+def on_signals(call: Callable[[int], None]) -> None:
     """Call `call` with 1 at the first SIGINT or SIGTERM, with 2 at the second, and so on."""
     loop, came = asyncio.get_running_loop(), 0
 
