@@ -11,7 +11,6 @@ from tickwork.client.dead_letters import DeadLetters
 from tickwork.client.events import Events, Subscription
 from tickwork.client.queues import Queues
 from tickwork.client.schedules import Schedules
-from tickwork.client.tasks import Tasks, only_for_filters
 from tickwork.model.bulk import BulkResult, TaskFilter
 from tickwork.model.info import Event, Steered
 
@@ -78,9 +77,7 @@ class SyncDeadLetters(_Part):
 
 
 class SyncTasks(_Part):
-    """`app.sync.tasks`."""
-
-    _origin: Tasks
+    """`app.sync.tasks`: written out, as `blocking` knows one form of a method only."""
 
     @overload
     def cancel(self, tasks: Iterable[str], *, force: bool = False) -> list[Steered]: ...
@@ -88,18 +85,8 @@ class SyncTasks(_Part):
     def cancel(
         self, tasks: TaskFilter, *, force: bool = False, dry_run: bool = False, progress: Progress | None = None
     ) -> BulkResult: ...
-    def cancel(
-        self,
-        tasks: Iterable[str] | TaskFilter,
-        *,
-        force: bool = False,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> list[Steered] | BulkResult:
-        if isinstance(tasks, TaskFilter):
-            return self._sync.run(self._origin.cancel(tasks, force=force, dry_run=dry_run, progress=progress))
-        only_for_filters(dry_run, progress)
-        return self._sync.run(self._origin.cancel(tasks, force=force))
+    def cancel(self, tasks: Any, **options: Any) -> Any:
+        return self._sync.run(self._origin.cancel(tasks, **options))
 
     @overload
     def retry(self, tasks: Iterable[str], *, cascade: bool = False) -> list[Steered]: ...
@@ -107,50 +94,22 @@ class SyncTasks(_Part):
     def retry(
         self, tasks: TaskFilter, *, cascade: bool = False, dry_run: bool = False, progress: Progress | None = None
     ) -> BulkResult: ...
-    def retry(
-        self,
-        tasks: Iterable[str] | TaskFilter,
-        *,
-        cascade: bool = False,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> list[Steered] | BulkResult:
-        if isinstance(tasks, TaskFilter):
-            return self._sync.run(self._origin.retry(tasks, cascade=cascade, dry_run=dry_run, progress=progress))
-        only_for_filters(dry_run, progress)
-        return self._sync.run(self._origin.retry(tasks, cascade=cascade))
+    def retry(self, tasks: Any, **options: Any) -> Any:
+        return self._sync.run(self._origin.retry(tasks, **options))
 
     @overload
     def run_now(self, tasks: Iterable[str]) -> list[Steered]: ...
     @overload
     def run_now(self, tasks: TaskFilter, *, dry_run: bool = False, progress: Progress | None = None) -> BulkResult: ...
-    def run_now(
-        self,
-        tasks: Iterable[str] | TaskFilter,
-        *,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> list[Steered] | BulkResult:
-        if isinstance(tasks, TaskFilter):
-            return self._sync.run(self._origin.run_now(tasks, dry_run=dry_run, progress=progress))
-        only_for_filters(dry_run, progress)
-        return self._sync.run(self._origin.run_now(tasks))
+    def run_now(self, tasks: Any, **options: Any) -> Any:
+        return self._sync.run(self._origin.run_now(tasks, **options))
 
     @overload
     def delete(self, tasks: Iterable[str]) -> list[Steered]: ...
     @overload
     def delete(self, tasks: TaskFilter, *, dry_run: bool = False, progress: Progress | None = None) -> BulkResult: ...
-    def delete(
-        self,
-        tasks: Iterable[str] | TaskFilter,
-        *,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> list[Steered] | BulkResult:
-        if isinstance(tasks, TaskFilter):
-            return self._sync.run(self._origin.delete(tasks, dry_run=dry_run, progress=progress))
-        only_for_filters(dry_run, progress)
-        return self._sync.run(self._origin.delete(tasks))
+    def delete(self, tasks: Any, **options: Any) -> Any:
+        return self._sync.run(self._origin.delete(tasks, **options))
 
 
 class SyncSchedules(_Part):

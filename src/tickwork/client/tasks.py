@@ -47,7 +47,7 @@ class Tasks:
         """Cancel waiting tasks; with `force` also ask running ones to stop."""
         if isinstance(tasks, TaskFilter):
             return await bulk.cancel(self._access, tasks, force, dry_run, progress)
-        only_for_filters(dry_run, progress)
+        _only_for_filters(dry_run, progress)
         return await steering.cancel(self._access, tasks, force)
 
     @overload
@@ -69,7 +69,7 @@ class Tasks:
         tasks that are dead or failed."""
         if isinstance(tasks, TaskFilter):
             return await bulk.retry(self._access, tasks, cascade, dry_run, progress)
-        only_for_filters(dry_run, progress)
+        _only_for_filters(dry_run, progress)
         return await steering.retry(self._access, tasks, cascade=cascade)
 
     @overload
@@ -88,7 +88,7 @@ class Tasks:
         """Let tasks that wait for their time, or for their next attempt, run at once."""
         if isinstance(tasks, TaskFilter):
             return await bulk.run_now(self._access, tasks, dry_run, progress)
-        only_for_filters(dry_run, progress)
+        _only_for_filters(dry_run, progress)
         return await steering.run_now(self._access, tasks)
 
     @overload
@@ -107,10 +107,10 @@ class Tasks:
         """Remove ended tasks and all that is known of them."""
         if isinstance(tasks, TaskFilter):
             return await bulk.delete(self._access, tasks, dry_run, progress)
-        only_for_filters(dry_run, progress)
+        _only_for_filters(dry_run, progress)
         return await steering.delete(self._access, tasks)
 
 
-def only_for_filters(dry_run: bool, progress: Progress | None) -> None:
+def _only_for_filters(dry_run: bool, progress: Progress | None) -> None:
     if dry_run or progress is not None:
         raise ConfigError("dry_run and progress are for a TaskFilter; a list of ids is answered for each of them")
