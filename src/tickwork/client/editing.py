@@ -13,7 +13,17 @@ from tickwork.client.specs import check_size
 from tickwork.client.views import payload_of
 from tickwork.cron.zones import find_zone
 from tickwork.errors import ConfigError
-from tickwork.handlers.options import READERS, ScheduleOptions, known_only, seconds, text, without_policy
+from tickwork.handlers.options import (
+    READERS,
+    ScheduleOptions,
+    check_together,
+    choice,
+    dedup_ttl,
+    known_only,
+    seconds,
+    text,
+    without_policy,
+)
 from tickwork.model import ticks
 from tickwork.model.schedules import Misfire, Overlap, Schedule
 from tickwork.model.tasks import Spec
@@ -31,12 +41,6 @@ class ScheduleChanges(ScheduleOptions, total=False):
     type: str
     payload: Any
     cron: str | None
-
-
-def choice(what: str, allowed: tuple[str, ...], value: Any) -> str:
-    if value not in allowed:
-        raise ConfigError(f"{what} must be one of {', '.join(allowed)}, not {shown(value)}")
-    return str(value)
 
 
 def _flag(what: str, value: Any) -> bool:
@@ -121,8 +125,7 @@ def _dedup(access: Access, task: Spec, changes: Mapping[str, Any]) -> dict[str, 
     said = {name: changes[name] for name in _OF_DEDUP if changes.get(name) is not None}
     key = changes.get("dedup_key", task.dedup_key)
     if key is None:
-        if said:
-            raise ConfigError(f"{min(said)} says how long a dedup_key is held; give dedup_key with it")
+        check_together(said)
         return {"dedup_key": None, "dedup_ttl": 0, "unique": None}
     if "unique" not in said and "dedup_ttl" not in said and task.dedup_key is not None:
         keeps_unique = task.unique is not None and "unique" not in changes
@@ -132,14 +135,11 @@ def _dedup(access: Access, task: Spec, changes: Mapping[str, Any]) -> dict[str, 
 
 
 def _held(access: Access, key: Any, said: Mapping[str, Any]) -> dict[str, Any]:
-    if "unique" in said and "dedup_ttl" in said:
-        raise ConfigError("unique and dedup_ttl both say how long a dedup_key is held; give only one of them")
-    ttl = seconds("dedup_ttl", said.get("dedup_ttl", access.config.dedup_ttl))
-    if ttl <= 0:
-        raise ConfigError("dedup_ttl must be longer than 0 seconds")
+    check_together({"dedup_key": key, **said})
+    ttl = dedup_ttl(said.get("dedup_ttl", access.config.dedup_ttl))
     unique = READERS["unique"](said["unique"]) if "unique" in said else None
     return {
         "dedup_key": READERS["dedup_key"](key),
         "unique": unique,
-        "dedup_ttl": round(ttl * 1000) if unique is None else 0,
+        "dedup_ttl": ttl if unique is None else 0,
     }

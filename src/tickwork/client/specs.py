@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tickwork.backoff import Backoff, RetryPolicy
 from tickwork.config import Config
-from tickwork.errors import ConfigError, PayloadError
+from tickwork.errors import PayloadError
 from tickwork.handlers.executor_names import LOCAL
 from tickwork.handlers.options import (
     READERS,
@@ -18,11 +18,11 @@ from tickwork.handlers.options import (
     TaskOptions,
     check_together,
     deadline,
+    dedup_ttl,
     is_text,
     known_only,
     moment,
     name,
-    seconds,
     text,
     without_policy,
 )
@@ -82,7 +82,9 @@ class SpecMaker:
             serializer=serializer.name,
             at=at,
             delay=delay,
-            dedup_ttl=self._dedup_ttl(options) if "dedup_key" in fields and "unique" not in fields else 0,
+            dedup_ttl=dedup_ttl(options.get("dedup_ttl", self._config.dedup_ttl))
+            if "dedup_key" in fields and "unique" not in fields
+            else 0,
             key=self._key(options.get("key"), data, serializer, entry),
             **fields,
         )
@@ -137,12 +139,6 @@ class SpecMaker:
         if len(data) > room:
             raise too_large(type, len(data), room, self._config.payload_limit)
         return data
-
-    def _dedup_ttl(self, options: Mapping[str, Any]) -> int:
-        ttl = seconds("dedup_ttl", options.get("dedup_ttl", self._config.dedup_ttl))
-        if ttl <= 0:
-            raise ConfigError("dedup_ttl must be longer than 0 seconds")
-        return round(ttl * 1000)
 
     def _key(self, asked: str | None, data: bytes, serializer: Serializer, entry: Entry | None) -> str | None:
         """A key given with the submission is taken as it is; one of the handler is a path into the payload."""

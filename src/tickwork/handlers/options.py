@@ -263,10 +263,18 @@ def deadline(options: Mapping[str, Any]) -> dict[str, int]:
     return {"expires": round(seconds("expires", value) * 1000)}
 
 
-def unique(value: Any) -> str:
-    if value not in UNIQUE:
-        raise ConfigError(f"unique must be one of {', '.join(UNIQUE)}, not {shown(value)}")
+def choice(what: str, allowed: tuple[str, ...], value: Any) -> str:
+    if value not in allowed:
+        raise ConfigError(f"{what} must be one of {', '.join(allowed)}, not {shown(value)}")
     return str(value)
+
+
+def dedup_ttl(value: Any) -> int:
+    """In milliseconds."""
+    ttl = seconds("dedup_ttl", value)
+    if ttl <= 0:
+        raise ConfigError("dedup_ttl must be longer than 0 seconds")
+    return round(ttl * 1000)
 
 
 def aware(what: str, value: Any) -> datetime:
@@ -357,7 +365,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "executor": partial(name, "executor"),
     "target": target,
     "retention": partial(seconds, "retention"),
-    "unique": unique,
+    "unique": partial(choice, "unique", UNIQUE),
     "depends_on": dependencies,
 }
 
