@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tickwork.client.sync import SyncHandle
     from tickwork.config import AlertRule, Config
     from tickwork.cron import Cron
+    from tickwork.dispatch.strategies import Candidate, Load
     from tickwork.errors import (
         Abort,
         ConfigError,
@@ -80,6 +81,7 @@ __all__ = [
     "AlertRule",
     "AttemptInfo",
     "BulkResult",
+    "Candidate",
     "Capabilities",
     "Config",
     "ConfigError",
@@ -104,6 +106,7 @@ __all__ = [
     "Job",
     "LeaseLost",
     "LinearBackoff",
+    "Load",
     "Lock",
     "Middleware",
     "Misfire",
@@ -169,6 +172,7 @@ _HOMES = (
     "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry", "handlers.middleware",
     "handlers.depends", "handlers.periodic", "client.queues", "client.schedules", "client.functions", "client.lock",
     "client.sync", "scheduler", "store.contract", "store.opening", "executors.base", "node.duties", "node.services",
+    "dispatch.strategies",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

@@ -36,6 +36,7 @@ from tickwork.config import SUBMIT_TIMEOUT, Config
 from tickwork.config.loading import Loaded, load
 from tickwork.config.remarks import unused_store, without_effect
 from tickwork.config.urls import mask_url
+from tickwork.dispatch.strategies import Strategies
 from tickwork.errors import ConfigError, TickworkError
 from tickwork.executors.registry import Executors
 from tickwork.forks import keep, tell_of_forks
@@ -116,6 +117,7 @@ class Scheduler(Client):
         self.exhausted = False  # it stopped by itself: too many handlers are stuck, or its worker failed
         self._node_loop: asyncio.AbstractEventLoop | None = None
         self.executors = Executors(self.registry)
+        self.strategies = Strategies()
         self._parts = Parts()
         self._periodic = Periodic(self.schedules)
         self._jobs = Jobs(self)
@@ -351,6 +353,7 @@ class Scheduler(Client):
             changing.set()
 
     async def _start(self, work: bool, lead: bool) -> None:
+        self.strategies.of(self.config.load_balance_strategy)  # an unknown one is refused before anything is started
         if work:
             self.registry.check_processes()
         store = await self._open()

@@ -98,6 +98,7 @@ METHODS = {
     "on_startup on_shutdown reschedule",
     "registry": "register unregister has list clear set_serializer",
     "executors": "register list",
+    "strategies": "register list of",
     "tasks": "cancel retry run_now delete",
     "dlq": "list get retry retry_all remove clear",
     "schedules": "put list get pause resume trigger next_runs delete",
@@ -127,7 +128,7 @@ def test_a_scheduler_is_a_client_and_nothing_is_said_twice() -> None:
 
 ATTRIBUTES = (
     # what it has
-    "capabilities config dlq events executors exhausted id loaded queues registry schedules sync tasks url "
+    "capabilities config dlq events executors exhausted id loaded queues registry schedules strategies sync tasks url "
     "audit dependants delete handle configure stop_soon wait_stopped after_fork"  # beside those above
 )
 

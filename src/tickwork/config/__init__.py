@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 SUBMIT_TIMEOUT = 15.0  # seconds, as patient as Redis connections are by themselves
 DISPATCH_MODES = ("pull", "assigned")
 OPERATORS = (">", "<", ">=", "<=", "==")
-STRATEGIES = ("least_tasks", "round_robin", "random", "weighted_round_robin", "consistent_hash", "capacity_based")
 CHOICES = {
     "durability": DURABILITIES,
     "when_cut_off": WHEN_CUT_OFF,
-    "load_balance_strategy": STRATEGIES,
     "serializer": ("json", "msgpack", "protobuf"),
     "log_level": ("debug", "info", "warning", "error", "critical"),
 }

@@ -67,6 +67,9 @@ def _bad_names(config: Config) -> Iterator[tuple[str, str]]:
     for mode in modes.values():
         if mode not in DISPATCH_MODES:
             yield "dispatch", f"holds the mode {shown(mode)}; known are {', '.join(DISPATCH_MODES)}"
+    strategy = config.load_balance_strategy
+    if not is_name(strategy):
+        yield "load_balance_strategy", "must be the name of a strategy"
     identity = None if config.scheduler_id is None else (config.scheduler_id,)
     lists = {"scheduler_id": identity, "queues": config.queues, "task_types": config.task_types, "dispatch": modes}
     for option, names in lists.items():

@@ -7,7 +7,7 @@ of `Config`: a timedelta where a duration goes, and any sequence or mapping.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from tickwork.backoff import Backoff, Duration
 from tickwork.model.policy import Durability, WhenCutOff
@@ -15,16 +15,6 @@ from tickwork.payload.codec import Serializer
 
 if TYPE_CHECKING:
     from tickwork.config import AlertRule
-
-Strategy = Literal[
-    "least_tasks",
-    "least_task",
-    "round_robin",
-    "random",
-    "weighted_round_robin",
-    "consistent_hash",
-    "capacity_based",
-]
 
 
 class _Options(TypedDict, total=False):
@@ -56,7 +46,7 @@ class _Options(TypedDict, total=False):
     rate_limit: tuple[float, int] | None
     breaker: tuple[int, Duration] | None
     dispatch: str | Mapping[str, str]
-    load_balance_strategy: Strategy
+    load_balance_strategy: str
     partitions: int
     durability: Durability
     payload_limit: int
