@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
 WORKERS ?= 4
 
-.PHONY: help demo docs test coverage floors on-floors later-pythons lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos histories lock clean
+.PHONY: help demo docs test coverage floors on-floors later-pythons lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos histories lock proto clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -109,6 +109,11 @@ histories: $(READY) ## random histories, an hour on each store; ARGS="--kind red
 
 lock: $(READY) ## recompile the hashed requirements
 	@$(BIN)/python -m requirements.lock
+
+proto: ## the code of the gRPC protocol, from its .proto
+	@$(PYTHON) -m venv .venv-proto
+	@.venv-proto/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/proto.txt
+	@.venv-proto/bin/python -m requirements.grpc_code
 
 clean: ## remove the environment and caches
 	@rm -rf $(VENV) .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

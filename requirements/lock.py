@@ -11,6 +11,7 @@ FILES = {
     "dev.txt": ("--all-extras", "--group", "build", "--group", "test", "--group", "lint"),
     "build.txt": ("--only-group", "build", *LIKE_DEV),
     "docs.txt": ("--only-group", "docs", *LIKE_DEV),
+    "proto.txt": ("--only-group", "proto"),  # an old generator, which does not go with the rest
     "runtime.txt": LIKE_DEV,
     "runtime-all.txt": ("--extra", "all", *LIKE_DEV),
     "floors.txt": ("--all-extras", "--resolution", "lowest-direct"),
