@@ -46,6 +46,7 @@ WORKERS = ("w1", "w2", "w3")
 NODES = ("", "n1", "n2")
 SCHEDULES = ("s1", "s2")
 LOCKS = ("l1", "l2")
+MARKS = (None, "", "1")
 KEYS = ("k1", "k2")
 LIMITS = (1, 2, 3, 50)
 MANY = 1000  # more than there are
@@ -560,6 +561,9 @@ class Twins(RuleBasedStateMachine):
                 done = self.send(act, name, *((owner, ttl) if act == "locks.extend" else (owner,)))
                 self.told[f"{act} {done}"] += 1
             self.send("locks.holder", name)
+        seen, new = any_.choice(MARKS), any_.choice(MARKS)
+        self.told[f"marks.swap {self.send('marks.swap', name, seen, new)}"] += 1
+        self.send("marks.get", name)
 
     def take_lock(self, name: str, owner: str, ttl: int) -> None:
         """Fences may differ between stores, but they change together, and only upwards."""
@@ -700,6 +704,7 @@ RARE = {
     *("finish done", "finish already", "finish lost"),
     *("lock taken", "lock renewed", "lock refused", "index True", "index False"),
     *("locks.extend True", "locks.extend False", "locks.release True", "locks.release False"),
+    *("marks.swap True", "marks.swap False"),
 }
 
 EXAMPLES = {"redis-6.2": 30, "valkey": 30, PARTITIONED: 60}  # mostly the same scripts

@@ -372,3 +372,13 @@ async def test_a_caller_who_gives_up_does_not_spoil_the_opening(tmp_path: Path) 
         await asyncio.gather(*(store.tasks.submit([Spec(id=f"t{n}", type="job", nonce="n")]) for n in range(20)))
     assert (await store.queries.stats()).statuses[Status.READY] == 20
     await store.close()
+
+
+async def test_a_file_that_was_made_without_the_table_of_marks_gets_it(store: SqliteStore, path: Path) -> None:
+    await store.open()
+    await store.close()
+    with sqlite3.connect(path) as older:
+        older.execute(f'DROP TABLE "test/{VERSION}/marks"')
+    await store.open()
+    assert await store.marks.swap("place", None, "1") is True
+    assert await store.marks.get("place") == "1"

@@ -1,6 +1,6 @@
 """The contract of a store. The docstrings in this folder are the specification; `memory/` is its plainest form.
 
-A store has seven parts, each a small protocol in a module of its own. Every method is one atomic step, bounded by a
+A store has eight parts, each a small protocol in a module of its own. Every method is one atomic step, bounded by a
 limit, and safe to send twice. A guard that refuses says so in the answer; the only exceptions are `StoreUnavailable`
 (try again) and `StoreError` (do not). The store's clock decides; a caller's time is never compared with anything. When
 that clock is set back, leases of tasks, members and locks keep the time that they had left. Durations are integer
@@ -29,6 +29,7 @@ from tickwork.model.tasks import Attempt, History, Lease, ParkReason, Record, Sp
 from tickwork.store.contact import Contact
 from tickwork.store.contract.locks import Locks
 from tickwork.store.contract.log import FactLog
+from tickwork.store.contract.marks import Marks
 from tickwork.store.contract.members import Heard, Members
 from tickwork.store.contract.operators import Operators, Retried
 from tickwork.store.contract.queries import AHEAD_MAX, PAGE_MAX, Finding, Pause, Queries, Query, Situation, Stats
@@ -86,6 +87,7 @@ __all__ = [
     "Leader",
     "Lease",
     "Locks",
+    "Marks",
     "Members",
     "NotPermitted",
     "Operators",
@@ -121,7 +123,7 @@ __all__ = [
 ]
 
 
-PARTS = ("tasks", "operators", "queries", "schedules", "members", "locks", "log")
+PARTS = ("tasks", "operators", "queries", "schedules", "members", "locks", "marks", "log")
 
 
 class NotPermitted(StoreError):
@@ -157,7 +159,7 @@ class Capabilities(Struct, frozen=True):
 
 
 class Store(Protocol):
-    """Where tasks live: seven parts, and the life of the object itself. The text of this module says what holds."""
+    """Where tasks live: eight parts, and the life of the object itself. The text of this module says what holds."""
 
     url: str
     """Where it is, without passwords."""
@@ -179,6 +181,8 @@ class Store(Protocol):
     def members(self) -> Members: ...
     @property
     def locks(self) -> Locks: ...
+    @property
+    def marks(self) -> Marks: ...
     @property
     def log(self) -> FactLog: ...
 

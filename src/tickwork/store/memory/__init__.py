@@ -12,6 +12,7 @@ from tickwork.store.memory.core import Core
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.locks import Locks
 from tickwork.store.memory.log import FactLog
+from tickwork.store.memory.marks import Marks
 from tickwork.store.memory.members import Members
 from tickwork.store.memory.operators import Operators
 from tickwork.store.memory.queries import Queries
@@ -32,6 +33,7 @@ class MemoryStore:
         self.log = FactLog(core)
         self.members = Members(core, self.log)
         self.locks = Locks(core)
+        self.marks = Marks(core)
         homes = Homes(core, self.log)
         self.tasks = Tasks(core, homes, self.members)
         self.schedules = Schedules(core, self.log, homes, self.tasks.submit_one)

@@ -18,6 +18,7 @@ from tickwork.store.redis.core import PATIENCE, Core
 from tickwork.store.redis.indexes import Indexes
 from tickwork.store.redis.locks import Locks
 from tickwork.store.redis.log import FactLog
+from tickwork.store.redis.marks import Marks
 from tickwork.store.redis.members import Members
 from tickwork.store.redis.migrations import migrate
 from tickwork.store.redis.net.target import Target
@@ -59,6 +60,7 @@ class RedisStore:
         self.schedules = Schedules(core, self.tasks)
         self.members = Members(core)
         self.locks = Locks(core)
+        self.marks = Marks(core)
         self.log = FactLog(core)
 
     async def open(self) -> None:

@@ -104,6 +104,7 @@ NAMESPACE_KEYS = (
     Key("schedules", "Hash", "the schedules (msgpack)", "schedules"),
     Key("schedules:next", "ZSet", "active schedules by their next tick", "schedules"),
     Key("lock:<name>", "String", "a lock: fence, until when (0, and when it was released), owner", "its TTL"),
+    Key("marks", "Hash", "small texts by name, such as how far the webhooks have read the log", "webhooks x 2"),
     Key("fences", "String", "the last fence of a lock", "1"),
 )
 KEYS = TASK_KEYS + NAMESPACE_KEYS

@@ -19,6 +19,7 @@ from tickwork.store.sqlite.core import Core
 from tickwork.store.sqlite.homes import Homes
 from tickwork.store.sqlite.locks import Locks
 from tickwork.store.sqlite.log import FactLog
+from tickwork.store.sqlite.marks import Marks
 from tickwork.store.sqlite.members import Members
 from tickwork.store.sqlite.operators import Operators
 from tickwork.store.sqlite.queries import Queries
@@ -56,6 +57,7 @@ class SqliteStore:
         self.schedules = Schedules(core, homes.rows, self.tasks.submit_ticks)
         self.members = Members(core)
         self.locks = Locks(core)
+        self.marks = Marks(core)
         self.log = FactLog(core)
         self._opening = threading.Lock()
         self._open = False

@@ -30,6 +30,9 @@ CREATE TABLE @attempts (seq INTEGER, n INTEGER, run BLOB NOT NULL, PRIMARY KEY (
 CREATE TABLE @lines (seq INTEGER, n INTEGER, line TEXT NOT NULL, PRIMARY KEY (seq, n)) WITHOUT ROWID;
 """
 
+# What came after this version was published; files that lack it get it when they are opened.
+LATER = "CREATE TABLE IF NOT EXISTS @marks (name TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID"
+
 TABLES = f"""
 CREATE TABLE @state (
     one INTEGER PRIMARY KEY CHECK (one = 1),

@@ -33,6 +33,7 @@ from tickwork.testing.contract.lists import *  # noqa: F403
 from tickwork.testing.contract.locks import *  # noqa: F403
 from tickwork.testing.contract.log import *  # noqa: F403
 from tickwork.testing.contract.many import *  # noqa: F403
+from tickwork.testing.contract.marks import *  # noqa: F403
 from tickwork.testing.contract.members import *  # noqa: F403
 from tickwork.testing.contract.queries import *  # noqa: F403
 from tickwork.testing.contract.rescheduling import *  # noqa: F403
