@@ -13,6 +13,7 @@ from tickwork.client.specs import check_size
 from tickwork.client.views import payload_of
 from tickwork.cron.zones import find_zone
 from tickwork.errors import ConfigError
+from tickwork.handlers.executor_names import LOCAL
 from tickwork.handlers.options import (
     READERS,
     ScheduleOptions,
@@ -95,13 +96,13 @@ def _edited_task(access: Access, task: Spec, changes: Mapping[str, Any]) -> Spec
             fields[name] = getattr(_DEFAULTS, name, None) if value is None else READERS[name](value)
     if changes.get("retention") is not None:
         fields["retention"] = round(fields["retention"] * 1000)
-    if changes.get("executor") is not None:
-        access.registry.executors.check(fields["executor"])
     if "key" in changes:
         fields["key"] = None if changes["key"] is None else text("key", changes["key"], 512)
     if any(name in changes for name in _OF_DEDUP):
         fields |= _dedup(access, task, changes)
     new = replace(task, **fields)
+    if "executor" in changes or "target" in changes:
+        access.registry.executors.check(new.executor or LOCAL, new.target, new.type)
     check_dedup(access, new)
     check_size(new, access.config.payload_limit)
     return new
@@ -112,7 +113,8 @@ def _payload(access: Access, task: Spec, changes: Mapping[str, Any]) -> dict[str
     kind = changes.get("type", task.type)
     payload = changes.get("payload", payload_of(task, access.registry) if task.payload else MISSING)
     serializer = changes.get("serializer", None if "type" in changes else task.serializer)
-    made = access.spec(kind, payload, {"serializer": serializer})
+    executor, target = changes.get("executor", task.executor), changes.get("target", task.target)
+    made = access.spec(kind, payload, {"serializer": serializer, "executor": executor, "target": target})
     fields: dict[str, Any] = {"type": made.type, "payload": made.payload, "serializer": made.serializer}
     entry = access.registry.find(kind)
     if entry is not None and "key" in entry.options:  # a path into the payload

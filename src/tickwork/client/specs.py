@@ -64,8 +64,6 @@ class SpecMaker:
             fields |= deadline(options)
             if "retention" in fields:
                 fields["retention"] = round(fields["retention"] * 1000)
-            if "executor" in fields:
-                self._registry.executors.check(fields["executor"])
         serializer = self._serializer(options.get("serializer"), entry, payload)
         if "id" not in fields:
             fields["id"] = self._new_id(fields.get("dedup_key"))
@@ -74,6 +72,8 @@ class SpecMaker:
             fields.setdefault("max_retry", self._config.max_retry)
         elif (executor := self._registry.executor_of(type)) != LOCAL:
             fields.setdefault("executor", executor)
+        if "executor" in fields or "target" in fields:
+            self._registry.executors.check(fields.get("executor", LOCAL), fields.get("target"), type)
         data = self._encode(type, payload, serializer, entry, self._config.payload_limit)
         spec = Spec(
             type=name("type", type) if entry is None else type,

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from tickwork.backoff import Seconds
 from tickwork.errors import ConfigError
+from tickwork.ids import is_name
 from tickwork.payload.depth import TOO_DEEP, is_deep_json
 from tickwork.texts import shown
 
@@ -147,15 +148,34 @@ def read_record(kinds: Sequence[type[Struct]], value: Any) -> Any:
         raise ValueError(f"cannot be used: {error}") from None
 
 
+def read_named(kind: Any, value: Any) -> dict[str, Any]:
+    """A mapping of names to records."""
+    value = _from_json(value)
+    if not isinstance(value, Mapping):
+        raise ValueError("is not a mapping of names to records")
+    for name in value:
+        if not isinstance(name, str) or not is_name(name):
+            raise ValueError(f"holds {shown(name)}; a name is 1 to 128 letters, digits and . _ : @ -")
+    return {name: _within(name, reader_of(kind), each) for name, each in value.items()}
+
+
+def read_text_or_record(kind: type[Struct], value: Any) -> Any:
+    return read_record([kind], value) if isinstance(value, Mapping | Struct) else read_text(value)
+
+
 def reader_of(kind: Any) -> Reader:
     """The reader of an annotation; `X | None` is read as X."""
     if kind in _READERS:
         return _READERS[kind]
+    if get_origin(kind) is dict:
+        return partial(read_named, get_args(kind)[1])
     if isinstance(kind, type) and issubclass(kind, Struct):
         return partial(read_record, [kind])
     arguments = [each for each in get_args(kind) if each not in (NoneType, Ellipsis)]
     if get_origin(kind) not in (Union, UnionType):
         return partial(read_list, reader_of(arguments[0]))
+    if len(arguments) == 2 and arguments[0] is str:
+        return partial(read_text_or_record, arguments[1])
     return partial(read_record, arguments) if len(arguments) > 1 else reader_of(arguments[0])
 
 

@@ -310,10 +310,6 @@ def context(value: Any) -> dict[str, Any]:
     return plain
 
 
-def target(value: Any) -> str:
-    raise ConfigError("target has no effect in this version; a worker is chosen by queues and by the types it knows")
-
-
 def dependencies(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise ConfigError(f"depends_on must be a list of tasks or task ids, not {shown(value)}")
@@ -363,7 +359,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "tags": tags,
     "context": context,
     "executor": partial(name, "executor"),
-    "target": target,
+    "target": partial(name, "target"),
     "retention": partial(seconds, "retention"),
     "unique": partial(choice, "unique", UNIQUE),
     "depends_on": dependencies,

@@ -248,9 +248,9 @@ class Registry:
             self._changed()
             raise
 
-    def add_executor(self, name: str, types: Iterable[str]) -> None:
+    def add_executor(self, name: str, types: Iterable[str], targets: Iterable[str] | None = None) -> None:
         """Make the name of an executor known, and the types that it runs without a handler."""
-        self.executors.add(name, types, self._entries)
+        self.executors.add(name, types, self._entries, targets)
         self._changed()
 
     def executor_of(self, type: str) -> str:
