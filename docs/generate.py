@@ -153,6 +153,12 @@ MEANINGS = {
         "serializer": "the default [serialiser](handlers.md#serialisers): a name, or as an argument an object",
         "timezone": "the zone of [schedules](schedules.md) that name none",
     },
+    "Calls to other hosts": {
+        "allow_addresses": "the [addresses that may be called](outgoing-calls.md#which-addresses-may-be-called); empty "
+        "means none",
+        "secret_file": "the file of the secret from which the keys of remote workers and webhooks are derived; 32 "
+        "bytes or more",
+    },
     "Locks": {
         "lock_prefix": "comes before the name of every [lock](locks.md), in the store",
         "lock_ttl": "how long a lock outlives a holder that died; none is as long as `lease_ttl`",

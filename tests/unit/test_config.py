@@ -115,6 +115,8 @@ class TestDefaults:
             "health_check_interval": 60,
             "alert_rules": (),
             "worker_timeout": 120,
+            "allow_addresses": (),
+            "secret_file": None,
             "lock_prefix": "task:lock:",
             "lock_ttl": None,
             "pool_size": 10,
@@ -776,6 +778,15 @@ class TestRedisParts:
             load(environ={}, default_file=True)
         assert "etc" in str(load(environ={"TICKWORK_CONFIG": str(path)}).config.store)
 
+    def test_nor_can_it_say_which_secret_keys_are_derived_from(
+        self, write: WriteYaml, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = write("secret_file: /etc/hostname")
+        monkeypatch.chdir(path.parent)
+        with pytest.raises(ConfigError, match=r"secret_file: a file tickwork\.yaml that was only found cannot name"):
+            load(environ={}, default_file=True)
+        assert load(environ={}, file=path).config.secret_file == "/etc/hostname"
+
     @pytest.mark.parametrize("address", ["redis://cache:6379", "u:pw@cache", "a,b", "cache:port", "", "a b", "c/0"])
     def test_an_address_is_host_and_port(self, address: str) -> None:
         text = refusal({"redis_addr": address})
@@ -1103,8 +1114,8 @@ class TestSecrets:
         assert time.perf_counter() - started < 2
 
     def test_a_config_does_not_show_its_password(self) -> None:
-        text = repr(Config(store="redis://:secret@h/0"))
-        assert "secret" not in text
+        text = repr(Config(store="redis://:hunter2@h/0"))
+        assert "hunter2" not in text
         assert "store='redis://:***@h/0'" in text
         assert "concurrency=10" in text
 

@@ -16,8 +16,8 @@ SRC = Path(tickwork.__file__).parent
 # Each folder is a layer and may know those before it; what stands at the root of the package has its place too.
 ROOT = frozenset({"backoff", "clock", "errors", "forks", "host", "ids", "texts"})  # small and pure
 LAYERS = (
-    "root", "payload", "remote", "cron", "model", "observe", "config", "store", "handlers", "client", "dispatch",
-    "executors", "worker", "node", "logs", "scheduler", "testing", "contrib", "cli", "__main__",
+    "root", "payload", "remote", "cron", "model", "observe", "config", "outbound", "store", "handlers", "client",
+    "dispatch", "executors", "worker", "node", "logs", "scheduler", "testing", "contrib", "cli", "__main__",
 )  # fmt: skip
 PURE = LAYERS[: LAYERS.index("store")]
 SEAM = {"store.contract", "store.hints", "store.joining"}  # what everybody may know of stores

@@ -64,6 +64,8 @@ HELP = {
     "health_check_interval": "Time between looks at remote workers.",
     "alert_rules": "Rules, as a JSON list.",
     "worker_timeout": "Time without a heartbeat after which a remote worker is offline.",
+    "allow_addresses": "Addresses that may be called, such as https://api.example.com.",
+    "secret_file": "File of the secret from which the keys for calls are derived.",
     "lock_prefix": "Prefix of lock names.",
     "lock_ttl": "How long a lock outlives its holder; lease_ttl if left out.",
     "pool_size": "Connections to the store.",

@@ -102,6 +102,8 @@ class Config(Struct, frozen=True, kw_only=True):
     health_check_interval: Seconds = 60.0
     alert_rules: tuple[AlertRule, ...] = ()
     worker_timeout: Seconds = 120.0  # remote workers
+    allow_addresses: tuple[str, ...] = ()  # what may be called
+    secret_file: str | None = None
     lock_prefix: str = "task:lock:"
     lock_ttl: Seconds | None = None  # as long as the lease
     pool_size: int = 10

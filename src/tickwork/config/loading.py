@@ -158,7 +158,7 @@ def _guard_passwords(settings: Mapping[str, config_names.Entry]) -> None:
                 f"{secret.key} ({secret.origin}) is not sent to {address.key} of a {address.origin} that was only "
                 f"found{named}"
             )
-    for name in ("redis_pass_file", "store"):
+    for name in ("redis_pass_file", "store", "secret_file"):
         entry = settings.get(name)
         if entry is not None and entry.layer == FILE and (name != "store" or _names_password_file(entry.value)):
             raise ConfigError(f"{entry.key}: a {entry.origin} that was only found cannot name a password file{named}")

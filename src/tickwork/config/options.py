@@ -67,6 +67,8 @@ class _Options(TypedDict, total=False):
     health_check_interval: Duration
     alert_rules: Sequence[AlertRule]
     worker_timeout: Duration
+    allow_addresses: Sequence[str]
+    secret_file: str | None
     lock_prefix: str
     lock_ttl: Duration | None
     pool_size: int
