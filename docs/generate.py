@@ -126,8 +126,9 @@ MEANINGS = {
         "task_types": "the only types its workers take; none means all that are registered",
         "max_tasks_per_child": "tasks after which a child process is [replaced](handlers.md#where-a-handler-runs); 0 "
         "means no limit",
-        "labels": "names and texts shown with its workers",
-        "weight": "shown with its workers",
+        "labels": "what its workers have; tasks may require it",
+        "weight": "share of assigned tasks of its workers, beside that of others",
+        "address": "where its workers can be found; only shown",
         "lease_ttl": "after this long without a sign of life a task is [taken back](delivery.md#leases-and-fences)",
         "renew_interval": "how often leases are renewed; `lease_ttl` should be 1.5 times as long or more",
         "leader_lease_ttl": "after this long without a sign of life another node leads",

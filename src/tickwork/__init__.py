@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         TaskResult,
         WorkerInfo,
     )
+    from tickwork.model.members import WorkerStatus
     from tickwork.model.schedules import Misfire, Overlap
     from tickwork.model.tasks import Priority, Status
     from tickwork.node.duties import Duty
@@ -164,15 +165,16 @@ __all__ = [
     "TickworkError",
     "WorkerInfo",
     "WorkerNotFound",
+    "WorkerStatus",
     "make_store",
 ]
 
 _HOMES = (
-    "errors", "backoff", "config", "model.tasks", "model.info", "model.bulk", "model.schedules", "model.facts",
-    "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry", "handlers.middleware",
-    "handlers.depends", "handlers.periodic", "client.queues", "client.schedules", "client.functions", "client.lock",
-    "client.sync", "scheduler", "store.contract", "store.opening", "executors.base", "node.duties", "node.services",
-    "dispatch.strategies",
+    "errors", "backoff", "config", "model.tasks", "model.info", "model.members", "model.bulk", "model.schedules",
+    "model.facts", "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry",
+    "handlers.middleware", "handlers.depends", "handlers.periodic", "client.queues", "client.schedules",
+    "client.functions", "client.lock", "client.sync", "scheduler", "store.contract", "store.opening",
+    "executors.base", "node.duties", "node.services", "dispatch.strategies",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

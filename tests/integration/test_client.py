@@ -14,11 +14,23 @@ from typing import Any
 
 import pytest
 
-from tests.integration.apps import Child, Make, eventually, facts, status_of
+import tickwork
+from tests.integration.apps import Child, Make, eventually, facts, status_of, store_of
 from tests.integration.child_node import make as make_node
-from tickwork import ConfigError, FixedDelay, RemoteWorker, ResultTimeout, Scheduler, Status, TaskFailed, WorkerNotFound
+from tickwork import (
+    ConfigError,
+    FixedDelay,
+    RemoteWorker,
+    ResultTimeout,
+    Scheduler,
+    Status,
+    TaskFailed,
+    WorkerNotFound,
+    WorkerStatus,
+)
 from tickwork.clock import to_datetime
 from tickwork.host import host_id
+from tickwork.store.contract import Claim
 from tickwork.testing import ManualClock, wait_for
 
 NODE = "tests.integration.child_node"
@@ -348,6 +360,33 @@ async def test_a_client_may_come_and_go(make: Make, url: str) -> None:
         await handle.result(10)
 
 
+async def test_a_worker_registers_itself_and_leaves(make: Make, url: str) -> None:
+    app = make(
+        url, address="http://10.0.0.7", labels={"gpu": "a100"}, weight=3, concurrency=1, queues=("mail", "default")
+    )
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    @app.task
+    async def hold() -> None:
+        entered.set()
+        await leave.wait()
+
+    async with app:
+        held = await hold.submit()
+        await asyncio.wait_for(entered.wait(), 30)
+        worker = await app.get_worker(app.id)
+        assert (worker.address, worker.labels, worker.weight, worker.capacity, worker.queues, worker.task_types) == (
+            "http://10.0.0.7", {"gpu": "a100"}, 3, 1, ("mail", "default"), ("hold",),
+        )  # fmt: skip
+        assert (worker.version, worker.pid) == (tickwork.__version__, os.getpid())
+        assert (worker.running, worker.status) == (1, WorkerStatus.BUSY), "counted now, not with the next heartbeat"
+        assert [found.id for found in await app.list_workers(WorkerStatus.ONLINE)] == [app.id]
+        leave.set()
+        await held.result(30)
+        assert (await app.get_worker(app.id)).status == WorkerStatus.IDLE
+    assert await app.list_workers() == []
+
+
 async def test_workers_of_other_programs(make: Make, url: str) -> None:
     app = make(url)
     await app.register_worker(
@@ -383,16 +422,22 @@ async def test_times_of_a_worker_know_their_zone(make: Make, url: str, clock: Ma
 
 async def test_workers_by_their_status(make: Make, url: str) -> None:
     app = make(url, lease_ttl=60, renew_interval=20)
-    await app.register_worker(RemoteWorker(id="idle-1", capacity=2, running=1))
-    await app.register_worker(RemoteWorker(id="busy-1", capacity=1, running=1))
+    app.registry.register("any", lambda: None)
+    for _ in range(2):
+        await app.submit("any")
+    for worker_id, capacity in (("idle-1", 2), ("busy-1", 1)):
+        await app.register_worker(RemoteWorker(id=worker_id, capacity=capacity))
+        claim = Claim(worker_id, ("default",), frozenset({"any"}), 1, 60_000, worker_id)
+        assert len((await (await store_of(app)).tasks.claim(claim)).grants) == 1
 
     async def ids(status: str | None) -> list[str]:
         return sorted(worker.id for worker in await app.list_workers(status))
 
     assert await ids(None) == await ids("online") == ["busy-1", "idle-1"]
+    assert {worker.running for worker in await app.list_workers()} == {1}
     assert (await ids("idle"), await ids("busy"), await ids("offline")) == (["idle-1"], ["busy-1"], [])
     with pytest.raises(
-        ConfigError, match="unknown status 'up' of a worker; known are idle, busy, draining, offline, online"
+        ConfigError, match="unknown status 'up' of a worker; known are online, idle, busy, draining, offline"
     ):
         await app.list_workers("up")
     for worker_id in ("idle-1", "busy-1"):

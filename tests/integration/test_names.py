@@ -193,4 +193,4 @@ async def test_a_worker_outside_cannot_take_the_name_of_a_living_one(make: Make,
         with pytest.raises(TickworkError, match=f"in use by process {os.getpid()}"):
             await app.register_worker(RemoteWorker(id="twin"))
         await app.register_worker(RemoteWorker(id="another"))
-        await app.register_worker(RemoteWorker(id="another", running=1))
+        await app.register_worker(RemoteWorker(id="another", capacity=1))

@@ -207,8 +207,9 @@ def test_what_has_no_effect_is_not_offered() -> None:
 
     for command in ("up", "worker"):
         shown = help_of(command)
-        assert "--concurrency" in shown
-        for name in (*WITHOUT_EFFECT, "labels", "weight"):
+        for name in ("concurrency", "labels", "weight", "address"):
+            assert f"--{name} " in shown
+        for name in WITHOUT_EFFECT:
             assert f"--{name.replace('_', '-')} " not in shown
     for words in (("submit",), ("schedules", "put")):
         assert "--key " not in help_of(*words)

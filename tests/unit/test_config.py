@@ -76,6 +76,7 @@ class TestDefaults:
             "max_tasks_per_child": 0,
             "labels": {},
             "weight": 1,
+            "address": "",
             "lease_ttl": 30,
             "renew_interval": 10,
             "leader_lease_ttl": 10,
@@ -1000,6 +1001,10 @@ class TestValidation:
     @pytest.mark.parametrize("name", ["", "a b", "x" * 129])
     def test_bad_ids(self, name: str) -> None:
         assert refusal({"scheduler_id": name}).startswith(f"scheduler_id: {shown(name)} (argument) holds {shown(name)}")
+
+    @pytest.mark.parametrize("address", ["a\nb", "\x1b[2J", "x" * 501, "\ud800"])
+    def test_bad_addresses(self, address: str) -> None:
+        assert refusal({"address": address}).endswith("must be a text of at most 500 characters in one line")
 
     @pytest.mark.parametrize("value", ["push", {"mail": "push"}, {"a b": "pull"}, {}])
     def test_bad_dispatch(self, value: object) -> None:

@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Those that are said in another way on a command line, or that cannot be said there.
 ELSEWHERE = {"store", "namespace", "logger"}
-HIDDEN = {*WITHOUT_EFFECT, "labels", "weight"}  # accepted, but nothing comes of them yet
+HIDDEN = set(WITHOUT_EFFECT)  # accepted, but nothing comes of them yet
 HELP = {
     "scheduler_id": "Name of this node; no other process may have it. Generated if left out.",
     "queues": "Queues to take tasks from.",
@@ -23,8 +23,9 @@ HELP = {
     "concurrency": "Tasks that one worker runs at a time.",
     "task_types": "Task types to run; all that are registered if left out.",
     "max_tasks_per_child": "Tasks after which a child process is replaced; 0 means no limit.",
-    "labels": "Names and texts that are shown with this worker.",
-    "weight": "A number that is shown with this worker.",
+    "labels": "What this worker has; tasks may require it.",
+    "weight": "Its share of assigned tasks, beside that of others.",
+    "address": "Where this worker can be found; only shown.",
     "lease_ttl": "Time without a renewal after which a task is run elsewhere.",
     "renew_interval": "Time between two renewals of leases.",
     "leader_lease_ttl": "Time without a renewal after which another node leads.",

@@ -12,18 +12,15 @@ import click
 from tickwork.cli import output
 from tickwork.cli.options import Duration, global_options
 from tickwork.cli.output import Column
-from tickwork.cli.session import ask, now_of, store_of
+from tickwork.cli.session import ask, now_of
 from tickwork.errors import TickworkError
-from tickwork.model.members import Worker
-from tickwork.model.tasks import Status
-from tickwork.store.contract import Query
+from tickwork.model.members import Worker, WorkerStatus
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
     from tickwork.model.info import WorkerInfo
 
 SECOND = timedelta(seconds=1)
-COUNTED_MAX = 200  # running tasks that are looked at one by one
 COLORS = {"idle": "green", "working": "green", "busy": "yellow", "draining": "magenta", "offline": "red"}
 WORKER_COLUMNS = (
     Column("ID", least=16),
@@ -31,6 +28,8 @@ WORKER_COLUMNS = (
     Column("BUSY", right=True),
     Column("QUEUES", least=7, drop=2),
     Column("TYPES", least=8, drop=4),
+    Column("LABELS", least=8, drop=5),
+    Column("ADDRESS", least=8, drop=6),
     Column("PID", right=True, drop=3),
     Column("UP", drop=1, right=True),
     Column("SEEN"),
@@ -39,7 +38,7 @@ LOOK = 0.2  # seconds between two looks at workers that drain
 
 _status_option = click.option(
     "--status",
-    type=click.Choice(["idle", "busy", "draining", "online", "offline"]),
+    type=click.Choice([status.value for status in WorkerStatus]),
     help="Only workers in this status.  [all]",
 )
 _ids_argument = click.argument("ids", metavar="[ID]...", nargs=-1)
@@ -65,9 +64,7 @@ def list_command(status: str | None) -> None:
     """List workers."""
 
     async def look(client: Client) -> tuple[list[WorkerInfo], datetime]:
-        from tickwork.client.views import worker_infos
-
-        return worker_infos(await _counted(client), status), await now_of(client)
+        return await client.list_workers(status), await now_of(client)
 
     workers, now = ask(look)
     if output.as_json():
@@ -80,6 +77,8 @@ def list_command(status: str | None) -> None:
             f"{worker.running}/{worker.capacity}",
             ", ".join(worker.queues),
             ", ".join(worker.task_types),
+            ", ".join(f"{label}={text}" for label, text in sorted(worker.labels.items())),
+            worker.address,
             worker.pid or "",
             output.duration(max((now - worker.started_at) // SECOND, 0)) if worker.lost_at is None else "",
             output.age(worker.beat_at, now),
@@ -88,15 +87,6 @@ def list_command(status: str | None) -> None:
     ]
     none = f"no worker is {status}" if status in ("busy", "offline") else "no worker is up"
     output.show_table(WORKER_COLUMNS, rows, f"{none}; start one with `tickwork up MODULE:APP`")
-
-
-async def _counted(client: Client) -> list[Worker]:
-    from tickwork.client.watching import counted
-
-    store = await store_of(client)
-    workers = await store.members.workers()
-    running, cursor = await store.queries.page(Query(Status.RUNNING, limit=COUNTED_MAX))
-    return workers if cursor is not None else counted(workers, (record.worker_id for record in running))
 
 
 def status_of(worker: WorkerInfo) -> str:

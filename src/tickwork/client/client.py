@@ -41,7 +41,7 @@ from tickwork.handlers.options import (
 )
 from tickwork.handlers.registry import Registry
 from tickwork.model.info import Explanation, Page, QueueStats, RemoteWorker, Task, TaskInfo, WorkerInfo
-from tickwork.model.members import DRAIN, Worker
+from tickwork.model.members import DRAIN, Worker, WorkerStatus
 from tickwork.model.tasks import Status
 from tickwork.payload.parameters import MISSING
 from tickwork.store.contract import PAGE_MAX, SUBMIT_MAX, Store
@@ -281,13 +281,14 @@ class Client:
         name("a worker's id", worker_id)
         await (await self._access.open_store()).members.leave(worker_id)
 
-    async def list_workers(self, status: str | None = None) -> list[WorkerInfo]:
-        """The workers, all or those of a status: `idle`, `busy` or `draining`, which are all `online`, or `offline`."""
-        return views.worker_infos(await (await self._access.open_store()).members.workers(), status)
+    async def list_workers(self, status: WorkerStatus | str | None = None) -> list[WorkerInfo]:
+        """The workers, all or those of a status: `idle`, `busy` or `draining`, which are all `online`, or `offline`.
+        One that was lost stays among them, as offline, for an hour."""
+        return views.worker_infos(await (await self._access.open_store()).members.workers(counted=True), status)
 
     async def get_worker(self, worker_id: str) -> WorkerInfo:
         """Raises `WorkerNotFound` when there is none of that id."""
-        for worker in await (await self._access.open_store()).members.workers():
+        for worker in await (await self._access.open_store()).members.workers(counted=True):
             if worker.id == worker_id:
                 return views.worker_info(worker)
         raise WorkerNotFound(worker_id)

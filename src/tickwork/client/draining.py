@@ -26,7 +26,7 @@ async def of_this_host(access: Access) -> list[str]:
 async def still_working(access: Access, ids: Collection[str]) -> list[Worker]:
     """Those of these workers that run tasks, or have not heard yet that they are to take no more. One that has ended,
     or was told to take tasks again, is not waited for."""
-    workers = await (await access.open_store()).members.workers()
+    workers = await (await access.open_store()).members.workers(counted=True)
     return [
         worker
         for worker in workers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -12,14 +12,13 @@ from tickwork.handlers.context import copied
 from tickwork.handlers.registry import Registry
 from tickwork.ids import name_of
 from tickwork.model import facts
-from tickwork.model.info import AttemptInfo, Event, QueueStats, TaskInfo, TaskResult, WorkerInfo, WorkerStatus
-from tickwork.model.members import Worker
+from tickwork.model.info import AttemptInfo, Event, QueueStats, TaskInfo, TaskResult, WorkerInfo
+from tickwork.model.members import Worker, WorkerStatus
 from tickwork.model.tasks import Attempt, Band, History, Record, Spec, Status
 from tickwork.payload.codec import JSON, BuiltinSerializer
 from tickwork.store.contract import Stats
 from tickwork.texts import shown
 
-WORKER_STATUSES = get_args(WorkerStatus)
 NO_HISTORY = History()
 FACTS: dict[str, facts.Fact] = {fact.value: fact for fact in facts.Fact}
 
@@ -124,6 +123,7 @@ def worker_info(worker: Worker) -> WorkerInfo:
         host=worker.host.partition("/")[0],
         pid=worker.pid,
         address=worker.address,
+        version=worker.version,
         queues=worker.queues,
         task_types=worker.task_types,
         labels=dict(worker.labels),
@@ -140,11 +140,13 @@ def worker_info(worker: Worker) -> WorkerInfo:
 
 def worker_infos(workers: list[Worker], status: str | None = None) -> list[WorkerInfo]:
     """Those of a status, if one is wanted; all but offline ones are online."""
-    kinds = {None: WORKER_STATUSES, "online": ("idle", "busy", "draining")}
-    if status not in (*kinds, *WORKER_STATUSES):
-        known = ", ".join((*WORKER_STATUSES, "online"))
-        raise ConfigError(f"unknown status {shown(status)} of a worker; known are {known}")
-    return [worker_info(worker) for worker in workers if worker.status in kinds.get(status, (status,))]
+    if status is not None and status not in tuple(WorkerStatus):
+        raise ConfigError(f"unknown status {shown(status)} of a worker; known are {', '.join(WorkerStatus)}")
+    return [worker_info(worker) for worker in workers if status is None or _is(worker.status, status)]
+
+
+def _is(found: WorkerStatus, wanted: str) -> bool:
+    return found == wanted or (wanted == WorkerStatus.ONLINE and found is not WorkerStatus.OFFLINE)
 
 
 def event(fact: facts.Event) -> Event:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import datetime
 from typing import Literal, get_args
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tickwork.client.client import Client
 from tickwork.client.queues import QueueInfo, queue_infos
@@ -18,7 +17,6 @@ from tickwork.clock import to_datetime
 from tickwork.ids import name_of
 from tickwork.model.facts import Fact
 from tickwork.model.info import Event, TaskInfo, WorkerInfo
-from tickwork.model.members import Worker
 from tickwork.model.tasks import Status
 from tickwork.store.contract import Stats, Store
 
@@ -83,9 +81,7 @@ class Watcher:
         now = to_datetime(store.now())
         await self._read_log(store, int(now.timestamp()))
         running = await client.list_tasks(Status.RUNNING, limit=RUNNING_MAX)
-        workers = [worker for worker in await store.members.workers() if worker.lost_at is None]
-        if running.cursor is None:
-            workers = counted(workers, (task.worker_id for task in running))
+        workers = [worker for worker in await store.members.workers(counted=True) if worker.lost_at is None]
         stats = await store.queries.stats()
         leader = await store.members.leader()
         return Snapshot(
@@ -182,9 +178,3 @@ class Watcher:
         for second in [second for second in counts if second < last - 2 * HISTORY]:
             del counts[second]
         return [float(counts[second]) for second in range(last - HISTORY + 1, last + 1)]
-
-
-def counted(workers: Iterable[Worker], running: Iterable[str | None]) -> list[Worker]:
-    """As busy as the running tasks say, which is newer than what the workers have told of themselves."""
-    counts = Counter(running)
-    return [replace(worker, running=counts[worker.id]) for worker in workers]

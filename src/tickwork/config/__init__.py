@@ -63,6 +63,7 @@ class Config(Struct, frozen=True, kw_only=True):
     max_tasks_per_child: int = 0  # 0 is no limit
     labels: dict[str, str] = field(default_factory=dict)
     weight: int = 1
+    address: str = ""  # shown with its workers
     lease_ttl: Seconds = 30.0
     renew_interval: Seconds = 10.0
     leader_lease_ttl: Seconds = 10.0

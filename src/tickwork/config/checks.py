@@ -17,6 +17,7 @@ from tickwork.texts import shown
 MAY_BE_NONE = {option.name for option in fields(Config) if option.default is None}
 _SECONDS = [name for name in OPTIONS if READERS[name] is values.read_seconds]
 _MAY_BE_ZERO = ("timeout", "retention", "shutdown_timeout", "version_grace")
+ADDRESS_MAX = 500
 _LEAST = {name: 1 for name in OPTIONS if READERS[name] is values.read_whole}
 _LEAST |= {"max_retry": 0, "retention_max": 0, "max_tasks_per_child": 0, "metrics_port": 0, "health_port": 0}
 
@@ -63,6 +64,8 @@ def _bad_names(config: Config) -> Iterator[tuple[str, str]]:
         yield "store", "must be a URL"
     if not re.fullmatch(r"[A-Za-z0-9._:-]{1,64}", config.namespace):
         yield "namespace", "must be 1 to 64 letters, digits and . _ : -"
+    if len(config.address) > ADDRESS_MAX or not config.address.isprintable():
+        yield "address", f"must be a text of at most {ADDRESS_MAX} characters in one line"
     modes = config.dispatch if isinstance(config.dispatch, dict) else {"default": config.dispatch}
     for mode in modes.values():
         if mode not in DISPATCH_MODES:

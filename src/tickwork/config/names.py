@@ -51,7 +51,7 @@ SECTIONS = {
     "scheduler": _SCHEDULER,
     "worker": "id=scheduler_id count=worker_count worker_count concurrency worker_concurrency capacity"
     " max_concurrent_tasks heartbeat_interval heartbeat_timeout lease_ttl renew_interval queues task_types labels"
-    " weight worker_timeout shutdown_timeout max_tasks_per_child",
+    " weight address worker_timeout shutdown_timeout max_tasks_per_child",
     "task": "timeout default_timeout max_retry max_retries task_retry_limit retry_limit=max_retry retry retry_strategy"
     " retry_delay backoff_rate max_losses payload_limit version_grace retention retention_max serializer",
     "redis": "addr=redis_addr db=redis_db pass=redis_pass password=redis_pass pass_file=redis_pass_file"

@@ -28,6 +28,7 @@ class _Options(TypedDict, total=False):
     max_tasks_per_child: int
     labels: Mapping[str, str]
     weight: int
+    address: str
     lease_ttl: Duration
     renew_interval: Duration
     leader_lease_ttl: Duration

@@ -12,12 +12,12 @@ from msgspec import UNSET, Struct
 from tickwork.backoff import Backoff
 from tickwork.errors import TickworkError
 from tickwork.model.facts import Fact
+from tickwork.model.members import WorkerStatus
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Status
 from tickwork.payload.codec import Serializer
 
 T = TypeVar("T")
-WorkerStatus = Literal["idle", "busy", "draining", "offline"]
 
 
 class TaskResult(Struct, frozen=True):
@@ -147,8 +147,8 @@ class Explanation(Struct, frozen=True):
 class WorkerInfo(Struct, frozen=True, kw_only=True):
     """A worker as users see it: one pool of slots in one process.
 
-    `status` is `idle` or `busy`, which are both online, or `offline`. It is `offline` from `lost_at` on, when it has
-    given no sign of life until `expires_at`. `leaked` counts handlers that could not be stopped.
+    It is `offline` from `lost_at` on, when it has given no sign of life until `expires_at`. `running` counts the tasks
+    that are leased to it now; `leaked` counts handlers that could not be stopped.
     """
 
     id: str
@@ -157,6 +157,7 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     host: str
     pid: int
     address: str
+    version: str = ""
     queues: tuple[str, ...]
     task_types: tuple[str, ...]
     labels: dict[str, str]
@@ -180,7 +181,6 @@ class RemoteWorker(Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     weight: int = 1
     capacity: int = 10
-    running: int = 0
 
 
 class Event(Struct, frozen=True, kw_only=True):

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from enum import StrEnum
 
 from msgspec import Struct, field
 
 Order = str  # what a worker is asked to do; "" is nothing. One that it does not know is of a later version
 DRAIN = "drain"  # take no more tasks
+
+
+class WorkerStatus(StrEnum):
+    """What a worker is doing. `ONLINE` is for questions: all workers but those that are offline."""
+
+    ONLINE = "online"
+    IDLE = "idle"  # it has free slots
+    BUSY = "busy"  # all of its slots are taken
+    DRAINING = "draining"  # it was asked to take no more tasks
+    OFFLINE = "offline"  # it has given no sign of life for too long
 
 
 class Worker(Struct, frozen=True, kw_only=True):
@@ -18,7 +28,8 @@ class Worker(Struct, frozen=True, kw_only=True):
     host: str = ""
     pid: int = 0
     pid_started: str = ""
-    address: str = ""
+    address: str = ""  # of a worker with a node it is only shown
+    version: str = ""  # of the Tickwork that it runs; "" where that is not known
     queues: tuple[str, ...] = ("default",)
     task_types: tuple[str, ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
@@ -35,13 +46,12 @@ class Worker(Struct, frozen=True, kw_only=True):
     follows: str = ""  # the order that the worker follows now
 
     @property
-    def status(self) -> Literal["idle", "busy", "draining", "offline"]:
-        """All but offline ones are online."""
+    def status(self) -> WorkerStatus:
         if self.lost_at is not None:
-            return "offline"
+            return WorkerStatus.OFFLINE
         if self.order == DRAIN:
-            return "draining"
-        return "busy" if self.running >= self.capacity else "idle"
+            return WorkerStatus.DRAINING
+        return WorkerStatus.BUSY if self.running >= self.capacity else WorkerStatus.IDLE
 
 
 class Leader(Struct, frozen=True):

@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Collection
 
+from tickwork import __version__
 from tickwork.client.middleware import SubmitChain
 from tickwork.config import Config
 from tickwork.errors import StoreError, StoreUnavailable
@@ -271,6 +272,8 @@ class Node:
             host=host_id(),
             pid=os.getpid(),
             pid_started=self._pid_started,
+            address=config.address,
+            version=__version__,
             queues=tuple(config.queues),
             task_types=tuple(sorted(worker.types)),
             labels=config.labels,

@@ -32,7 +32,9 @@ class Members(Protocol):
     async def leave(self, worker_id: str, node: str = "") -> None:
         """Be a member no more; with `node` only if the member belongs to that node."""
 
-    async def workers(self) -> list[Worker]: ...
+    async def workers(self, counted: bool = False) -> list[Worker]:
+        """All members, by their ids, also those that are lost for a while. `running` is what each said with its last
+        heartbeat; with `counted` it is the number of its leases now, which costs a look at the leases."""
 
     async def campaign(self, node: str, ttl: int) -> Leader:
         """Take the leadership if it is free, or renew one's own; answers who leads. A new leader gets a new term."""

@@ -31,10 +31,10 @@ class MemoryStore:
         self.hints = core.hints
         self.contact = core.contact
         self.log = FactLog(core)
-        self.members = Members(core, self.log)
+        homes = Homes(core, self.log)
+        self.members = Members(core, self.log, homes)
         self.locks = Locks(core)
         self.marks = Marks(core)
-        homes = Homes(core, self.log)
         self.tasks = Tasks(core, homes, self.members)
         self.schedules = Schedules(core, self.log, homes, self.tasks.submit_one)
         self.queries = Queries(core, homes, self.members)

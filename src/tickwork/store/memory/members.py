@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from msgspec.structs import replace
 
 from tickwork.model.facts import Fact
@@ -10,14 +12,16 @@ from tickwork.model.tasks import Lease
 from tickwork.store.contract import Heard
 from tickwork.store.hints import CONTROL
 from tickwork.store.memory.core import Core, Part, atomic
+from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.log import FactLog
 from tickwork.store.rules import elect, joined, leads, rival_of
 
 
 class Members(Part):
-    def __init__(self, core: Core, log: FactLog) -> None:
+    def __init__(self, core: Core, log: FactLog, homes: Homes) -> None:
         super().__init__(core)
         self._log = log
+        self._homes = homes
         self._workers: dict[str, Worker] = {}
         self.last_claims: dict[str, dict[int, tuple[str, list[str]]]] = {}  # worker -> turn -> nonce and tasks
         self.suspects: dict[str, Lease] = {}  # process -> the suspect that it runs: see `rules.is_suspect`
@@ -97,8 +101,12 @@ class Members(Part):
             self._log.add(now, Fact.LEADER_RESIGNED, node, "its process is gone")
 
     @atomic
-    def workers(self) -> list[Worker]:
-        return sorted(self._workers.values(), key=lambda worker: worker.id)
+    def workers(self, counted: bool = False) -> list[Worker]:
+        found = sorted(self._workers.values(), key=lambda worker: worker.id)
+        if not counted:
+            return found
+        counts = Counter(self._homes.tasks[task_id].worker_id for task_id in self._homes.leases)
+        return [replace(worker, running=counts[worker.id]) for worker in found]
 
     @atomic
     def campaign(self, node: str, ttl: int) -> Leader:

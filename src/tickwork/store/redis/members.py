@@ -38,7 +38,7 @@ class Members(Part):
                 return
         self._core.suspects.pop(process or worker_id, None)
 
-    async def workers(self) -> list[Worker]:
+    async def workers(self, counted: bool = False) -> list[Worker]:
         root = self._core.layout.root
         parts = ("workers", "workers:times", "workers:orders")
         blobs, times, given = await self._core.ask_all(root, [("HGETALL", f"{root}{part}") for part in parts])
@@ -49,7 +49,21 @@ class Members(Part):
             for worker_id, blob in zip(blobs[::2], blobs[1::2], strict=True)
             if worker_id in moments
         ]
-        return sorted(found, key=lambda worker: worker.id)
+        found.sort(key=lambda worker: worker.id)
+        return await self._count(found) if counted and found else found
+
+    async def _count(self, workers: list[Worker]) -> list[Worker]:
+        """With the numbers of their leases in all partitions that can be reached."""
+
+        async def count(part: str) -> list[int]:
+            commands = [("ZCARD", f"{part}leases:{worker.id}") for worker in workers]
+            if self._core.alone:
+                return await self._core.ask_all(part, commands)
+            return await self._core.reach.call(part, lambda: self._core.ask_all(part, commands))
+
+        counts = (await self._core.reach.each(self._core.layout.parts, count)).values()
+        sums = map(sum, zip(*counts, strict=True))
+        return [replace(worker, running=running) for worker, running in zip(workers, sums, strict=True)]
 
     async def campaign(self, node: str, ttl: int) -> Leader:
         reply = await self._core.run("campaign", self._core.layout.root, node, ttl)

@@ -11,7 +11,15 @@ from tickwork.store.hints import CONTROL
 from tickwork.store.rules import elect, joined, leads, rival_of
 from tickwork.store.sqlite.connection import Connection
 from tickwork.store.sqlite.core import Part, reads, writes
-from tickwork.store.sqlite.workers import encode, forget_worker, keep_pulse, list_workers, node_of, read_worker
+from tickwork.store.sqlite.workers import (
+    count_leases,
+    encode,
+    forget_worker,
+    keep_pulse,
+    list_workers,
+    node_of,
+    read_worker,
+)
 
 
 def written_leader(connection: Connection) -> Leader | None:
@@ -85,8 +93,12 @@ class Members(Part):
         )
 
     @reads
-    def workers(self) -> list[Worker]:
-        return list_workers(self.reader)
+    def workers(self, counted: bool = False) -> list[Worker]:
+        found = list_workers(self.reader)
+        if not counted:
+            return found
+        counts = dict(count_leases(self.reader))
+        return [replace(worker, running=counts.get(worker.id, 0)) for worker in found]
 
     @reads
     def leader(self) -> Leader | None:

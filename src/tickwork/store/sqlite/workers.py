@@ -29,6 +29,11 @@ def list_workers(connection: Connection) -> list[Worker]:
     return [read_worker(*row) for row in connection.all("SELECT id, worker FROM @workers ORDER BY id")]
 
 
+def count_leases(connection: Connection) -> list[tuple[str, int]]:
+    """Each worker that runs tasks, and how many. The index of leases has all that it needs."""
+    return connection.all("SELECT worker_id, count(*) FROM @tasks WHERE status = 'running' GROUP BY worker_id")
+
+
 def keep_pulse(tx: Writer, now: int) -> None:
     state = tx.state
     state.pulse_at, state.hold_until, back = pulse(state.pulse_at, state.hold_until, now, tx.policy)

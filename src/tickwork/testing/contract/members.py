@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tickwork.model.facts import Fact
-from tickwork.model.members import DRAIN, Leader, Worker
+from tickwork.model.members import DRAIN, Leader, Worker, WorkerStatus
+from tickwork.model.outcomes import Succeeded
 from tickwork.model.policy import Policy
 from tickwork.store.contract import Heard
 from tickwork.store.hints import CONTROL
@@ -19,6 +20,7 @@ FULL_WORKER = Worker(
     pid=42,
     pid_started="1234",
     address="http://10.0.0.1:8080",
+    version="1.2.3",
     queues=("mail", "default"),
     task_types=("send", "resize"),
     labels={"gpu": "yes"},
@@ -46,6 +48,23 @@ async def test_a_beat_renews_and_updates(bench: Bench) -> None:
     assert (member.started_at, member.beat_at, member.expires_at) == (START, START + 10_000, START + 40_000)
     assert (member.running, member.status) == (4, "busy")
     assert await bench.facts() == ["worker.joined"]
+
+
+async def test_leases_can_be_counted_instead_of_believing_the_last_heartbeat(bench: Bench) -> None:
+    await bench.submit_many(3)
+    grants = await bench.claim(limit=2)
+    await bench.store.members.beat(replace(FULL_WORKER, running=7))
+    await bench.store.members.beat(Worker(id="w2", running=1))
+    assert [(worker.id, worker.running) for worker in await bench.store.members.workers()] == [("w1", 7), ("w2", 1)]
+    counted = await bench.store.members.workers(counted=True)
+    assert [(worker.id, worker.running) for worker in counted] == [("w1", 2), ("w2", 0)]
+    await bench.store.tasks.finish([Succeeded(grants[0].lease)])
+    assert [worker.running for worker in await bench.store.members.workers(counted=True)] == [1, 0]
+    await bench.store.tasks.reclaim(10, ("w1",))
+    assert [(worker.running, worker.status) for worker in await bench.store.members.workers(counted=True)] == [
+        (0, WorkerStatus.OFFLINE),
+        (0, WorkerStatus.IDLE),
+    ]
 
 
 async def test_members_are_listed_by_name(bench: Bench) -> None:
