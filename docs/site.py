@@ -30,7 +30,15 @@ WITH_PAGES = (
     "examples/**/*.md",
     "docs/**/*.md",
 )
-LANGUAGES = {".py": "python", ".yaml": "yaml", ".service": "ini", ".env": "ini", "": "sh"}
+LANGUAGES = {
+    ".py": "python",
+    ".yaml": "yaml",
+    ".service": "ini",
+    ".env": "ini",
+    "": "sh",
+    ".mjs": "javascript",
+    ".go": "go",
+}
 SETTINGS = {
     "site_name": "Tickwork",
     "docs_dir": PAGES.name,

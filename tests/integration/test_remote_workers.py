@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +70,31 @@ def test_conformance_needs_a_secret(tmp_path: Path, capsys: pytest.CaptureFixtur
         conformance.main(["http://127.0.0.1:1", "--id", "w1", "--secret-file", str(tmp_path / "secret")])
     assert caught.value.code == 2
     assert "guess" not in capsys.readouterr().err
+
+
+WORKER_IN_NODE = Path(__file__).parents[2] / "examples" / "remote" / "worker.mjs"
+
+
+@contextlib.contextmanager
+def node_worker(folder: Path) -> Iterator[str]:
+    """The address of the example in Node, which runs in a process of its own."""
+    program = shutil.which("node")
+    if program is None:
+        pytest.skip("Node is not installed")
+    (folder / "secret").write_text(SECRET + "\n")
+    environment = {**os.environ, "WORKER_ID": "w1", "WORKER_SECRET_FILE": str(folder / "secret"), "PORT": "0"}
+    with subprocess.Popen([program, WORKER_IN_NODE], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            found = re.search(r"listens on port (\d+)", line)
+            assert found is not None, line
+            yield f"http://127.0.0.1:{found[1]}"
+        finally:
+            process.kill()
+
+
+def test_the_worker_in_node_conforms(tmp_path: Path) -> None:
+    with node_worker(tmp_path) as address:
+        found = conformance.run(conformance.Worker(address, "w1", SECRET), "upper", b'"abc"')
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}

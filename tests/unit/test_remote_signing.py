@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,9 @@ def headers(**changed: str) -> dict[str, str]:
     return {**given, **changed}
 
 
-def check(given: dict[str, str], *, keys: tuple[Keys, ...] = (KEYS,), **changed: object) -> None:
-    wanted = {"method": "POST", "target": "/execute", "body": BODY, "now": float(NOW), **changed}
-    check_request(keys, str(wanted["method"]), str(wanted["target"]), given, wanted["body"], now=wanted["now"])  # type: ignore[arg-type]
+def check(given: dict[str, str], *, keys: tuple[Keys, ...] = (KEYS,), **changed: Any) -> None:
+    wanted: dict[str, Any] = {"method": "POST", "target": "/execute", "body": BODY, "now": float(NOW), **changed}
+    check_request(keys, headers=given, **wanted)
 
 
 def test_the_published_examples() -> None:
@@ -66,7 +67,7 @@ def test_a_request_that_is_signed_is_taken_with_either_secret() -> None:
         {"body": b""},
     ],
 )
-def test_a_signature_covers_method_path_and_body(changed: dict[str, object]) -> None:
+def test_a_signature_covers_method_path_and_body(changed: dict[str, Any]) -> None:
     with pytest.raises(BadSignature, match="wrong"):
         check(headers(), **changed)
 
@@ -116,7 +117,7 @@ def test_a_request_of_another_time_is_refused(now: int) -> None:
 
 
 def test_a_key_serves_one_purpose_only() -> None:
-    assert len({KEYS.call, KEYS.answer, KEYS.report}) == 3
+    assert len({KEYS.call, KEYS.answer, KEYS.report, KEYS.reply}) == 4
     of_report = request_headers(
         KEYS, "POST", "/execute", BODY, worker_id="w1", request_id="r1", time=NOW, purpose="report"
     )

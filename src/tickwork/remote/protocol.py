@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from tickwork.payload.depth import TOO_DEEP, is_deep_json
 from tickwork.texts import storable
@@ -73,7 +73,7 @@ class CompletedRaw(Struct, frozen=True, tag_field="status", tag="completed"):
     """`Completed` as a node reads it: the result stays as it is written."""
 
     result: Raw | UnsetType = UNSET
-    code: int = 0
+    code: Annotated[int, Meta(ge=-(2**31), lt=2**31)] = 0
     message: str = ""
 
 
@@ -86,8 +86,28 @@ class StatusReport(Struct, frozen=True, kw_only=True):
     token: str
     status: Literal["completed", "failed"]
     message: str = ""
-    code: int | None = None
+    code: Annotated[int, Meta(ge=-(2**31), lt=2**31)] = 0
     data: Raw | UnsetType = UNSET
+    retry: bool = True
+
+
+class ProgressReport(Struct, frozen=True, kw_only=True):
+    """The body of `POST <callback_url>/tasks/<id>/progress`."""
+
+    token: str
+    value: Annotated[float, Meta(ge=0, le=1)]
+    note: str = ""
+
+
+class Orders(Struct, frozen=True):
+    """What the scheduler asks of a worker, in the answer to its heartbeat."""
+
+    drain: bool = False
+
+
+class HeartbeatAnswer(Struct, frozen=True):
+    status: Literal["ok"] = "ok"
+    orders: Orders = Orders()
 
 
 class Refusal(Struct, frozen=True):
@@ -129,6 +149,10 @@ def decoded_report(body: bytes) -> StatusReport:
     return _decoded(body, _report_decoder)
 
 
+def decoded_progress(body: bytes) -> ProgressReport:
+    return _decoded(body, _progress_decoder)
+
+
 def decoded_health(body: bytes) -> Health:
     return _decoded(body, _health_decoder)
 
@@ -160,5 +184,6 @@ _answer_decoder: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 _call_decoder = msgspec.json.Decoder(ExecuteCall)
 _cancel_decoder = msgspec.json.Decoder(CancelCall)
 _report_decoder = msgspec.json.Decoder(StatusReport)
+_progress_decoder = msgspec.json.Decoder(ProgressReport)
 _health_decoder = msgspec.json.Decoder(Health)
 _refusal_decoder = msgspec.json.Decoder(Refusal)

@@ -30,13 +30,16 @@ async def report(
     result: Any = None,
     *,
     error: str | None = None,
-    code: int | None = None,
+    retry: bool = True,
+    code: int = 0,
     message: str = "",
     timeout: float = 10.0,
 ) -> None:
-    """Tell the end of a call: its result, or an error. Raises `ReportRefused`, or `OSError` if the scheduler cannot be
-    reached; the same report may then be sent again."""
-    body = encoded_report(call, result, error=error, code=code, message=message)
+    """Tell the end of a call: its result, or an error, after which the task is tried again unless `retry` is False.
+
+    Raises `ReportRefused`, or `OSError` if the scheduler cannot be reached; the same report may then be sent again.
+    """
+    body = encoded_report(call, result, error=error, retry=retry, code=code, message=message)
     await asyncio.to_thread(send, report_url(call), body, timeout)
 
 
@@ -47,11 +50,17 @@ def report_url(call: RemoteCall) -> str:
 
 
 def encoded_report(
-    call: RemoteCall, result: Any = None, *, error: str | None = None, code: int | None = None, message: str = ""
+    call: RemoteCall,
+    result: Any = None,
+    *,
+    error: str | None = None,
+    retry: bool = True,
+    code: int = 0,
+    message: str = "",
 ) -> bytes:
     """The body of the request, for those who send it by other means."""
     if error is not None:
-        return msgspec.json.encode(StatusReport(token=call.token, status="failed", message=error))
+        return msgspec.json.encode(StatusReport(token=call.token, status="failed", message=error, retry=retry))
     data = Raw(msgspec.json.encode(result))
     return msgspec.json.encode(
         StatusReport(token=call.token, status="completed", message=message, code=code, data=data)

@@ -24,7 +24,7 @@ TIME = "tickwork-time"
 SIGNATURE = "tickwork-signature"
 REQUEST = "idempotency-key"  # the id of the request: the same as long as it is about the same run of a task
 
-Purpose = Literal["call", "answer", "report"]
+Purpose = Literal["call", "answer", "report", "reply"]
 
 _HEX_SECRET = re.compile(r"[0-9a-fA-F]{64}")
 _TIME = re.compile(r"[0-9]{1,12}")
@@ -41,6 +41,7 @@ class Keys(Struct, frozen=True):
     call: bytes
     answer: bytes
     report: bytes
+    reply: bytes  # of the scheduler, to reports
 
     @classmethod
     def of(cls, secret: str | bytes) -> Keys:
@@ -51,13 +52,14 @@ class Keys(Struct, frozen=True):
             hmac.digest(raw, f"tickwork {VERSION} call".encode(), "sha256"),
             hmac.digest(raw, f"tickwork {VERSION} answer".encode(), "sha256"),
             hmac.digest(raw, f"tickwork {VERSION} report".encode(), "sha256"),
+            hmac.digest(raw, f"tickwork {VERSION} reply".encode(), "sha256"),
         )
 
     def __repr__(self) -> str:
         return f"Keys(id={self.id!r})"
 
     def _key(self, purpose: Purpose) -> bytes:
-        return {"call": self.call, "answer": self.answer, "report": self.report}[purpose]
+        return {"call": self.call, "answer": self.answer, "report": self.report, "reply": self.reply}[purpose]
 
     def sign(self, purpose: Purpose, *parts: str, body: bytes) -> str:
         """The value of the header `Tickwork-Signature`."""
@@ -128,17 +130,33 @@ def check_request(
     return Signed(worker_id, request_id, int(time), given, keys)
 
 
-def answer_headers(keys: Keys, status: int, body: bytes, *, worker_id: str, request_id: str) -> dict[str, str]:
+def answer_headers(
+    keys: Keys,
+    status: int,
+    body: bytes,
+    *,
+    worker_id: str,
+    request_id: str,
+    purpose: Literal["answer", "reply"] = "answer",
+) -> dict[str, str]:
     """The headers that sign an answer, which fits this one request only."""
-    signature = keys.sign("answer", str(status), worker_id, keys.id, request_id, body=body)
+    signature = keys.sign(purpose, str(status), worker_id, keys.id, request_id, body=body)
     return {KEY: keys.id, REQUEST: request_id, SIGNATURE: signature}
 
 
 def is_signed_answer(
-    keys: Keys, status: int, headers: Mapping[str, str], body: bytes, *, worker_id: str, request_id: str
+    keys: Keys,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    worker_id: str,
+    request_id: str,
+    purpose: Literal["answer", "reply"] = "answer",
 ) -> bool:
-    """Whether the worker has signed this answer, to this request. It signs with the secret that the request names."""
-    wanted = keys.sign("answer", str(status), worker_id, keys.id, request_id, body=body)
+    """Whether the worker (`reply`: the scheduler) has signed this answer, to this request, with the secret that the
+    request names."""
+    wanted = keys.sign(purpose, str(status), worker_id, keys.id, request_id, body=body)
     return _same(headers.get(SIGNATURE, ""), wanted)
 
 
