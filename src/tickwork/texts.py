@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 NOTE_MAX = 2000  # characters of a note, a message or a reason
+SAID_MAX = 500  # characters of an error that another host tells
 ECHO_MAX = 100  # characters of a value that is refused
 
 
@@ -47,3 +48,9 @@ def shown(value: object) -> str:
     except Exception:  # a repr of the caller's own may raise anything
         text = f"<{type(value).__name__}>"
     return cut(text, ECHO_MAX)
+
+
+def said(text: str, longest: int = SAID_MAX) -> str:
+    """What another host says, which may be anything: one line, of characters that can be shown."""
+    line = "".join(char if char.isprintable() else " " for char in text[: 2 * longest])
+    return cut(" ".join(line.split()), longest)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
+import os
 import ssl
 import sys
 from collections.abc import Callable
@@ -15,11 +17,18 @@ from tests.support import hostile_http as hostile
 from tests.support.hostile_http import ENDLESS_BODY, ENDLESS_HEADERS, Respond, Server, always, answer, serving
 from tests.support.redis.tls import TlsFiles, tls_files
 from tickwork.errors import ConfigError, ExecutorError
+from tickwork.outbound import client
 from tickwork.outbound.addresses import Allowed
 from tickwork.outbound.client import Answer, AnswerRefused, CallFailed, Outbound
 from tickwork.outbound.tls import Tls
 
 PATIENCE = 60.0  # seconds; none of these tests waits for it
+
+
+@pytest.fixture(autouse=True)
+def _patient_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine must not let a connection end that a test counts on."""
+    monkeypatch.setattr(client, "KEEP_ALIVE", 600.0)
 
 
 async def call(respond: Respond, *, path: str = "/x", timeout: float = PATIENCE, limit: int = 1000) -> Answer:
@@ -325,3 +334,19 @@ def test_without_aiohttp_the_error_says_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     with pytest.raises(ConfigError, match=r'pip install "tickwork\[http\]"'):
         Outbound(Allowed())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+async def test_a_forked_child_leaves_the_connections_to_its_parent() -> None:
+    async with serving(always(answer(b"x"))) as server:
+        outbound = Outbound(Allowed([server.url]))
+        assert (await outbound.request("GET", server.url, timeout=PATIENCE)).body == b"x"
+        if (child := os.fork()) == 0:
+            left = outbound._session is None
+            del outbound
+            gc.collect()
+            os._exit(0 if left else 1)
+        _, status = await asyncio.to_thread(os.waitpid, child, 0)
+        assert (await outbound.request("GET", server.url, timeout=PATIENCE)).body == b"x"
+        await outbound.close()
+    assert (os.waitstatus_to_exitcode(status), server.connections) == (0, 1)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from tickwork.errors import ConfigError, ExecutorError
+from tickwork.forks import keep, tell_of_forks
 from tickwork.outbound.addresses import Address, Allowed
 from tickwork.outbound.tls import Tls, context_of
 from tickwork.texts import shown
@@ -79,6 +80,7 @@ class Outbound:
         self._context = context_of(tls)
         self._connect_timeout = connect_timeout
         self._session: aiohttp.ClientSession | None = None
+        tell_of_forks(self)
 
     async def request(
         self,
@@ -145,6 +147,12 @@ class Outbound:
                 max_headers=HEADERS_MAX,
             )
         return self._session
+
+    def after_fork(self) -> None:
+        """The connections are the parent's, who still uses them; closing them here would tell its event loop."""
+        if self._session is not None:
+            keep(self._session)
+            self._session = None
 
     async def close(self) -> None:
         """Close the connections. It may be used again afterwards."""
