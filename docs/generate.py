@@ -159,6 +159,7 @@ MEANINGS = {
         "means none",
         "secret_file": "the file of the secret from which the keys of remote workers and webhooks are derived; 32 "
         "bytes or more",
+        "webhooks": "the [webhooks](webhooks.md): endpoints that are told of events",
     },
     "Locks": {
         "lock_prefix": "comes before the name of every [lock](locks.md), in the store",

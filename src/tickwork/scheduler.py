@@ -66,6 +66,7 @@ from tickwork.texts import shown
 if TYPE_CHECKING:
     from tickwork.client.task_types import TaskMaker
     from tickwork.config.options import ChangedOptions, SchedulerOptions
+    from tickwork.webhooks.admin import Webhooks
 
 NOT_IN_REACH = (
     "this handler runs in a child process, which cannot reach the store in memory that tickwork.testing.run has put in "
@@ -178,6 +179,13 @@ class Scheduler(Client):
     def capabilities(self) -> Capabilities:
         """What its store can do: whether other processes see it, which durabilities it has, and so on."""
         return self._store.capabilities
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """The webhooks of its configuration: how they are, and switching one on again."""
+        from tickwork.webhooks.admin import Webhooks  # most programs have none
+
+        return Webhooks(self._access)
 
     def _name_node(self) -> None:
         given = self.config.scheduler_id
@@ -373,12 +381,19 @@ class Scheduler(Client):
         await self._periodic.write()
         self._node = Node(
             self.id, self._identity, store, self.registry, self.executors, self.config, self._bus,
-            self._parts, work=work, lead=lead, on_exhausted=self._give_up, on_reset=self._periodic.write,
-            declared=lambda: self._periodic.names,
+            self._parts_of_node(store, work), work=work, lead=lead, on_exhausted=self._give_up,
+            on_reset=self._periodic.write, declared=lambda: self._periodic.names,
         )  # fmt: skip
         await self._node.start()
         self._log.line(logging.INFO, "Task scheduler started", tasks=len(self._periodic.names), id=self.id,
                  store=self.url)  # fmt: skip
+
+    def _parts_of_node(self, store: Store, work: bool) -> Parts:
+        if not self.config.webhooks:
+            return self._parts
+        from tickwork.webhooks.parts import with_webhooks  # most programs have none
+
+        return with_webhooks(self._parts, self.config, store, work)
 
     async def shutdown(self, timeout: float | timedelta | None = None) -> None:
         """Stop claiming, wait up to `timeout` for what runs, give back the rest without blame, close the store.

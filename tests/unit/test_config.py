@@ -29,6 +29,7 @@ from tickwork.config.checks import validate
 from tickwork.config.loading import Loaded, describe, in_words, load
 from tickwork.config.names import OTHER_NAMES
 from tickwork.config.urls import mask_url
+from tickwork.config.webhooks import WebhookLike
 from tickwork.errors import LONGEST_WAIT, ConfigError
 from tickwork.model.policy import Durability, WhenCutOff
 from tickwork.payload.codec import Serializer
@@ -118,6 +119,7 @@ class TestDefaults:
             "worker_timeout": 120,
             "allow_addresses": (),
             "secret_file": None,
+            "webhooks": (),
             "lock_prefix": "task:lock:",
             "lock_ttl": None,
             "pool_size": 10,
@@ -1295,6 +1297,7 @@ class TestArgumentsForTypeCheckers:
         "serializer": str | Serializer,
         "durability": Durability,
         "when_cut_off": WhenCutOff,
+        "webhooks": Sequence[WebhookLike],
     }
 
     @staticmethod

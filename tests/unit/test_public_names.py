@@ -129,7 +129,7 @@ def test_a_scheduler_is_a_client_and_nothing_is_said_twice() -> None:
 ATTRIBUTES = (
     # what it has
     "capabilities config dlq events executors exhausted id loaded queues registry schedules strategies sync tasks url "
-    "audit dependants delete handle configure stop_soon wait_stopped after_fork"  # beside those above
+    "audit webhooks dependants delete handle configure stop_soon wait_stopped after_fork"  # beside those above
 )
 
 

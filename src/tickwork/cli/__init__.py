@@ -39,6 +39,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "dlq": ("dlq", "Look after dead letters: tasks whose retries are spent."),
         "schedules": ("schedules", "Look after schedules, which submit tasks by a cron line."),
         "queues": ("queues", "Look after queues: what waits in them, and who may take it."),
+        "webhooks": ("webhooks", "Look after webhooks: whether they are on, what waits, and what has failed."),
     },
     "Look": {
         "top": ("top", "Show what happens on a store, live on the screen."),

@@ -37,6 +37,7 @@ LITTLE_SPACE, NO_SPACE = 500_000_000, 20_000_000
 EPOCH_OF_THIS_RELEASE = 1_735_689_600_000  # no honest clock shows a time before 2025
 WAITING = (Status.READY, Status.PENDING, Status.RETRYING)
 START_LEADER = "start one that does: `tickwork up MODULE:APP` or `tickwork up --role scheduler`"
+WEBHOOKS = "tickwork.webhooks."  # begins the names of their queues; one that is paused is switched off
 COLORS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
@@ -254,6 +255,12 @@ def check_leader(patient: Patient) -> Iterator[Finding]:
         yield Finding("problem", "no node leads: schedules do not run, and ended tasks are not removed", START_LEADER)
 
 
+def _resume(pause: Pause) -> str:
+    if pause.kind == "queue" and pause.name.startswith(WEBHOOKS):
+        return f"webhooks enable {pause.name.removeprefix(WEBHOOKS)}"
+    return f"queues resume {'--type ' if pause.kind == 'type' else ''}{pause.name}"
+
+
 def check_waiting(patient: Patient) -> Iterator[Finding]:
     """Tasks that nobody is going to take."""
     alive = [worker for worker in patient.workers if worker.lost_at is None]
@@ -261,11 +268,10 @@ def check_waiting(patient: Patient) -> Iterator[Finding]:
     for pause in patient.pauses:
         note = f": {pause.note}" if pause.note else ""
         since = output.duration((patient.now - pause.at) / 1000)
-        flag = "--type " if pause.kind == "type" else ""
         yield Finding(
             "warning",
             f"{pause.kind} {pause.name} has been paused for {since}{note}",
-            f"when it may go on: tickwork queues resume {flag}{pause.name}",
+            f"when it may go on: tickwork {_resume(pause)}",
         )
     for (queue, kind), count in sorted(patient.stats.parked.items()):
         if kind in paused_types or any(queue in worker.queues and kind in worker.task_types for worker in alive):

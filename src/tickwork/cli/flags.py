@@ -14,7 +14,7 @@ from tickwork.config import CHOICES, WITHOUT_EFFECT, Config
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Those that are said in another way on a command line, or that cannot be said there.
-ELSEWHERE = {"store", "namespace", "logger"}
+ELSEWHERE = {"store", "namespace", "logger", "webhooks"}
 HIDDEN = set(WITHOUT_EFFECT)  # accepted, but nothing comes of them yet
 HELP = {
     "scheduler_id": "Name of this node; no other process may have it. Generated if left out.",

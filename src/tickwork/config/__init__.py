@@ -14,6 +14,7 @@ from msgspec.structs import force_setattr
 
 from tickwork.backoff import Backoff, Duration, ExponentialBackoff, Seconds
 from tickwork.config.urls import mask_url
+from tickwork.config.webhooks import Webhook
 from tickwork.model.policy import DURABILITIES, WHEN_CUT_OFF
 from tickwork.texts import shown
 
@@ -105,6 +106,7 @@ class Config(Struct, frozen=True, kw_only=True):
     worker_timeout: Seconds = 120.0  # remote workers
     allow_addresses: tuple[str, ...] = ()  # what may be called
     secret_file: str | None = None
+    webhooks: tuple[Webhook, ...] = ()
     lock_prefix: str = "task:lock:"
     lock_ttl: Seconds | None = None  # as long as the lease
     pool_size: int = 10

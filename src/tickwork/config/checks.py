@@ -10,6 +10,7 @@ from msgspec.structs import fields
 
 from tickwork.config import CHOICES, DISPATCH_MODES, OPERATORS, OPTIONS, Config, shown_option, values
 from tickwork.config.readers import READERS
+from tickwork.config.webhooks import bad_webhooks
 from tickwork.errors import LONGEST_WAIT, ConfigError
 from tickwork.ids import is_name
 from tickwork.texts import shown
@@ -29,7 +30,9 @@ def validate(config: Config, origins: Mapping[str, str] | None = None) -> list[s
         origin = f" ({origins[name]})" if origins else ""
         return f"{name}: {shown_option(name, getattr(config, name))}{origin} {complaint}"
 
-    problems = [told(*problem) for find in (_bad_numbers, _bad_names, _bad_rules) for problem in find(config)]
+    problems = [
+        told(*problem) for find in (_bad_numbers, _bad_names, _bad_rules, _bad_webhooks) for problem in find(config)
+    ]
     if problems:
         raise ConfigError("\n".join(problems))
     if config.lease_ttl < 1.5 * config.renew_interval:
@@ -108,3 +111,8 @@ def _bad_rules(config: Config) -> Iterator[tuple[str, str]]:
     names = [rule.name for rule in config.alert_rules]
     if len(set(names)) < len(names) or "" in names:
         yield "alert_rules", "must each have a name of its own"
+
+
+def _bad_webhooks(config: Config) -> Iterator[tuple[str, str]]:
+    for problem in bad_webhooks(config.webhooks, config.events):
+        yield "webhooks", problem

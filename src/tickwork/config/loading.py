@@ -158,6 +158,9 @@ def _guard_passwords(settings: Mapping[str, config_names.Entry]) -> None:
                 f"{secret.key} ({secret.origin}) is not sent to {address.key} of a {address.origin} that was only "
                 f"found{named}"
             )
+    hooks = settings.get("webhooks")
+    if hooks is not None and hooks.layer == FILE and any(hook.secret for hook in hooks.value):
+        raise ConfigError(f"{hooks.key}: a {hooks.origin} that was only found cannot name the file of a secret{named}")
     for name in ("redis_pass_file", "store", "secret_file"):
         entry = settings.get(name)
         if entry is not None and entry.layer == FILE and (name != "store" or _names_password_file(entry.value)):
@@ -176,6 +179,8 @@ def describe(loaded: Loaded) -> list[tuple[str, Any, str]]:
 def _showable(name: str, value: Any) -> Any:
     if name == "store" and value is not None:
         return mask_url(value)
+    if name == "webhooks":
+        return tuple(msgspec.structs.replace(hook, url=hook.origin) for hook in value)
     live = name in ("serializer", "logger") and value is not None and not isinstance(value, str)
     return type(value).__qualname__ if live else value
 

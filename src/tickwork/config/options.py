@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tickwork.backoff import Backoff, Duration
+from tickwork.config.webhooks import WebhookLike
 from tickwork.model.policy import Durability, WhenCutOff
 from tickwork.payload.codec import Serializer
 
@@ -70,6 +71,7 @@ class _Options(TypedDict, total=False):
     worker_timeout: Duration
     allow_addresses: Sequence[str]
     secret_file: str | None
+    webhooks: Sequence[WebhookLike]
     lock_prefix: str
     lock_ttl: Duration | None
     pool_size: int

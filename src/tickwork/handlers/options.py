@@ -23,6 +23,7 @@ from tickwork.texts import cut, shown, storable
 
 DEPENDENCIES_MAX = 1000
 TAGS_MAX = 64
+RESERVED = "tickwork."  # begins the names of queues that Tickwork itself submits to
 UNIQUE = ("queued", "unfinished")
 HANDLER_ONLY = ("retry_on", "abort_on")
 STRATEGIES = get_args(Backoff)  # exactly these: a worker knows no class of somebody else's
@@ -173,6 +174,13 @@ def name(what: str, value: Any) -> str:
     if not isinstance(value, str) or not is_name(value):
         raise ConfigError(f"{what} must be 1 to 128 letters, digits or ._:@-, not {shown(value)}")
     return value
+
+
+def queue(value: Any) -> str:
+    """Of a task; the queues of Tickwork's own tasks are for those alone."""
+    if name("queue", value).startswith(RESERVED):
+        raise ConfigError(f"queue {shown(value)}: names that begin with {RESERVED} are reserved")
+    return str(value)
 
 
 def known_id(value: Any) -> str:
@@ -350,7 +358,7 @@ def max_retry(value: Any) -> int:
 # Options that become fields of a spec under their own names.
 READERS: dict[str, Callable[[Any], Any]] = {
     "id": partial(name, "id"),
-    "queue": partial(name, "queue"),
+    "queue": queue,
     "priority": priority,
     "max_retry": max_retry,
     "timeout": partial(seconds, "timeout"),

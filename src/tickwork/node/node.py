@@ -87,6 +87,10 @@ class Node:
         names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
         self._executors = executors
         self.workers = [Worker(name, identity, store, registry, executors, config, bus, on_exhausted) for name in names]
+        self.workers += [
+            Worker(f"{name}-{own.name}", identity, store, own.registry, own.executors, own.config, bus)
+            for own in (self._parts.workers if work else ())
+        ]
         self.heart: Heart | None = None
         self.candidate = Candidate(store, identity, config.leader_lease_ttl, config.leader_renew_interval, self._lead,
                                    Log.of(config.logger, "leader"), bus)  # fmt: skip
@@ -265,7 +269,7 @@ class Node:
                     group.create_task(self.supervisor.watch(self._repeated(duty)), name=duty.name)
 
     def _member(self, worker: Worker) -> Member:
-        config = self._config
+        config = worker.config
         return Member(
             id=worker.id,
             node=self.id,

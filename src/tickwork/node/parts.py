@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, NamedTuple
 
+from tickwork.config import Config
 from tickwork.errors import ConfigError
+from tickwork.executors.registry import Executors
+from tickwork.handlers.registry import Registry
 from tickwork.node.duties import Duty
 from tickwork.node.services import Service
 from tickwork.texts import shown
 
-STANDARD = ("take back", "reclaim", "promote", "fire schedules", "propagate", "prune", "stand in")
+STANDARD = ("take back", "reclaim", "promote", "fire schedules", "propagate", "prune", "stand in", "webhooks")
 WHO = ("leader", "all")
+
+
+class OwnWorker(NamedTuple):
+    """A worker beside those of the program: with handlers, queues and slots of its own. Its id is that of the node and
+    this name."""
+
+    name: str
+    registry: Registry
+    executors: Executors
+    config: Config
 
 
 class Parts:
@@ -20,6 +33,12 @@ class Parts:
     def __init__(self) -> None:
         self.duties: list[Duty] = []
         self.services: list[Service] = []
+        self.workers: list[OwnWorker] = []
+
+    def copy(self) -> Parts:
+        copy = Parts()
+        copy.duties, copy.services, copy.workers = [*self.duties], [*self.services], [*self.workers]
+        return copy
 
     def add_duty(self, duty: Duty) -> None:
         if not isinstance(duty, Duty):

@@ -59,7 +59,7 @@ class Worker:
         self.abandoned: set[Run] = set()
         self._store = store
         self._registry = registry
-        self._config = config
+        self.config = self._config = config
         self._log = Log.of(config.logger, "worker")
         self._facts = RunFacts(bus, store, worker_id, self._log)
         self._on_exhausted = on_exhausted
