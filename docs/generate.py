@@ -157,6 +157,9 @@ MEANINGS = {
     "Calls to other hosts": {
         "allow_addresses": "the [addresses that may be called](outgoing-calls.md#which-addresses-may-be-called); empty "
         "means none",
+        "call_limit": "how many calls of [remote workers](remote-workers.md) a node makes at a time",
+        "callback_url": "where remote workers [report](remote-workers.md#reports) the end of a task that goes on after "
+        "their answer",
         "secret_file": "the file of the secret from which the keys of remote workers and webhooks are derived; 32 "
         "bytes or more",
         "webhooks": "the [webhooks](webhooks.md): endpoints that are told of events",

@@ -51,6 +51,7 @@ from tickwork.node import running
 from tickwork.node.duties import Duty
 from tickwork.node.node import Node, new_node_id
 from tickwork.node.parts import Parts
+from tickwork.node.reports import Reports
 from tickwork.node.services import Service
 from tickwork.observe.bus import Bus, Subscription
 from tickwork.observe.loggers import Log
@@ -316,6 +317,11 @@ class Scheduler(Client):
         """
         self._check_not_started("add_service()")
         self._parts.add_service(service)
+
+    def reports(self) -> Reports:
+        """An ASGI application that takes the reports of remote workers: serve it, alone or mounted in another one, at
+        the address that `callback_url` names to them."""
+        return Reports(self._access)
 
     def _check_not_started(self, what: str) -> None:
         if self._node is not None or self._changing is not None:

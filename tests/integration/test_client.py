@@ -388,7 +388,7 @@ async def test_a_worker_registers_itself_and_leaves(make: Make, url: str) -> Non
 
 
 async def test_workers_of_other_programs(make: Make, url: str) -> None:
-    app = make(url)
+    app = make(url, allow_addresses=("http://10.0.0.1:8080",))
     await app.register_worker(
         RemoteWorker(id="remote-1", address="http://10.0.0.1:8080", task_types=("resize",), capacity=4)
     )

@@ -67,6 +67,8 @@ HELP = {
     "worker_timeout": "Time without a heartbeat after which a remote worker is offline.",
     "allow_addresses": "Addresses that may be called, such as https://api.example.com.",
     "secret_file": "File of the secret from which the keys for calls are derived.",
+    "callback_url": "Where remote workers report the end of a task that goes on after their answer.",
+    "call_limit": "Remote workers that this node calls at a time.",
     "lock_prefix": "Prefix of lock names.",
     "lock_ttl": "How long a lock outlives its holder; lease_ttl if left out.",
     "pool_size": "Connections to the store.",

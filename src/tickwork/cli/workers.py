@@ -12,7 +12,7 @@ import click
 from tickwork.cli import output
 from tickwork.cli.options import Duration, global_options
 from tickwork.cli.output import Column
-from tickwork.cli.session import ask, now_of
+from tickwork.cli.session import ask, now_of, settings
 from tickwork.errors import TickworkError
 from tickwork.model.members import Worker, WorkerStatus
 
@@ -91,6 +91,93 @@ def list_command(status: str | None) -> None:
 
 def status_of(worker: WorkerInfo) -> str:
     return "working" if worker.status == "idle" and worker.running else worker.status
+
+
+# --- remote workers
+
+
+@workers_command.command("register")
+@click.argument("worker_id", metavar="ID")
+@click.option("--address", default="", metavar="URL", help="Where nodes call it; it must be in allow_addresses.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="A task type that it runs; may be repeated.")
+@click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="A queue that it serves.  [default]")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label; may be repeated.")
+@click.option("--capacity", type=int, default=10, show_default=True, metavar="N", help="Tasks that it runs at a time.")
+@click.option("--weight", type=int, default=1, show_default=True, metavar="N", help="Its share of the tasks.")
+@global_options
+def register_command(
+    worker_id: str,
+    address: str,
+    types: tuple[str, ...],
+    queues: tuple[str, ...],
+    labels: tuple[str, ...],
+    capacity: int,
+    weight: int,
+) -> None:
+    """Make a remote worker known: one that nodes call over HTTP.
+
+    What it may run is what is said here. It stays online while it answers the probes of the leader, or sends
+    heartbeats.
+    """
+    from tickwork.model.info import RemoteWorker
+
+    worker = RemoteWorker(
+        id=worker_id,
+        address=address,
+        queues=queues or ("default",),
+        task_types=types,
+        labels=dict(_label(each) for each in labels),
+        capacity=capacity,
+        weight=weight,
+    )
+
+    async def register(client: Client) -> None:
+        await client.register_worker(worker)
+
+    ask(register)
+    output.done(f"registered worker {worker_id}", id=worker_id)
+
+
+def _label(text: str) -> tuple[str, str]:
+    key, mark, value = text.partition("=")
+    if not mark or not key:
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--label")
+    return key, value
+
+
+@workers_command.command("unregister")
+@click.argument("worker_id", metavar="ID")
+@global_options
+def unregister_command(worker_id: str) -> None:
+    """Forget a remote worker. Tasks that it runs are not stopped."""
+
+    async def unregister(client: Client) -> None:
+        if (await client.get_worker(worker_id)).node:
+            raise TickworkError(f"worker {worker_id} is a process of Tickwork, which leaves by itself when it ends")
+        await client.unregister_worker(worker_id)
+
+    ask(unregister)
+    output.done(f"unregistered worker {worker_id}", id=worker_id)
+
+
+@workers_command.command("secret")
+@click.argument("worker_id", metavar="ID")
+@global_options
+def secret_command(worker_id: str) -> None:
+    """Print the secret of a remote worker, which signs what is said between it and the nodes.
+
+    It is made of secret_file, the namespace and the ID, and is the same on every host.
+    """
+    from tickwork.client.remote_workers import WorkerKeys
+    from tickwork.handlers.options import name
+
+    secret = WorkerKeys(settings().config).secret(name("a worker's id", worker_id)).hex()
+    if output.as_json():
+        output.show_json({"id": worker_id, "secret": secret})
+        return
+    click.echo(secret)
+    warning = "Put it into a file that only this worker can read: whoever has it can read its tasks, and answer for it."
+    click.echo(warning, err=True)
 
 
 # --- draining

@@ -7,10 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-import msgspec
-from msgspec.structs import asdict
-
-from tickwork.client import draining, explain, steering, submitting, views
+from tickwork.client import draining, explain, remote_workers, steering, submitting, views
 from tickwork.client.access import Access
 from tickwork.client.calling import call
 from tickwork.client.dead_letters import DeadLetters
@@ -41,12 +38,10 @@ from tickwork.handlers.options import (
 )
 from tickwork.handlers.registry import Registry
 from tickwork.model.info import Explanation, Page, QueueStats, RemoteWorker, Task, TaskInfo, WorkerInfo
-from tickwork.model.members import DRAIN, Worker, WorkerStatus
+from tickwork.model.members import DRAIN, WorkerStatus
 from tickwork.model.tasks import Status
 from tickwork.payload.parameters import MISSING
 from tickwork.store.contract import PAGE_MAX, SUBMIT_MAX, Store
-from tickwork.store.joining import taken
-from tickwork.texts import shown
 
 if TYPE_CHECKING:
     from tickwork.client.task_types import Returned
@@ -265,16 +260,12 @@ class Client:
     # --- workers
 
     async def register_worker(self, worker: RemoteWorker) -> None:
-        """Make a worker outside of this process known for `worker_timeout`; doing it again is its heartbeat."""
-        try:
-            member = msgspec.convert({**asdict(worker), "declares": ()}, Worker)
-        except msgspec.ValidationError as error:  # stored as it is, it would be unreadable to everybody
-            raise ConfigError(f"worker {shown(worker.id)} cannot be registered: {error}") from None
-        name("a worker's id", member.id)
-        store = await self._access.open_store()
-        heard = await store.members.beat(member, round(self.config.worker_timeout * 1000))
-        if heard.rival is not None:
-            raise TickworkError(taken(heard.rival, store.now()))
+        """Make a worker outside of this process known for `worker_timeout`; doing it again is its heartbeat.
+
+        One with an address is called there by nodes, if `allow_addresses` lists it. What a worker may run is what is
+        said here. An id that lives elsewhere is refused: unregister that one first.
+        """
+        await remote_workers.register(self._access, worker)
 
     async def unregister_worker(self, worker_id: str) -> None:
         """Forget a worker; nothing happens if there is none."""

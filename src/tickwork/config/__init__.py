@@ -107,6 +107,8 @@ class Config(Struct, frozen=True, kw_only=True):
     allow_addresses: tuple[str, ...] = ()  # what may be called
     secret_file: str | None = None
     webhooks: tuple[Webhook, ...] = ()
+    callback_url: str | None = None  # where remote workers report
+    call_limit: int = 1000  # calls of remote workers at a time
     lock_prefix: str = "task:lock:"
     lock_ttl: Seconds | None = None  # as long as the lease
     pool_size: int = 10

@@ -72,6 +72,8 @@ class _Options(TypedDict, total=False):
     allow_addresses: Sequence[str]
     secret_file: str | None
     webhooks: Sequence[WebhookLike]
+    callback_url: str | None
+    call_limit: int
     lock_prefix: str
     lock_ttl: Duration | None
     pool_size: int

@@ -10,6 +10,10 @@ from tickwork.model.info import TaskResult
 from tickwork.store.contract import Grant
 
 
+class EndedElsewhere(Exception):
+    """Raised by an executor when somebody else has ended the run, with its token: there is no outcome to hand in."""
+
+
 class Executor(Protocol):
     """Runs tasks that name it: `app.executors.register("name", executor)`, then `submit(..., executor="name")`.
 

@@ -126,6 +126,7 @@ class TaskContext:
         self.deadline = datetime.now(UTC) + timedelta(seconds=timeout) if timeout else None
         self._ends_at = time.monotonic() + timeout if timeout else None
         self._stopped = False
+        self._ends_elsewhere = False  # somebody else may end the run, with its token
         self._notes = Notes(wake)
         self._logger = logger
         self.state = state  # what the lifespan of the program has yielded in this process

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tickwork.client.specs import completed
 from tickwork.config import Config
 from tickwork.errors import Abort
-from tickwork.executors.base import Executor
+from tickwork.executors.base import EndedElsewhere, Executor
 from tickwork.executors.calling import UnfitPayload, encode_task_result
 from tickwork.executors.registry import Executors
 from tickwork.handlers.context import TaskContext
@@ -234,6 +234,8 @@ class Worker:
             outcome = self._success(run, result)
         except asyncio.CancelledError:
             self._end(run, self._outcome_of_stop(run))
+        except EndedElsewhere:
+            self._end(run, None)
         except BaseException as error:  # also SystemExit and KeyboardInterrupt: they end the attempt, not the node
             if self._loop.is_closed():
                 raise
@@ -371,7 +373,7 @@ class Worker:
             run = self.running.get(lease.id)
             if answer in ("held", "unknown") or run is None or run.grant.lease != lease:
                 continue
-            if answer == "lost":
+            if answer == "lost" and not (run.context is not None and run.context._ends_elsewhere):
                 self._log.warning("task %s: this worker has lost its lease, so its handler is asked to stop", lease.id)
             self._stop_run(run, "cancel" if answer == "cancel" else "lost")
 

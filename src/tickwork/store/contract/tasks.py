@@ -59,6 +59,7 @@ class Grant(Struct, frozen=True, gc=False):
     attempt: int
     losses: int
     submitted_at: int
+    worker_id: str = ""  # in whose name it is leased
 
     @property
     def due_at(self) -> int:
