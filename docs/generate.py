@@ -160,6 +160,7 @@ MEANINGS = {
         "call_limit": "how many calls of [remote workers](remote-workers.md) a node makes at a time",
         "callback_url": "where remote workers [report](remote-workers.md#reports) the end of a task that goes on after "
         "their answer",
+        "grpc_targets": "services that [the executor `grpc`](grpc-executor.md#targets) calls, by name",
         "secret_file": "the file of the secret from which the keys of remote workers and webhooks are derived; 32 "
         "bytes or more",
         "webhooks": "the [webhooks](webhooks.md): endpoints that are told of events",

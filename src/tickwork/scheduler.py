@@ -111,6 +111,7 @@ class Scheduler(Client):
         self._logging: list[Subscription] = []
         super().__init__(self._open, Registry(), Config())
         self._lifespan = self.registry.lifespan = Lifespan(self, lifespan)
+        self.executors = Executors(self.registry)
         self._apply(_load({**given, **options}, config))
         self._opened = False
         self._node: Node | None = None
@@ -118,7 +119,6 @@ class Scheduler(Client):
         self._stopped: asyncio.Event | None = None
         self.exhausted = False  # it stopped by itself: too many handlers are stuck, or its worker failed
         self._node_loop: asyncio.AbstractEventLoop | None = None
-        self.executors = Executors(self.registry)
         self.strategies = Strategies()
         self._parts = Parts()
         self._periodic = Periodic(self.schedules)
@@ -143,6 +143,7 @@ class Scheduler(Client):
         self.loaded = loaded
         config, access = loaded.config, self._access
         access.configure(config)
+        self.executors.configure(config)
         self._name_node()
         url = config.store or "memory://"
         if self._own_store is not None:

@@ -26,6 +26,7 @@ from tickwork.backoff import CustomRetry, Duration, ExponentialBackoff, FixedDel
 from tickwork.config import CHOICES, AlertRule, Config, options
 from tickwork.config import yaml as written
 from tickwork.config.checks import validate
+from tickwork.config.grpc import GrpcTarget
 from tickwork.config.loading import Loaded, describe, in_words, load
 from tickwork.config.names import OTHER_NAMES
 from tickwork.config.urls import mask_url
@@ -122,6 +123,7 @@ class TestDefaults:
             "webhooks": (),
             "callback_url": None,
             "call_limit": 1000,
+            "grpc_targets": {},
             "lock_prefix": "task:lock:",
             "lock_ttl": None,
             "pool_size": 10,
@@ -1296,11 +1298,12 @@ class TestYaml:
 class TestArgumentsForTypeCheckers:
     """`Scheduler(**options)` is typed by hand; nothing may be missing there, and no type may differ."""
 
-    NARROWER: ClassVar[dict[str, Any]] = {
+    NARROWER_OR_WIDER: ClassVar[dict[str, Any]] = {
         "serializer": str | Serializer,
         "durability": Durability,
         "when_cut_off": WhenCutOff,
         "webhooks": Sequence[WebhookLike],
+        "grpc_targets": Mapping[str, GrpcTarget | Mapping[str, Any]],
     }
 
     @staticmethod
@@ -1323,12 +1326,12 @@ class TestArgumentsForTypeCheckers:
     def test_every_field_of_config_may_be_given(self) -> None:
         fields = get_type_hints(Config, include_extras=True)
         assert self.hints(options.ConfigOptions) == {
-            name: self.NARROWER.get(name) or self.wider(kind) for name, kind in fields.items()
+            name: self.NARROWER_OR_WIDER.get(name) or self.wider(kind) for name, kind in fields.items()
         }
 
     def test_choices_are_those_that_are_accepted(self) -> None:
         for name in ("durability", "when_cut_off"):
-            assert {*get_args(self.NARROWER[name])} == {*CHOICES[name]}
+            assert {*get_args(self.NARROWER_OR_WIDER[name])} == {*CHOICES[name]}
 
     def test_other_names_have_the_types_of_what_they_mean(self) -> None:
         known, given = self.hints(options.ConfigOptions), self.hints(options.ChangedOptions)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tickwork.backoff import Backoff, Duration
+from tickwork.config.grpc import GrpcTarget
 from tickwork.config.webhooks import WebhookLike
 from tickwork.model.policy import Durability, WhenCutOff
 from tickwork.payload.codec import Serializer
@@ -74,6 +75,7 @@ class _Options(TypedDict, total=False):
     webhooks: Sequence[WebhookLike]
     callback_url: str | None
     call_limit: int
+    grpc_targets: Mapping[str, GrpcTarget | Mapping[str, Any]]
     lock_prefix: str
     lock_ttl: Duration | None
     pool_size: int

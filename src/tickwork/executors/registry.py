@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping
 from tickwork.config import Config
 from tickwork.errors import ConfigError
 from tickwork.executors.base import Executor
+from tickwork.executors.grpc import GRPC, GrpcExecutor
 from tickwork.executors.local import LocalExecutor
 from tickwork.handlers.executor_names import LOCAL
 from tickwork.handlers.options import name as checked_name
 from tickwork.handlers.registry import Registry
 from tickwork.observe.loggers import Log
+from tickwork.outbound.addresses import Allowed
 from tickwork.texts import shown
 
 STOP_MIN = 0.1  # seconds that each executor has to stop, also if others took all of the time
@@ -27,6 +29,7 @@ class Executors:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._known: dict[str, Executor] = {}
+        self._configured: builtins.list[str] = []
         self._started: builtins.list[Executor] | None = None  # None while no node of this scheduler runs
 
     def register(self, name: str, executor: Executor | None, *, types: Iterable[str] = ()) -> None:
@@ -46,6 +49,21 @@ class Executors:
         self._registry.add_executor(name, types)
         if executor is not None:
             self._known[name] = executor
+
+    def configure(self, config: Config) -> None:
+        """Register those that the configuration names, in the place of those that an earlier one named."""
+        for name in self._configured:
+            self._registry.executors.remove(name)
+            del self._known[name]
+        self._configured.clear()
+        if config.grpc_targets:
+            grpc = GrpcExecutor(config.grpc_targets, Allowed(config.allow_addresses), config.namespace)
+            self._add_configured(GRPC, grpc, grpc.types, grpc.targets)
+
+    def _add_configured(self, name: str, executor: Executor, types: Iterable[str], targets: Iterable[str]) -> None:
+        self._registry.add_executor(name, types, targets)
+        self._known[name] = executor
+        self._configured.append(name)
 
     def list(self) -> builtins.list[str]:
         """The names of all that are known here, also of those that cannot run tasks here."""
