@@ -126,14 +126,14 @@ class TestStatuses:
 
     @pytest.mark.parametrize("code", ["UNAVAILABLE", "RESOURCE_EXHAUSTED"])
     async def test_not_now_charges_no_attempt(self, make: Make, service: Service, port: int, code: str) -> None:
-        service.statuses = [(code, "full", [("retry-after", "0.05")])] * 3
+        service.statuses = [(code, "full", [("retry-after", "0.05")])]
         app = make("memory://", max_retry=0, **options(port))
         async with app:
             task = await app.submit("ship")
             await task.result(30)
             info = await task.info()
-        assert [request.attempt for request in service.asked] == [1, 1, 1, 1]
-        assert (info.attempt, [attempt.end for attempt in info.attempts]) == (1, ["snoozed"] * 3)
+        assert [request.attempt for request in service.asked] == [1, 1]
+        assert (info.attempt, [attempt.end for attempt in info.attempts]) == (1, ["snoozed"])
 
 
 class TestTime:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 
@@ -11,6 +10,7 @@ import msgspec
 from tickwork.errors import Abort, ExecutorError, PayloadError, Snooze
 from tickwork.executors.grpc_gen.executor_pb2 import ExecuteResponse
 from tickwork.model.info import TaskResult
+from tickwork.outbound.answers import PAUSE, pause
 from tickwork.payload.codec import JSON
 from tickwork.texts import NOTE_MAX, said
 
@@ -20,8 +20,6 @@ FINAL = frozenset(
         "OUT_OF_RANGE",
     }
 )  # fmt: skip
-PAUSE = 5.0  # seconds until a task is tried again that was refused without a word on when
-PAUSE_MAX = 3600.0
 # Of either side, with the status that also says "not now".
 _TOO_LARGE = re.compile(r"message larger than max")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,3})?")
@@ -34,7 +32,7 @@ def of_status(place: str, code: str, details: str, trailers: Iterable[tuple[str,
         return Abort(text)
     wait = _asked_wait(trailers)
     if code == "RESOURCE_EXHAUSTED" or (code == "UNAVAILABLE" and wait is not None):
-        return Snooze(PAUSE if wait is None else wait)
+        return Snooze(pause(PAUSE if wait is None else wait))
     return ExecutorError(text)
 
 
@@ -43,7 +41,7 @@ def _asked_wait(trailers: Iterable[tuple[str, str | bytes]]) -> float | None:
     units = {"retry-after": 1.0, "grpc-retry-pushback-ms": 1000.0}
     for name, value in trailers:
         if name in units and isinstance(value, str) and _SECONDS.fullmatch(value):
-            return min(math.ceil(float(value) * 1000 / units[name]) / 1000, PAUSE_MAX)
+            return float(value) / units[name]
     return None
 
 

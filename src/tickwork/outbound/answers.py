@@ -31,15 +31,16 @@ def verdict_of(place: str, answer: Answer) -> Exception:
 
 
 def pause_of(answer: Answer) -> float:
-    """The seconds that the other side asks for, an hour at most, and up to a fifth more, so that not all tasks come
-    back at once."""
+    """The seconds that the other side asks for, within bounds."""
     asked = answer.headers.get("retry-after", "").strip()
-    wait = PAUSE
     if _SECONDS.fullmatch(asked):
-        wait = float(asked)
-    elif asked:
-        wait = _until(asked)
-    return min(max(wait, 1.0), PAUSE_MAX) * random.uniform(1.0, 1.2)  # noqa: S311  no secret
+        return pause(float(asked))
+    return pause(_until(asked) if asked else PAUSE)
+
+
+def pause(asked: float) -> float:
+    """From a second to an hour, and up to a fifth more, so that not all tasks come back at once."""
+    return min(max(asked, 1.0), PAUSE_MAX) * random.uniform(1.0, 1.2)  # noqa: S311  no secret
 
 
 def _until(date: str) -> float:
