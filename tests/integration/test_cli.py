@@ -203,7 +203,7 @@ def test_cron_explains_a_line() -> None:
 
 def test_config_says_where_each_value_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tickwork.yaml").write_text("concurrency: 7\nlease_ttl: 20s\n")
-    monkeypatch.setenv("TICKWORK_STORE", "redis://user:secret@host/0")
+    monkeypatch.setenv("TICKWORK_STORE", "redis://user:hunter2@host/0")
     monkeypatch.setenv("TICKWORK_LEASE_TTL", "25s")
     found = data("config")
     assert found["concurrency"] == {"value": 7, "from": "file tickwork.yaml"}
@@ -212,7 +212,7 @@ def test_config_says_where_each_value_comes_from(tmp_path: Path, monkeypatch: py
     assert found["retry"]["value"]["type"] == "exponential"
     assert [found[name]["value"] for name in ("dedup", "log_level", "serializer")] == [True, None, "json"]
     assert found["weight"]["from"] == "default"
-    assert "secret" not in good("config")
+    assert "hunter2" not in good("config")
     assert "user:***@host" in good("config")
 
 
@@ -807,10 +807,10 @@ def test_events_can_be_followed(start: Callable[..., Program]) -> None:
 
 
 def test_a_password_on_the_command_line_is_warned_of() -> None:
-    shown = run("config", "--store", "redis://:secret@host")
+    shown = run("config", "--store", "redis://:hunter2@host")
     assert shown.exit_code == 0
     assert "warning: --store has a password, which `ps` shows to everybody here" in shown.stderr
-    assert "secret" not in shown.output
+    assert "hunter2" not in shown.output
     assert "warning" not in run("config", "--store", "redis://user@host?password_file=pw").stderr
 
 
