@@ -101,13 +101,15 @@ async def serving(respond: Respond, context: ssl.SSLContext | None = None) -> As
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server.connections += 1
-        with suppress(OSError, asyncio.IncompleteReadError):
-            while True:
-                request = await _read(reader)
-                server.requests.append(request)
-                await _respond_until_gone(respond, request, reader, writer)
-        server.closed.set()
-        writer.transport.abort()
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                while True:
+                    request = await _read(reader)
+                    server.requests.append(request)
+                    await _respond_until_gone(respond, request, reader, writer)
+        finally:
+            server.closed.set()
+            writer.transport.abort()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.ensure_future(converse(reader, writer))
