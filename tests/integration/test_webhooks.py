@@ -36,6 +36,7 @@ class Receiver:
         self.ids: list[str] = []
         self.asked = 0
         self.decide: Callable[[dict[str, Any]], str] = lambda event: "200 OK"
+        self.headers: tuple[str, ...] = ()
 
     async def respond(self, request: Request, writer: asyncio.StreamWriter) -> None:
         event = msgspec.json.decode(request.body)
@@ -44,7 +45,7 @@ class Receiver:
         if status.startswith("2"):
             self.events.append(event)
             self.ids.append(request.header("webhook-id") or "")
-        writer.write(answer(b"", status))
+        writer.write(answer(b"", status, *self.headers))
 
     def kinds(self) -> list[str]:
         return [event["type"] for event in self.events]
@@ -160,6 +161,15 @@ async def test_a_failed_delivery_is_retried_with_the_same_id(receiver: Receiver,
         assert (info.failed, info.enabled, info.waiting) == (0, True, 0), "a success ends the row of failures"
     assert len(receiver.server.requests) == 4
     assert len({request.header("webhook-id") for request in receiver.server.requests}) == 1
+
+
+async def test_a_receiver_may_say_when_to_come_again(receiver: Receiver, hooked: Any) -> None:
+    receiver.decide = lambda event: "503 Service Unavailable" if receiver.asked == 1 else "200 OK"
+    receiver.headers = ("Retry-After: 1",)
+    async with hooked(hook(receiver.server, retry=FixedDelay(3600))) as app:
+        await ready(app)
+        await app.submit("good")
+        await eventually(lambda: receiver.events, PATIENCE, "it is not the strategy that decides")
 
 
 async def settled(app: Scheduler) -> bool:

@@ -11,6 +11,7 @@ from tickwork.errors import Abort, ConfigError, ExecutorError, Retry
 from tickwork.handlers.context import TaskContext
 from tickwork.observe.loggers import Log
 from tickwork.outbound.addresses import Allowed
+from tickwork.outbound.answers import NOT_NOW, pause_of
 from tickwork.outbound.client import Answer, Outbound
 from tickwork.outbound.keys import derive
 from tickwork.outbound.secrets import AdministratorSecret, Secret
@@ -22,8 +23,6 @@ from tickwork.webhooks.health import Health
 LABEL = "tickwork webhook"
 ANSWER_MAX = 65_536  # bytes: nothing of an answer matters but its status
 GONE = 410
-LATER = (429, 503)
-RETRY_AFTER_MAX = 21_600  # seconds
 
 Keys = Callable[[], list[bytes]]
 
@@ -105,15 +104,9 @@ class Deliverer:
         await self._health.failed(text)
         if answer.status == GONE:
             await self._health.switch_off(f"{text}: it wants no more")
-        if answer.status in LATER and (after := _retry_after(answer)) is not None:
-            return Retry(after, text)
+        if answer.status in NOT_NOW and "retry-after" in answer.headers:
+            return Retry(pause_of(answer), text)
         return ExecutorError(text)
-
-
-def _retry_after(answer: Answer) -> float | None:
-    """In seconds; a date, or anything else, counts as not said."""
-    said = answer.headers.get("retry-after", "")
-    return float(min(int(said), RETRY_AFTER_MAX)) if said.isascii() and said.isdigit() and len(said) < 10 else None
 
 
 def senders(hooks: Sequence[Webhook], config: Config) -> dict[str, Sender]:
