@@ -10,14 +10,19 @@ from typing import Any, Literal
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
-from tests.integration.apps import Make, eventually
+from tests.integration.apps import Make, eventually, store_of
 from tests.support.hostile_http import ENDLESS_BODY, Request, Respond, answer, hang, reset, serving, vanish
 from tests.support.serving import Answered, ask, served
-from tickwork import ConfigError, RemoteWorker, Scheduler, Status, TaskFailed, TickworkError
+from tickwork import Config, ConfigError, RemoteWorker, Scheduler, Status, TaskFailed, TickworkError
+from tickwork.cli import commands
 from tickwork.client.remote_workers import WorkerKeys
 from tickwork.executors.remote import RemoteExecutor
 from tickwork.executors.remote_calls import Called, Caller
+from tickwork.model.members import Worker
+from tickwork.node.probes import Probes
+from tickwork.observe.loggers import Log
 from tickwork.outbound.addresses import Allowed
 from tickwork.outbound.client import Outbound
 from tickwork.remote import Later, RemoteCall, RemoteWorkerApp, ReportRefused, report
@@ -382,3 +387,61 @@ async def test_a_heartbeat_keeps_a_worker_online_and_tells_its_orders(make: Make
     assert (await beat("r3")).status == 401, "the same heartbeat again"
     assert (await beat("r4", purpose="call")).status == 401
     assert (await beat("r5", worker_id="far-2")).status == 401
+
+
+async def test_a_worker_that_answers_probes_stays_online(make: Make, url: str, secret_file: str) -> None:
+    app = make(url, secret_file=secret_file, worker_timeout=0.5)
+    store = await store_of(app)
+    worker = RemoteWorkerApp("far-1", secret=WorkerKeys(app.config).secret("far-1"))
+    async with served(worker) as address:
+        allowed = Allowed([address])
+        caller = Caller(Outbound(allowed), WorkerKeys(app.config))
+        probes = Probes(store, caller, app.config, Log.of(None, "remote"))
+        member = Worker(id="far-1", address=address, task_types=("a",), declares=())
+        await store.members.beat(member, 500)
+        await store.members.beat(Worker(id="far-2", address=address, declares=()), 60_000)  # has another secret
+        before = {each.id: each.expires_at for each in await store.members.workers()}
+        await probes.work()
+        after = {each.id: each for each in await store.members.workers()}
+        assert after["far-1"].expires_at > before["far-1"]
+        assert after["far-1"].task_types == ("a",)
+        assert after["far-2"].expires_at == before["far-2"]
+        await eventually(lambda: lost(app, "far-1"), what="the worker is offline without probes")
+        await probes.work()
+        assert (await app.get_worker("far-1")).status == "idle"
+        await caller.close()
+
+
+async def lost(app: Scheduler, worker_id: str) -> bool:
+    store = await store_of(app)
+    await store.tasks.reclaim(100)
+    return (await app.get_worker(worker_id)).status == "offline"
+
+
+def test_the_commands_of_remote_workers(sqlite_url: str, secret_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Scheduler(sqlite_url).sync.status()
+
+    def tickwork(*words: str) -> tuple[int, str]:
+        result = CliRunner().invoke(commands, ["workers", *words, "--store", sqlite_url])
+        return result.exit_code, result.output
+
+    register = ("register", "far-1", "--address", ADDRESS, "--type", "a", "--type", "b", "--label", "gpu=a100",
+                "--capacity", "4", "--weight", "2")  # fmt: skip
+    code, said = tickwork(*register)
+    assert (code, "is not allowed: allow_addresses is empty" in said) == (2, True), said
+    monkeypatch.setenv("TICKWORK_ALLOW_ADDRESSES", ADDRESS)
+    assert tickwork(*register) == (0, "registered worker far-1\n")
+    worker = msgspec.json.decode(tickwork("list", "--json")[1])["workers"][0]
+    assert {key: worker[key] for key in ("id", "address", "task_types", "labels", "capacity", "weight")} == {
+        "id": "far-1", "address": ADDRESS, "task_types": ["a", "b"], "labels": {"gpu": "a100"}, "capacity": 4,
+        "weight": 2,
+    }  # fmt: skip
+    assert tickwork("register", "far-2", "--label", "gpu")[0] == 2
+    code, said = tickwork("secret", "far-1")
+    assert (code, "secret_file" in said) == (2, True), said
+    monkeypatch.setenv("TICKWORK_SECRET_FILE", secret_file)
+    code, said = tickwork("secret", "far-1")
+    assert (code, said.splitlines()[0]) == (0, WorkerKeys(Config(secret_file=secret_file)).secret("far-1").hex())
+    assert "only this worker can read" in said
+    assert tickwork("unregister", "far-1") == (0, "unregistered worker far-1\n")
+    assert tickwork("unregister", "far-1")[0] != 0
