@@ -155,6 +155,7 @@ MEANINGS = {
         "timezone": "the zone of [schedules](schedules.md) that name none",
     },
     "Calls to other hosts": {
+        "endpoints": "the services that the [HTTP executor](http-executor.md) calls, by name",
         "allow_addresses": "the [addresses that may be called](outgoing-calls.md#which-addresses-may-be-called); empty "
         "means none",
         "call_limit": "how many calls of [remote workers](remote-workers.md) a node makes at a time",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from benchmarks.costs import on_redis
+from benchmarks.environments import ROOT
 from benchmarks.growth.points import Ask
 from benchmarks.growth.questions import QUESTIONS
 from benchmarks.guard import BOUNDS, REFERENCES, measure
@@ -88,3 +91,12 @@ def test_costs_are_counted_by_command() -> None:
     assert spent["finish + claim", 50].count < 3
     assert spent["finish + claim", 1].count < 29
     assert all(each.commands < each.call for each in spent.values())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_calls_are_measured_while_they_are_open() -> None:
+    command = [sys.executable, "-m", "benchmarks.calls", "--calls=20", "--seconds=0.2", "--rounds=2"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert re.search(r"round 2: 20 calls, \d+ at a time, in .* us of CPU a call, at most [+-]", ended.stdout)
+    assert "20 calls at a time: " in ended.stdout

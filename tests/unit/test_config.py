@@ -26,6 +26,7 @@ from tickwork.backoff import CustomRetry, Duration, ExponentialBackoff, FixedDel
 from tickwork.config import CHOICES, AlertRule, Config, options
 from tickwork.config import yaml as written
 from tickwork.config.checks import validate
+from tickwork.config.endpoints import Endpoint
 from tickwork.config.grpc import GrpcTarget
 from tickwork.config.loading import Loaded, describe, in_words, load
 from tickwork.config.names import OTHER_NAMES
@@ -118,6 +119,7 @@ class TestDefaults:
             "health_check_interval": 60,
             "alert_rules": (),
             "worker_timeout": 120,
+            "endpoints": {},
             "allow_addresses": (),
             "secret_file": None,
             "webhooks": (),
@@ -785,14 +787,23 @@ class TestRedisParts:
             load(environ={}, default_file=True)
         assert "etc" in str(load(environ={"TICKWORK_CONFIG": str(path)}).config.store)
 
-    def test_nor_can_it_say_which_secret_keys_are_derived_from(
-        self, write: WriteYaml, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "secret_file: /etc/hostname",
+            "endpoints: {evil: {url: 'https://evil.example', headers: {X: {secret: 'file:/etc/hostname'}}}}",
+            "endpoints: {evil: {url: 'https://evil.example', tls: {cert: /etc/hostname}}}",
+            "grpc_targets: {evil: {address: 'https://evil.example', metadata: {x: {secret: 'file:/etc/hostname'}}}}",
+        ],
+    )
+    def test_nor_can_it_name_a_secret_for_calls(
+        self, text: str, write: WriteYaml, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = write("secret_file: /etc/hostname")
+        path = write(text)
         monkeypatch.chdir(path.parent)
-        with pytest.raises(ConfigError, match=r"secret_file: a file tickwork\.yaml that was only found cannot name"):
+        with pytest.raises(ConfigError, match=r"a file tickwork\.yaml that was only found cannot name"):
             load(environ={}, default_file=True)
-        assert load(environ={}, file=path).config.secret_file == "/etc/hostname"
+        load(environ={}, file=path)
 
     @pytest.mark.parametrize("address", ["redis://cache:6379", "u:pw@cache", "a,b", "cache:port", "", "a b", "c/0"])
     def test_an_address_is_host_and_port(self, address: str) -> None:
@@ -1303,6 +1314,7 @@ class TestArgumentsForTypeCheckers:
         "durability": Durability,
         "when_cut_off": WhenCutOff,
         "webhooks": Sequence[WebhookLike],
+        "endpoints": Mapping[str, Endpoint | Mapping[str, Any]],
         "grpc_targets": Mapping[str, GrpcTarget | Mapping[str, Any]],
     }
 

@@ -69,6 +69,7 @@ HELP = {
     "secret_file": "File of the secret from which the keys for calls are derived.",
     "callback_url": "Where remote workers report the end of a task that goes on after their answer.",
     "call_limit": "Remote workers that this node calls at a time.",
+    "endpoints": "Services that the executor http calls, as JSON.",
     "grpc_targets": "Services that the executor grpc calls, as JSON.",
     "lock_prefix": "Prefix of lock names.",
     "lock_ttl": "How long a lock outlives its holder; lease_ttl if left out.",

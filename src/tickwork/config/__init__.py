@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from tickwork.backoff import Backoff, Duration, ExponentialBackoff, Seconds
+from tickwork.config.endpoints import Endpoint
 from tickwork.config.grpc import GrpcTarget
 from tickwork.config.urls import mask_url
 from tickwork.config.webhooks import Webhook
@@ -110,6 +111,7 @@ class Config(Struct, frozen=True, kw_only=True):
     webhooks: tuple[Webhook, ...] = ()
     callback_url: str | None = None  # where remote workers report
     call_limit: int = 1000  # calls of remote workers at a time
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
     grpc_targets: dict[str, GrpcTarget] = field(default_factory=dict)
     lock_prefix: str = "task:lock:"
     lock_ttl: Seconds | None = None  # as long as the lease
@@ -154,7 +156,7 @@ def _plain(value: Any) -> Any:
 def shown_option(name: str, value: Any) -> str:
     if name == "redis_pass":
         return "***"
-    if name == "grpc_targets" and isinstance(value, dict):  # its metadata may be confidential
+    if name in ("endpoints", "grpc_targets") and isinstance(value, dict):  # headers and metadata may be confidential
         return f"targets {', '.join(map(shown, value)) or 'none'}"
     if name in ("store", "redis_addr") and value is not None:
         return repr(mask_url(value)) if isinstance(value, str) else f"a {type(value).__name__}"

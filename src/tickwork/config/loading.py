@@ -19,6 +19,7 @@ from tickwork.backoff import RetryPolicy
 from tickwork.config import OPTIONS, Config, shown_option
 from tickwork.config import names as config_names
 from tickwork.config.checks import MAY_BE_NONE, validate
+from tickwork.config.grpc import SecretText
 from tickwork.config.readers import READERS
 from tickwork.config.urls import mask_url
 from tickwork.config.yaml import read_yaml
@@ -161,14 +162,27 @@ def _guard_passwords(settings: Mapping[str, config_names.Entry]) -> None:
     hooks = settings.get("webhooks")
     if hooks is not None and hooks.layer == FILE and any(hook.secret for hook in hooks.value):
         raise ConfigError(f"{hooks.key}: a {hooks.origin} that was only found cannot name the file of a secret{named}")
-    for name in ("redis_pass_file", "store", "secret_file"):
+    for name, names_file in _NAMES_SECRET_FILE.items():
         entry = settings.get(name)
-        if entry is not None and entry.layer == FILE and (name != "store" or _names_password_file(entry.value)):
+        if entry is not None and entry.layer == FILE and names_file(entry.value):
             raise ConfigError(f"{entry.key}: a {entry.origin} that was only found cannot name a password file{named}")
 
 
 def _names_password_file(url: str) -> bool:
     return any(name.endswith("password_file") for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True))
+
+
+def _names_secret(cert: str | None, texts: Mapping[str, str | SecretText]) -> bool:
+    return cert is not None or any(isinstance(text, SecretText) for text in texts.values())
+
+
+_NAMES_SECRET_FILE: dict[str, Callable[[Any], bool]] = {
+    "redis_pass_file": bool,
+    "secret_file": bool,
+    "store": _names_password_file,
+    "endpoints": lambda named: any(_names_secret(each.tls.cert, each.headers) for each in named.values()),
+    "grpc_targets": lambda named: any(_names_secret(each.tls.cert, each.metadata) for each in named.values()),
+}
 
 
 def describe(loaded: Loaded) -> list[tuple[str, Any, str]]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from tickwork.backoff import Backoff, Duration
+from tickwork.config.endpoints import Endpoint
 from tickwork.config.grpc import GrpcTarget
 from tickwork.config.webhooks import WebhookLike
 from tickwork.model.policy import Durability, WhenCutOff
@@ -75,6 +76,7 @@ class _Options(TypedDict, total=False):
     webhooks: Sequence[WebhookLike]
     callback_url: str | None
     call_limit: int
+    endpoints: Mapping[str, Endpoint | Mapping[str, Any]]
     grpc_targets: Mapping[str, GrpcTarget | Mapping[str, Any]]
     lock_prefix: str
     lock_ttl: Duration | None

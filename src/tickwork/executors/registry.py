@@ -59,6 +59,11 @@ class Executors:
         if config.grpc_targets:
             grpc = GrpcExecutor(config.grpc_targets, Allowed(config.allow_addresses), config.namespace)
             self._add_configured(GRPC, grpc, grpc.types, grpc.targets)
+        if config.endpoints:
+            from tickwork.executors.http import HTTP, HttpExecutor  # most programs call nobody
+
+            http = HttpExecutor(config.endpoints, Allowed(config.allow_addresses), self._registry)
+            self._add_configured(HTTP, http, http.types, http.targets)
 
     def _add_configured(self, name: str, executor: Executor, types: Iterable[str], targets: Iterable[str]) -> None:
         self._registry.add_executor(name, types, targets)

@@ -6,7 +6,6 @@ import math
 import random
 import re
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from tickwork.errors import Abort, ExecutorError, Snooze
 from tickwork.outbound.client import Answer
@@ -44,6 +43,8 @@ def pause(asked: float) -> float:
 
 
 def _until(date: str) -> float:
+    from email.utils import parsedate_to_datetime  # few answers have a date
+
     try:
         moment = parsedate_to_datetime(date[:64])
     except (ValueError, TypeError, OverflowError):

@@ -5,19 +5,9 @@ from __future__ import annotations
 import ssl
 from functools import cache
 
-from msgspec import Struct
-
+from tickwork.config.endpoints import Tls as Tls
 from tickwork.errors import ConfigError
 from tickwork.texts import shown
-
-
-class Tls(Struct, frozen=True):
-    """Paths of PEM files. `ca` has the authorities to trust instead of the system's; `cert` and `key` are what this
-    side shows, `key` being left out when it stands in the same file."""
-
-    ca: str | None = None
-    cert: str | None = None
-    key: str | None = None
 
 
 def context_of(tls: Tls | None) -> ssl.SSLContext:
