@@ -48,6 +48,11 @@ async def error_of(app: Scheduler, type: str = "ship", **said: Any) -> str:
     return (await task.info()).last_error or ""
 
 
+async def connect(app: Scheduler) -> None:
+    """So that a call with little time has it for itself."""
+    await (await app.submit("ship", max_retry=1000)).result(60)
+
+
 async def test_a_service_runs_a_task(make: Make, url: str, service: Service, port: int) -> None:
     service.response = ExecuteResponse(code=3, message="sent\x1b[2J\nby post", data=b'{"parcel": 12}')
     app = make(url, **options(port))
@@ -149,17 +154,17 @@ class TestTime:
         assert [request.HasField("deadline") for request in service.asked] == [True, True, False]
 
     async def test_no_answer_within_the_time_of_the_target(self, make: Make, service: Service, port: int) -> None:
-        app = make("memory://", max_retry=0, **options(port, timeout=0.3))
+        app = make("memory://", max_retry=0, **options(port, timeout=1))
         async with app:
-            assert await error_of(app, "hang") == (
-                f"gRPC target 'stock' (http://127.0.0.1:{port}): no answer within 0.3 s"
-            )
+            await connect(app)
+            assert await error_of(app, "hang") == f"gRPC target 'stock' (http://127.0.0.1:{port}): no answer within 1 s"
             await wait_until(lambda: service.stopped and service.cancels, what="the service sees the end of the call")
 
     async def test_a_timeout_of_the_task_reaches_the_service(self, make: Make, service: Service, port: int) -> None:
         app = make("memory://", max_retry=0, **options(port))
         async with app:
-            assert await error_of(app, "hang", timeout=0.3) == "timed out after 0.3 s"
+            await connect(app)
+            assert await error_of(app, "hang", timeout=1) == "timed out after 1 s"
             await wait_until(lambda: service.stopped and service.cancels, what="the service sees the end of the call")
 
 
@@ -179,8 +184,9 @@ class TestCancelling:
 
     async def test_a_service_without_cancel_is_asked_once(self, make: Make, service: Service, port: int) -> None:
         service.implements_cancel = False
-        app = make("memory://", max_retry=0, **options(port, timeout=0.1))
+        app = make("memory://", max_retry=0, **options(port, timeout=1))
         async with app:
+            await connect(app)
             await error_of(app, "hang")
             await wait_until(lambda: service.cancels, what="Cancel is called")
             executor: Any = app.executors._known["grpc"]
