@@ -87,7 +87,7 @@ FACTS = {
     Fact.WORKER_JOINED: "a worker is there",
     Fact.WORKER_LEFT: "a worker left in good order",
     Fact.WORKER_LOST: "a worker has sent no heartbeat for a whole lease, or its process is gone",
-    Fact.WORKER_ORDERED: "a worker was asked to take no more tasks (`drain`), or to take tasks again (`none`)",
+    Fact.WORKER_ORDERED: "what a worker is asked to do now, such as `capacity=20 drain`; `none`: nothing any more",
     Fact.LEADER_ELECTED: "a node leads now; `detail` has the term",
     Fact.LEADER_RESIGNED: "it no longer leads",
     Fact.SCHEDULE_PUT: "a schedule was created or changed",

@@ -539,7 +539,10 @@ class Twins(RuleBasedStateMachine):
             node, running = any_.choice(NODES), any_.randint(0, 2)
             self.send("members.beat", Worker(id=worker, node=node, running=running, labels={"zone": "a"}))
         if any_.random() < 0.5:
-            self.send("members.order", any_.choice([*WORKERS, "nobody"]), any_.choice(["drain", "drain", ""]))
+            kind, values = any_.choice(
+                [("drain", ["", "", None]), ("capacity", ["1", "20", None]), ("queues", ["a", None])]
+            )
+            self.send("members.order", any_.choice([*WORKERS, "nobody"]), kind, any_.choice(values))
         leader = self.send("members.campaign", any_.choice(["n1", "n2"]), any_.choice([500, 10_000]))
         if any_.random() < 0.4:
             for _ in range(any_.randint(1, 2)):
@@ -656,7 +659,7 @@ def waited_for(found: list[OutboxEntry], expected: dict[str, OutboxEntry]) -> di
 
 async def snapshot(store: Store, after: int, parts: int) -> tuple[dict[str, Any], list[str]]:
     """All that can be seen of a store, and what it finds wrong with itself."""
-    (records, stats, (events, missed), last, problems), (outbox, paused, members, schedules, due) = (
+    (records, stats, (events, missed), last, problems), (outbox, paused, members, busy, schedules, due) = (
         await asyncio.gather(
             walk(store, Query(limit=1000)),
             store.queries.stats(),
@@ -668,6 +671,7 @@ async def snapshot(store: Store, after: int, parts: int) -> tuple[dict[str, Any]
             store.tasks.outbox(1000),
             store.queries.paused(),
             store.members.workers(),
+            store.members.workers(counted=True),
             all_schedules(store),
             store.schedules.due(10),
         ),
@@ -688,6 +692,7 @@ async def snapshot(store: Store, after: int, parts: int) -> tuple[dict[str, Any]
         "outbox": [replace(entry, dependants=tuple(sorted(entry.dependants))) for entry in outbox],
         "pauses": paused,
         "members": members,
+        "running": {worker.id: worker.running for worker in busy},
         "schedules": schedules,
         "due": due,
         "dedup keys": await key_holders(store) if parts == 1 else {},

@@ -15,7 +15,7 @@ from tests.integration.apps import Gate, Make, eventually, status_of, store_of
 from tests.integration.programs import Shop
 from tickwork import Fact, Reason, Scheduler, Status, WorkerNotFound
 from tickwork.cli import commands
-from tickwork.client import draining
+from tickwork.client import orders
 from tickwork.testing import wait_for
 
 
@@ -44,13 +44,13 @@ async def test_a_worker_that_drains_finishes_what_it_runs_and_takes_no_more(make
         assert [found.id for found in await app.list_workers("online")] == [worker.id]
         assert worker.status == "draining"
         waits = await quick.submit()
-        assert len(await draining.still_working(app._access, [app.id])) == busy
+        assert len(await orders.still_working(app._access, [app.id])) == busy
         gate.open()
         for handle in held:
             assert await wait_for(app, handle.id, Status.SUCCESS, timeout=30)
 
         async def drained() -> bool:
-            return not await draining.still_working(app._access, [app.id])
+            return not await orders.still_working(app._access, [app.id])
 
         await eventually(drained, 30)
         assert await status_of(app, waits.id) == Status.READY

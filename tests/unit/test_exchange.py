@@ -89,13 +89,14 @@ class Slots:
     stuck = False
 
     def __init__(self, concurrency: int) -> None:
-        self.concurrency = concurrency
+        self.capacity = concurrency
+        self.queues: tuple[str, ...] = ("default",)
         self.running: list[Lease] = []
         self.stopping = False
 
     @property
     def free(self) -> int:
-        return 0 if self.stopping else self.concurrency - len(self.running)
+        return 0 if self.stopping else self.capacity - len(self.running)
 
     @property
     def done(self) -> bool:
@@ -103,7 +104,7 @@ class Slots:
 
     def start(self, grants: list[Grant]) -> None:
         self.running += [grant.lease for grant in grants]
-        assert len(self.running) <= self.concurrency
+        assert len(self.running) <= self.capacity
 
 
 class Scene:

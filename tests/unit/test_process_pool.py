@@ -419,6 +419,39 @@ async def test_no_more_than_limit_children(pool: ProcessPool) -> None:
     assert len(set(pids)) <= 3
 
 
+async def test_the_limit_of_children_can_change(pool: ProcessPool, tmp_path: Path) -> None:
+    """Calls that run go on; children that are too many end once they are idle."""
+    pool.resize(1)
+    gate = tmp_path / "gate"
+    calls = [Busy(pool, "hold", bytes(gate)) for _ in range(3)]
+    pids = [await calls[0].pid()]
+    pool.resize(2)
+    pids.append(await calls[1].pid())
+    pool.resize(1)
+    assert not calls[2].notes
+    gate.touch()
+    pids.append(await calls[2].pid())
+    for each in calls:
+        await each.task
+    assert len(set(pids)) == 2, "the third call had to wait for one of the two children"
+    await wait_until(lambda: len(multiprocessing.active_children()) == 1, timeout=30, what="one child is left")
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_takes_no_slot(pool: ProcessPool, tmp_path: Path) -> None:
+    pool.resize(1)
+    gate = tmp_path / "gate"
+    first, second, third = (Busy(pool, "hold", bytes(gate)) for _ in range(3))
+    await first.pid()
+    second.task.cancel()
+    pool.resize(2)  # before the one that was cancelled has noticed it
+    with suppress(asyncio.CancelledError):
+        await second.task
+    await third.pid()
+    gate.touch()
+    await asyncio.gather(first.task, third.task)
+    assert await pool.run(call("echo", b"x"), on_note=ignore) == b"x"
+
+
 async def test_warm_starts_children_ahead_and_no_more_than_the_limit(pool: ProcessPool) -> None:
     await pool.warm(2)
     children = set(pool._alive)

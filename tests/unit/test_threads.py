@@ -109,6 +109,37 @@ async def test_no_more_than_limit_work_at_once(pool: ThreadPool) -> None:
     await asyncio.gather(last, *tasks)
 
 
+async def test_more_threads_work_at_once_when_the_limit_is_raised() -> None:
+    pool, gates = ThreadPool(1, "resized"), [Gate(), Gate(), Gate()]
+    first = await enter(pool, gates[0])
+    waiting = [asyncio.create_task(pool.run(gate.work)) for gate in gates[1:]]
+    pool.resize(3)
+    for gate in gates[1:]:
+        await wait_until(gate.entered.is_set, what="the work that waited has begun")
+    for gate in gates:
+        gate.exit.release()
+    await asyncio.gather(first, *waiting)
+    pool.close()
+
+
+async def test_threads_that_are_too_many_finish_their_work_and_end(pool: ThreadPool) -> None:
+    gates = [Gate() for _ in range(LIMIT)]
+    tasks = [await enter(pool, gate) for gate in gates]
+    gates[0].exit.release()
+    await tasks[0]
+    pool.resize(1)
+    later = Gate()
+    last = asyncio.create_task(pool.run(later.work))
+    for gate in gates[1:]:
+        assert not later.entered.is_set()
+        gate.exit.release()
+    assert set(await asyncio.gather(*tasks)) == {"let go"}
+    await wait_until(later.entered.is_set, what="the work that waited has begun")
+    await wait_until(lambda: sum(gate.thread.is_alive() for gate in gates if gate.thread) == 1, what="the others ended")
+    later.exit.release()
+    await last
+
+
 async def test_what_waits_is_served_in_order() -> None:
     pool, order = ThreadPool(1, "single"), list[int]()
 

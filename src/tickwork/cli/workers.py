@@ -180,7 +180,7 @@ def secret_command(worker_id: str) -> None:
     click.echo(warning, err=True)
 
 
-# --- draining
+# --- orders
 
 
 @workers_command.command("drain")
@@ -240,10 +240,44 @@ def resume_command(ids: tuple[str, ...]) -> None:
             click.echo(output.clean(f"{worker_id}  resumed"))
 
 
-async def _chosen(client: Client, ids: tuple[str, ...]) -> list[str]:
-    from tickwork.client import draining
+@workers_command.command("set")
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.option("--concurrency", type=int, metavar="N", help="Tasks that it runs at a time.")
+@click.option("--queues", metavar="A,B", help="Queues that it takes tasks from.")
+@click.option("--reset", is_flag=True, help="Go by its own options again, but for what is said here.")
+@global_options
+def set_command(ids: tuple[str, ...], concurrency: int | None, queues: str | None, reset: bool) -> None:
+    """Change the concurrency and the queues of workers while they run.
 
-    chosen = list(dict.fromkeys(ids)) or await draining.of_this_host(client._access)
+    They follow at once, or with their next heartbeat, and what they run goes on. It lasts until it is reset, or they
+    end: a process that is started again goes by its options.
+    """
+    if not reset and concurrency is None and queues is None:
+        raise click.UsageError("say what to change: --concurrency, --queues or --reset")
+    names = None if queues is None else [name.strip() for name in queues.split(",")]
+    chosen = list(dict.fromkeys(ids))
+
+    async def change(client: Client) -> None:
+        for worker_id in chosen:
+            if reset:
+                await client.reset_worker(worker_id)
+            if concurrency is not None or names is not None:
+                await client.set_worker(worker_id, concurrency=concurrency, queues=names)
+
+    ask(change)
+    facts = {"concurrency": concurrency, "queues": names}
+    told = ", ".join(f"{what} {text}" for what, text in (("concurrency", concurrency), ("queues", queues)) if text)
+    if output.as_json():
+        output.show_json({"workers": [{"id": worker_id, "reset": reset, **facts} for worker_id in chosen]})
+    else:
+        for worker_id in chosen:
+            click.echo(output.clean(f"{worker_id}  {told or 'as it was started'}"))
+
+
+async def _chosen(client: Client, ids: tuple[str, ...]) -> list[str]:
+    from tickwork.client import orders
+
+    chosen = list(dict.fromkeys(ids)) or await orders.of_this_host(client._access)
     if not chosen:
         raise TickworkError("no worker of this host is up; name others by their IDs, which `tickwork workers` lists")
     return chosen
@@ -251,11 +285,11 @@ async def _chosen(client: Client, ids: tuple[str, ...]) -> list[str]:
 
 async def _wait(client: Client, ids: list[str], timeout: float | None) -> list[Worker]:
     """Those that still work when the time is over."""
-    from tickwork.client import draining
+    from tickwork.client import orders
 
     report = output.progress("running tasks left")
     until = None if timeout is None else time.monotonic() + timeout
-    while left := await draining.still_working(client._access, ids):
+    while left := await orders.still_working(client._access, ids):
         if until is not None and time.monotonic() >= until:
             break
         report(sum(worker.running for worker in left))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from tickwork.client import draining, explain, remote_workers, steering, submitting, views
+from tickwork.client import explain, orders, remote_workers, steering, submitting, views
 from tickwork.client.access import Access
 from tickwork.client.calling import call
 from tickwork.client.dead_letters import DeadLetters
@@ -38,7 +38,7 @@ from tickwork.handlers.options import (
 )
 from tickwork.handlers.registry import Registry
 from tickwork.model.info import Explanation, Page, QueueStats, RemoteWorker, Task, TaskInfo, WorkerInfo
-from tickwork.model.members import DRAIN, WorkerStatus
+from tickwork.model.members import WorkerStatus
 from tickwork.model.tasks import Status
 from tickwork.payload.parameters import MISSING
 from tickwork.store.contract import PAGE_MAX, SUBMIT_MAX, Store
@@ -287,11 +287,23 @@ class Client:
     async def drain_worker(self, worker_id: str) -> None:
         """Let a worker take no more tasks, and finish those that it runs. Its status is `draining` until it is resumed,
         or ends. Raises `WorkerNotFound` when none of that id is up."""
-        await draining.give(self._access, worker_id, DRAIN)
+        await orders.drain(self._access, worker_id)
 
     async def resume_worker(self, worker_id: str) -> None:
         """Let a worker that drains take tasks again. Nothing happens to one that does not."""
-        await draining.give(self._access, worker_id, "")
+        await orders.resume(self._access, worker_id)
+
+    async def set_worker(
+        self, worker_id: str, *, concurrency: int | None = None, queues: Sequence[str] | None = None
+    ) -> None:
+        """Let a worker run another number of tasks at a time, or take tasks from other queues, until it ends or is
+        reset. What it runs goes on, also if that is more than it may run now. Raises `WorkerNotFound` when none of that
+        id is up."""
+        await orders.change(self._access, worker_id, concurrency, queues)
+
+    async def reset_worker(self, worker_id: str) -> None:
+        """Take back what `set_worker` has changed: the worker goes by its own options again."""
+        await orders.reset(self._access, worker_id)
 
     # --- locks
 

@@ -135,6 +135,8 @@ def worker_info(worker: Worker) -> WorkerInfo:
         beat_at=to_datetime(worker.beat_at),
         expires_at=to_datetime(worker.expires_at),
         lost_at=None if worker.lost_at is None else to_datetime(worker.lost_at),
+        order=worker.order,
+        follows=worker.follows,
     )
 
 

@@ -37,6 +37,11 @@ class LocalExecutor:
     def leaked(self) -> int:
         return self._threads.leaked
 
+    def resize(self, concurrency: int) -> None:
+        """Run so many handlers at a time from now on. Those that run go on."""
+        self._threads.resize(concurrency)
+        self._processes.resize(concurrency)
+
     async def warm(self, entries: list[Entry]) -> None:
         """Start a child process ahead of need if a handler runs in one; that takes a fifth of a second."""
         if any(entry.run_in == "process" for entry in entries):

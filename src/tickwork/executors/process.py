@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -148,6 +149,48 @@ def _kill_everyone() -> None:
         child.kill()
 
 
+class _Slots:
+    """A semaphore whose size can change. Who holds a slot keeps it, also when there are too many."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._taken = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def resize(self, limit: int) -> None:
+        self._limit = limit
+        self._wake()
+
+    async def __aenter__(self) -> None:
+        if self._taken < self._limit and not self._waiting:
+            self._taken += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            elif not turn.cancelled():  # it was given a slot in the same moment
+                self._leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        self._taken -= 1
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting and self._taken < self._limit:
+            turn = self._waiting.popleft()
+            if not turn.done():  # or it was cancelled, and is about to leave
+                self._taken += 1
+                turn.set_result(None)
+
+
 class ProcessPool:
     """At most `limit` children work at once; further calls wait. The pool belongs to the event loop that first uses
     it."""
@@ -157,7 +200,7 @@ class ProcessPool:
     def __init__(self, limit: int, name: str, invoke: str, *, max_calls: int = 0) -> None:
         self.limit, self.name, self.invoke, self.max_calls = limit, name, invoke, max_calls
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._slots = asyncio.Semaphore(limit)
+        self._slots = _Slots(limit)
         self._senders = ThreadPool(limit, f"{name}-send")
         self._alive: set[_Child] = set()
         self._idle: list[_Child] = []  # may include children that are still starting
@@ -184,6 +227,21 @@ class ProcessPool:
         if isinstance(outcome, bytes):
             return outcome
         raise outcome
+
+    def resize(self, limit: int) -> None:
+        """Let at most `limit` children work from now on. Those that are too many end when they are idle."""
+        self.limit = limit
+        self._slots.resize(limit)
+        self._senders.resize(limit)
+        for child in [child for child in self._idle if child.started.done()]:
+            if not self._has_too_many:
+                break
+            self._idle.remove(child)
+            self._retire(child)
+
+    @property
+    def _has_too_many(self) -> bool:
+        return sum(not child.doomed for child in self._alive) > self.limit
 
     async def warm(self, n: int) -> None:
         """Have `n` children (or `limit`, if that is less) started and ready; StartFailed if one cannot be."""
@@ -240,7 +298,7 @@ class ProcessPool:
             child.kill()
         elif child.gone:
             pass
-        elif self.max_calls and child.calls >= self.max_calls:
+        elif (self.max_calls and child.calls >= self.max_calls) or self._has_too_many:
             self._retire(child)
         else:
             self._idle.append(child)

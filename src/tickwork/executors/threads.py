@@ -177,6 +177,18 @@ class ThreadPool:
                 self._dispatch()
             del work  # the traceback of an error refers to this frame, which must not refer to the error
 
+    def resize(self, limit: int) -> None:
+        """Let at most `limit` threads work from now on. Those that are too many end when they are idle."""
+        self.limit = limit
+        self._end_idle()
+        self._dispatch()
+
+    def _end_idle(self) -> None:
+        while self._idle and len(self._threads) > self.limit:
+            thread = self._idle.pop()
+            self._threads.discard(thread)
+            thread.inbox.put(None)
+
     def close(self) -> None:
         """End idle threads now, and busy ones after their work, whose result is delivered. Work without a thread
         fails."""
@@ -213,4 +225,6 @@ class ThreadPool:
             work = self._finished.popleft()
             work.end(work.error)
             self._idle.append(cast("_Thread", work.thread))
+        if len(self._threads) > self.limit:
+            self._end_idle()
         self._dispatch()

@@ -148,7 +148,8 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     """A worker as users see it: one pool of slots in one process.
 
     It is `offline` from `lost_at` on, when it has given no sign of life until `expires_at`. `running` counts the tasks
-    that are leased to it now; `leaked` counts handlers that could not be stopped.
+    that are leased to it now; `leaked` counts handlers that could not be stopped. `order` is what it was asked to do,
+    such as `capacity=20 drain`, and `follows` what of it it does already.
     """
 
     id: str
@@ -169,6 +170,8 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     beat_at: datetime
     expires_at: datetime
     lost_at: datetime | None = None
+    order: str = ""
+    follows: str = ""
 
 
 class RemoteWorker(Struct, frozen=True, kw_only=True):

@@ -2,12 +2,55 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
+from typing import Literal
 
 from msgspec import Struct, field
 
-Order = str  # what a worker is asked to do; "" is nothing. One that it does not know is of a later version
-DRAIN = "drain"  # take no more tasks
+from tickwork.ids import is_name
+
+# What a worker is asked to do: words with a space between, one of each kind at most, such as `capacity=20 drain`; "" is
+# nothing. A word that a worker does not know is of a later version, and changes nothing.
+Order = str
+OrderKind = Literal["drain", "capacity", "queues"]
+DRAIN: OrderKind = "drain"  # take no more tasks
+CAPACITY: OrderKind = "capacity"  # run so many tasks at a time
+QUEUES: OrderKind = "queues"  # take tasks from these queues, with commas between
+
+
+def ordered(order: Order, kind: OrderKind, value: str | None) -> Order:
+    """An order after a word of a kind was put in the place of the one before; with None it is taken out. Those of other
+    kinds stay as they are."""
+    words = [word for word in order.split() if word.partition("=")[0] != kind]
+    if value is not None:
+        words.append(f"{kind}={value}" if value else kind)
+    return " ".join(sorted(words))
+
+
+class Orders(Struct, frozen=True):
+    """An order as a worker reads it; None is what it was started with."""
+
+    drain: bool = False
+    capacity: int | None = None
+    queues: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, order: Order) -> Orders:
+        """Words that are not known here are left out."""
+        words = dict(word.partition("=")[::2] for word in order.split())
+        capacity, queues = words.get(CAPACITY, ""), tuple(words.get(QUEUES, "").split(","))
+        return cls(
+            words.get(DRAIN) == "",
+            int(capacity) if re.fullmatch("[1-9][0-9]{0,5}", capacity) else None,
+            queues if all(map(is_name, queues)) else None,
+        )
+
+    @property
+    def text(self) -> Order:
+        order = ordered("", DRAIN, "" if self.drain else None)
+        order = ordered(order, CAPACITY, None if self.capacity is None else str(self.capacity))
+        return ordered(order, QUEUES, None if self.queues is None else ",".join(self.queues))
 
 
 class WorkerStatus(StrEnum):
@@ -43,13 +86,13 @@ class Worker(Struct, frozen=True, kw_only=True):
     expires_at: int = 0
     lost_at: int | None = None
     order: Order = ""  # kept by the store beside what the worker says of itself
-    follows: str = ""  # the order that the worker follows now
+    follows: Order = ""  # what of it the worker follows now
 
     @property
     def status(self) -> WorkerStatus:
         if self.lost_at is not None:
             return WorkerStatus.OFFLINE
-        if self.order == DRAIN:
+        if DRAIN in self.order.split():
             return WorkerStatus.DRAINING
         return WorkerStatus.BUSY if self.running >= self.capacity else WorkerStatus.IDLE
 

@@ -14,7 +14,7 @@ from tickwork.client.remote_workers import WorkerKeys
 from tickwork.client.specs import completed
 from tickwork.errors import ConfigError, StoreError, StoreUnavailable
 from tickwork.ids import NAME, is_token_of
-from tickwork.model.members import DRAIN
+from tickwork.model.members import Orders as GivenOrders
 from tickwork.model.outcomes import Aborted, Outcome, Succeeded
 from tickwork.model.tasks import Record, Status
 from tickwork.observe.loggers import Log
@@ -162,7 +162,7 @@ class Reports:
             return _signed(signed, refusal(404, f"worker {worker_id} is not registered as a remote worker"))
         ttl = round(self._access.config.worker_timeout * 1000)
         heard = await store.members.beat(replace(found, running=0), ttl)
-        return _signed(signed, json_reply(200, HeartbeatAnswer(orders=Orders(drain=heard.order == DRAIN))))
+        return _signed(signed, json_reply(200, HeartbeatAnswer(orders=Orders(drain=GivenOrders.of(heard.order).drain))))
 
 
 def _signed(signed: Signed, reply: Reply) -> Reply:

@@ -47,6 +47,9 @@ class Slots(Protocol):
     id: str
     node: str  # the process that it is part of
 
+    capacity: int
+    queues: tuple[str, ...]
+
     @property
     def free(self) -> int: ...
     @property
@@ -82,12 +85,11 @@ class Exchange:
         self._log = Log.of(config.logger, "worker")
         self._notes = notes
         self._on_ended = on_ended
-        self._queues = tuple(config.queues)
+        self._queues = slots.queues
         self._outcomes: list[Outcome] = []
         self._postponed: list[Outcome] = []  # their part of the store cannot be reached now
         self._first, self._second = Turn(0), Turn(1)
-        # A store in this process gains nothing from two calls at a time, and is fastest with large batches.
-        self._share = config.concurrency // 2 if store.capabilities.remote else config.concurrency + 1
+        self._share = self._share_of(slots.capacity)
         self.pace = Pace()
         self._one_by_one = 0  # how many outcomes are still to be sent one by one, since one of them was refused
         self._look_at = 0.0
@@ -117,10 +119,20 @@ class Exchange:
         if self._hint is not None:
             self._hint.set()
 
-    def look_again(self) -> None:
-        """The same, and claim what there is, if slots are free."""
+    def follow(self) -> None:
+        """The worker has other slots or queues, or takes tasks again: claim what there is for it now."""
+        self._share = self._share_of(self._slots.capacity)
+        if set(self._queues) != set(self._slots.queues):
+            self._queues = self._slots.queues
+            if self._standing is not None:
+                self._standing.recall()
         self._look_at = 0.0
         self.wake()
+
+    def _share_of(self, capacity: int) -> int:
+        """Outcomes that are worth a second call. A store in this process gains nothing from two calls at a time, and is
+        fastest with large batches."""
+        return capacity // 2 if self._store.capabilities.remote else capacity + 1
 
     def _wake_second(self) -> None:
         if self._second_waits is not None and not self._second_waits.done():
@@ -255,7 +267,7 @@ class Exchange:
         """Whether a claim stands beside these outcomes: for a worker that runs nothing any more and found the queues
         empty. They go without a claim then, so that their results are known sooner."""
         now = time.monotonic()
-        if self._standing is None or now >= self._look_at or self._slots.free < self._config.concurrency:
+        if self._standing is None or now >= self._look_at or self._slots.free < self._slots.capacity:
             return False
         if self._hurried:  # one call for both is cheaper, where it gets what the standing claim would
             return False

@@ -30,6 +30,8 @@ AGAIN_MAX = 0.5  # longest pause in seconds between two questions for an answer 
 class Slots(Protocol):
     """The worker, as its standing claim sees it."""
 
+    capacity: int
+
     @property
     def free(self) -> int: ...
     @property
@@ -68,7 +70,7 @@ class Standing:
         if free <= 0 or now < self._rests_until:
             return None
         limit = STAND_MAX
-        if self._slots.free < self._config.concurrency:
+        if self._slots.free < self._slots.capacity:
             if now < self._lingers_until:
                 return self._lingers_until - now
             limit = BESIDE_MAX
@@ -84,11 +86,12 @@ class Standing:
         pause, spare = STAND_TIME, self._slots.free - claim.limit
         # It must not be granted anything any more, or it holds the slots of what has become due.
         if spare < 0 or self._slots.types is not claim.types or (spare == 0 and due_at <= now):
-            self._recall()
+            self.recall()
             pause = self._config.scan_interval
         return min(pause, due_at - now) if due_at > now else pause
 
-    def _recall(self) -> None:
+    def recall(self) -> None:
+        """Have a claim that stands answered now, as it must not be granted anything any more."""
         if self.claim is not None and (self._recalling is None or self._recalling.done()):
             self._recalled = True
             self._recalling = asyncio.ensure_future(self._try_recall(self.claim))

@@ -21,7 +21,7 @@ from tickwork.handlers.executor_names import LOCAL
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.handlers.retrying import Decision
 from tickwork.model.info import TaskResult
-from tickwork.model.members import DRAIN, Order
+from tickwork.model.members import Order, Orders
 from tickwork.model.outcomes import Aborted, Outcome, Released, Stopped, Succeeded
 from tickwork.model.tasks import Lease
 from tickwork.observe.bus import Bus
@@ -55,6 +55,8 @@ class Worker:
     ) -> None:
         self.id = worker_id
         self.node = node
+        self.capacity = config.concurrency
+        self.queues = tuple(config.queues)
         self.running: dict[str, Run] = {}
         self.abandoned: set[Run] = set()
         self._store = store
@@ -70,7 +72,7 @@ class Worker:
         self._exchange = Exchange(self, store, config, self._notes, self._facts.ended)
         self._chain = RunChain.of(registry, worker_id)
         self._misfits = Misfits(config.version_grace, store.now, self._log)
-        self.follows = ""  # the order of the store that it follows
+        self._orders = Orders()  # those of the store that it follows
         self._stopping = False
         self._closed = False  # takes no tasks, as it is stopping or draining
         self._loop: asyncio.AbstractEventLoop
@@ -137,11 +139,11 @@ class Worker:
 
     @property
     def stuck(self) -> bool:
-        return self.leaked >= self._config.concurrency
+        return self.leaked >= self.capacity
 
     @property
     def free(self) -> int:
-        slots = self._config.concurrency
+        slots = self.capacity
         return 0 if self._closed or self.leaked >= slots else slots - len(self.running)
 
     @property
@@ -160,10 +162,11 @@ class Worker:
     # --- runs
 
     def start(self, grants: list[Grant]) -> None:
-        if self._closed:  # it was stopped or drained while this claim was under way
-            for grant in grants:
+        room = 0 if self._closed else self.capacity - len(self.running)
+        if len(grants) > room:  # it was stopped, drained or made smaller while this claim was under way
+            for grant in grants[max(room, 0) :]:
                 self._exchange.add(Released(grant.lease))
-            return
+            grants = grants[: max(room, 0)]
         for grant in grants:
             try:
                 self._start(grant)
@@ -357,16 +360,31 @@ class Worker:
 
     # --- called by the heart
 
+    @property
+    def follows(self) -> Order:
+        return self._orders.text
+
     def obey(self, order: Order) -> None:
-        """Follow an order of the store; "" ends it. One of a later version is not known here, and changes nothing."""
-        order = order if order == DRAIN else ""
-        if order == self.follows:
+        """Follow the orders of the store, and go back to the options where there is none. Those of a later version are
+        not known here, and change nothing. Tasks that run are not touched."""
+        before, now = self._orders, Orders.of(order)
+        if now == before:
             return
-        self.follows = order
-        self._closed = self._stopping or order == DRAIN
-        text = "Worker drains: it takes no more tasks" if order == DRAIN else "Worker takes tasks again"
-        self._log.line(logging.INFO, text, worker=self.id, running=len(self.running))
-        self._exchange.look_again()
+        self._orders = now
+        self._closed = self._stopping or now.drain
+        self.capacity = now.capacity or self._config.concurrency
+        self.queues = now.queues or tuple(self._config.queues)
+        if now.capacity != before.capacity:
+            self._local.resize(self.capacity)
+            self._tell("Worker runs so many tasks at a time", concurrency=self.capacity)
+        if now.queues != before.queues:
+            self._tell("Worker takes tasks from these queues", queues=",".join(self.queues))
+        if now.drain != before.drain:
+            self._tell("Worker drains: it takes no more tasks" if now.drain else "Worker takes tasks again")
+        self._exchange.follow()
+
+    def _tell(self, text: str, **facts: object) -> None:
+        self._log.line(logging.INFO, text, worker=self.id, running=len(self.running), **facts)
 
     def renewed(self, leases: list[Lease], answers: list[Extended]) -> None:
         for lease, answer in zip(leases, answers, strict=True):

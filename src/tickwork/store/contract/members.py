@@ -6,11 +6,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from tickwork.model.members import Leader, Order, Worker
+from tickwork.model.members import Leader, Order, OrderKind, Worker
 
 
 class Heard(Struct, frozen=True):
-    """The answer to a heartbeat: who leads, and the order that is kept for the worker. `rival` is a living member of
+    """The answer to a heartbeat: who leads, and the orders that are kept for the worker. `rival` is a living member of
     the same name that belongs to another node; then the heartbeat has changed nothing."""
 
     leader: Leader | None
@@ -23,11 +23,11 @@ class Members(Protocol):
         """Become a member or stay one, for `ttl` or the length of a lease. Refused while a member of that name that
         belongs to another node lives: one that is not lost and whose time has not run out."""
 
-    async def order(self, worker_id: str, order: Order) -> bool:
-        """Keep an order for a member, in place of the one before; "" takes it back. Every answer to a heartbeat of the
-        member has it, and so has `workers`. It ends with the process: when the member leaves or is forgotten, or when
-        a member of another node takes its name. A change raises `CONTROL` and is logged. False when there is no such
-        member, or it is lost."""
+    async def order(self, worker_id: str, kind: OrderKind, value: str | None) -> bool:
+        """Keep an order for a member, in place of the one of that kind before; None takes it back. Orders of other
+        kinds stay (`ordered`). Every answer to a heartbeat of the member has them all, and so has `workers`. They end
+        with the process: when the member leaves or is forgotten, or when a member of another node takes its name. A
+        change raises `CONTROL` and is logged. False when there is no such member, or it is lost."""
 
     async def leave(self, worker_id: str, node: str = "") -> None:
         """Be a member no more; with `node` only if the member belongs to that node."""

@@ -7,7 +7,7 @@ from collections import Counter
 from msgspec.structs import replace
 
 from tickwork.model.facts import Fact
-from tickwork.model.members import Leader, Order, Worker
+from tickwork.model.members import Leader, OrderKind, Worker, ordered
 from tickwork.model.tasks import Lease
 from tickwork.store.contract import Heard
 from tickwork.store.hints import CONTROL
@@ -47,10 +47,11 @@ class Members(Part):
         return Heard(leader, order=self._workers[worker.id].order)
 
     @atomic
-    def order(self, worker_id: str, order: Order) -> bool:
+    def order(self, worker_id: str, kind: OrderKind, value: str | None) -> bool:
         worker = self._workers.get(worker_id)
         if worker is None or worker.lost_at is not None:
             return False
+        order = ordered(worker.order, kind, value)
         if worker.order != order:
             self._workers[worker_id] = replace(worker, order=order)
             self._log.add(self._core.now(), Fact.WORKER_ORDERED, worker_id, order or "none")

@@ -98,7 +98,7 @@ NAMESPACE_KEYS = (
     Key("workers", "Hash", "the description of each worker (msgpack)", "workers"),
     Key("workers:times", "Hash", "started, last beat, end of lease, and when it was lost", "workers"),
     Key("workers:nodes", "Hash", "the node of each worker", "workers"),
-    Key("workers:orders", "Hash", "what a worker is asked to do: `drain`", "workers"),
+    Key("workers:orders", "Hash", "what a worker is asked to do, such as `capacity=20 drain`", "workers"),
     Key("workers:online", "ZSet", "workers by the end of their lease", "workers"),
     Key("schedule:leader", "Hash", "who leads: id, term, until, ttl", "4"),
     Key("schedules", "Hash", "the schedules (msgpack)", "schedules"),

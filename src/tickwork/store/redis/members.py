@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from tickwork.model.members import Leader, Order, Worker
+from tickwork.model.members import Leader, OrderKind, Worker, ordered
 from tickwork.store.contract import Heard
 from tickwork.store.redis.core import Part
 from tickwork.store.rules import leads
@@ -23,8 +23,9 @@ class Members(Part):
         leader = Leader(found[0].decode(), *found[1:]) if found else None
         return Heard(leader, _read_worker(worker.id, *rival) if rival else None, order.decode())
 
-    async def order(self, worker_id: str, order: Order) -> bool:
-        return bool(await self._core.run("order", self._core.layout.root, worker_id, order))
+    async def order(self, worker_id: str, kind: OrderKind, value: str | None) -> bool:
+        word = ordered("", kind, value)
+        return bool(await self._core.run("order", self._core.layout.root, worker_id, kind, word))
 
     async def leave(self, worker_id: str, node: str = "") -> None:
         self._core.own_workers.discard(worker_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tickwork.model.facts import Fact
-from tickwork.model.members import Leader, Order, Worker
+from tickwork.model.members import Leader, OrderKind, Worker, ordered
 from tickwork.store.contract import Heard
 from tickwork.store.hints import CONTROL
 from tickwork.store.rules import elect, joined, leads, rival_of
@@ -47,11 +47,12 @@ class Members(Part):
         return Heard(leader, order=worker.order)
 
     @writes
-    def order(self, worker_id: str, order: Order) -> bool:
+    def order(self, worker_id: str, kind: OrderKind, value: str | None) -> bool:
         row = self.tx.one("SELECT worker FROM @workers WHERE id = ? AND lost_at IS NULL", (worker_id,))
         if row is None:
             return False
         worker = read_worker(worker_id, row[0])
+        order = ordered(worker.order, kind, value)
         if worker.order != order:
             self.tx.run(
                 "UPDATE @workers SET worker = ? WHERE id = ?", (encode(replace(worker, order=order)), worker_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tickwork.model.facts import Fact
-from tickwork.model.members import DRAIN, Leader, Worker, WorkerStatus
+from tickwork.model.members import CAPACITY, DRAIN, QUEUES, Leader, OrderKind, Worker, WorkerStatus
 from tickwork.model.outcomes import Succeeded
 from tickwork.model.policy import Policy
 from tickwork.store.contract import Heard
@@ -132,8 +132,8 @@ async def test_an_order_is_in_the_answer_to_every_heartbeat_until_it_is_taken_ba
     members = bench.store.members
     await members.beat(FULL_WORKER)
     await members.beat(Worker(id="w2", node="n1"))
-    assert await members.order("w1", DRAIN)
-    assert await members.order("w1", DRAIN)
+    assert await members.order("w1", DRAIN, "")
+    assert await members.order("w1", DRAIN, "")
     for _ in range(2):
         assert await members.beat(FULL_WORKER) == Heard(None, order=DRAIN)
     assert await members.beat(Worker(id="w2", node="n1")) == Heard(None)
@@ -141,11 +141,34 @@ async def test_an_order_is_in_the_answer_to_every_heartbeat_until_it_is_taken_ba
         ("w1", DRAIN, "draining"),
         ("w2", "", "idle"),
     ]
-    assert await members.order("w1", "")
+    assert await members.order("w1", DRAIN, None)
     assert await members.beat(FULL_WORKER) == Heard(None)
     assert [each.status for each in await members.workers()] == ["idle", "idle"]
     ordered = [(event.id, event.detail) for event in await bench.events() if event.kind == Fact.WORKER_ORDERED]
     assert ordered == [("w1", DRAIN), ("w1", "none")], "only changes are logged"
+
+
+async def test_orders_of_one_kind_leave_those_of_others(bench: Bench) -> None:
+    members = bench.store.members
+    await members.beat(FULL_WORKER)
+    given: list[tuple[OrderKind, str | None, str]] = [
+        (QUEUES, "mail,a.b:c", "queues=mail,a.b:c"),
+        (DRAIN, "", "drain queues=mail,a.b:c"),
+        (CAPACITY, "20", "capacity=20 drain queues=mail,a.b:c"),
+        (CAPACITY, "5", "capacity=5 drain queues=mail,a.b:c"),
+        (CAPACITY, "5", "capacity=5 drain queues=mail,a.b:c"),
+        (DRAIN, None, "capacity=5 queues=mail,a.b:c"),
+        (QUEUES, None, "capacity=5"),
+        (QUEUES, None, "capacity=5"),
+        (CAPACITY, None, ""),
+    ]
+    for kind, value, order in given:
+        assert await members.order("w1", kind, value)
+        assert await members.beat(FULL_WORKER) == Heard(None, order=order)
+        (member,) = await members.workers()
+        assert (member.order, member.status) == (order, "draining" if "drain" in order else "idle")
+    told = [event.detail for event in await bench.events() if event.kind == Fact.WORKER_ORDERED]
+    assert told == [order or "none" for number, (_, _, order) in enumerate(given) if number not in (4, 7)]
 
 
 async def test_what_a_worker_says_of_itself_is_no_order(bench: Bench) -> None:
@@ -158,10 +181,10 @@ async def test_what_a_worker_says_of_itself_is_no_order(bench: Bench) -> None:
 async def test_an_order_ends_with_the_process(bench: Bench) -> None:
     members = bench.store.members
     await members.beat(FULL_WORKER)
-    await members.order("w1", DRAIN)
+    await members.order("w1", DRAIN, "")
     await members.leave("w1")
     assert await members.beat(FULL_WORKER) == Heard(None)
-    await members.order("w1", DRAIN)
+    await members.order("w1", DRAIN, "")
     await bench.store.tasks.reclaim(10, gone=("w1",))
     assert await members.beat(OTHER) == Heard(None), "another process has the name"
     assert await members.beat(OTHER) == Heard(None)
@@ -170,16 +193,16 @@ async def test_an_order_ends_with_the_process(bench: Bench) -> None:
 
 async def test_a_worker_that_was_away_for_a_moment_keeps_its_order(bench: Bench) -> None:
     await bench.store.members.beat(FULL_WORKER)
-    await bench.store.members.order("w1", DRAIN)
+    await bench.store.members.order("w1", DRAIN, "")
     await bench.store.tasks.reclaim(10, gone=("w1",))
     assert await bench.store.members.beat(FULL_WORKER) == Heard(None, order=DRAIN)
 
 
 async def test_only_members_that_are_up_take_orders(bench: Bench) -> None:
-    assert not await bench.store.members.order("w1", DRAIN)
+    assert not await bench.store.members.order("w1", DRAIN, "")
     await bench.store.members.beat(FULL_WORKER)
     await bench.store.tasks.reclaim(10, gone=("w1",))
-    assert not await bench.store.members.order("w1", DRAIN)
+    assert not await bench.store.members.order("w1", DRAIN, "")
     assert Fact.WORKER_ORDERED not in await bench.facts()
 
 
@@ -187,7 +210,7 @@ async def test_an_order_raises_the_control_hint(bench: Bench) -> None:
     await bench.store.members.beat(FULL_WORKER)
     with bench.store.hint(CONTROL) as hint:
         await bench.listens(hint)
-        await bench.store.members.order("w1", DRAIN)
+        await bench.store.members.order("w1", DRAIN, "")
         assert await hint.wait(30) is True
 
 
