@@ -1,0 +1,48 @@
+"""The examples of several processes run to their end, on two stores each."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT
+from tests.support.redis_store import empty_redis
+
+pytestmark = pytest.mark.timeout(300)
+
+PODS = """\
+task configs: {'clean-up': 'on', 'newsletter': 'on', 'stock-count': 'on', 'year-end': 'off'}
+stock-count (http): {'warehouse': 'north', 'pieces': 1204}
+newsletter (grpc): News to readers@example.org
+clean-up (local): removed what was older than 7 days
+60 tasks ran on all 3 pods: True
+the leader is killed
+all 200 tasks are done: True
+another pod leads
+pods that ended well: 2
+"""
+
+
+def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("TICKWORK_")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", module, *arguments],
+        cwd=ROOT, env=environ, capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+
+
+def check(ended: subprocess.CompletedProcess[str], expected: str) -> None:
+    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
+    fits = doctest.OutputChecker().check_output(expected, ended.stdout, doctest.ELLIPSIS)
+    assert fits, f"{ended.stdout}\n{ended.stderr}"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+def test_pods(kind: str, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/pods.db" if kind == "sqlite" else empty_redis()
+    check(run("examples.pods", "--store", store), PODS)
