@@ -36,12 +36,29 @@ from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed,
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import DELAYED, ENDS, Lease, Place, Record, Spec, Status
-from tickwork.store.contract import Advance, Claim, Claimed, Edge, Finished, OutboxEntry, Query, Reclaimed, Store
+from tickwork.store.contract import (
+    Advance,
+    Aside,
+    Assigned,
+    Assignment,
+    Claim,
+    Claimed,
+    Edge,
+    Finished,
+    Look,
+    OutboxEntry,
+    ParkReason,
+    Query,
+    Reclaimed,
+    Seen,
+    Store,
+)
 from tickwork.store.rules import SPAN
 from tickwork.testing.contract.bench import START, all_schedules, edges_of
 
 QUEUES = ("qa", "qb")
 TYPES = ("ta", "tb", "tc")
+KINDS_OF_TASKS = (*TYPES, "ta gpu=a100", "tb gpu=a100", "tc gpu=a100,zone=eu", "ta @w2")
 WORKERS = ("w1", "w2", "w3")
 NODES = ("", "n1", "n2")
 SCHEDULES = ("s1", "s2")
@@ -100,6 +117,8 @@ def a_spec(any_: Random, task_id: str, others: list[str]) -> Spec:
         retention=any_.choice([None, None, 0, 30_000, 500_000]),
         key=any_.choice([None, "ka", "kb"]),
         tags=any_.choice([{}, {"env": "prod"}]),
+        requires=any_.choice([{}, {}, {}, {}, {"gpu": "a100"}, {"gpu": "a100", "zone": "eu"}]),
+        target=any_.choice([None, None, None, None, None, "w2"]),
     )
 
 
@@ -168,6 +187,7 @@ class Twins(RuleBasedStateMachine):
         self.leases = [Lease("t0", 1, "never given")]
         self.running: list[Lease] = []
         self.last_claims: dict[str, Claim] = {}
+        self.is_again = False  # a claim is sent again
         self.told_ends: list[OutboxEntry] = []
         self.seen, self.other_seen = 0, 0
         self.parts = 1  # over which tasks are spread
@@ -236,11 +256,18 @@ class Twins(RuleBasedStateMachine):
         match answer:
             case Claimed():
                 grants = sorted(answer.grants, key=lambda grant: partition_of(grant.spec.id, self.parts))
+                if self.is_again:  # the same tasks, but in no order
+                    grants.sort(key=lambda grant: grant.spec.id)
                 return replace(answer, grants=grants, next_due_in=answer.next_due_in == 0)
             case Finished():
                 return replace(answer, claimed=self.alike(answer.claimed))
             case Reclaimed():
                 return replace(answer, ids=sorted(answer.ids)) if self.parts > 1 else answer
+            case Assigned(seen=Seen() as seen):
+                waiting = sorted(seen.waiting, key=lambda each: partition_of(each.id, self.parts))
+                return replace(answer, seen=replace(seen, waiting=waiting))
+            case [str(), *_] if self.parts > 1 and all(isinstance(each, str) for each in answer):
+                return sorted(answer)
             case [OutboxEntry(), *_]:
                 return [replace(entry, dependants=tuple(sorted(entry.dependants))) for entry in answer]
         return answer
@@ -302,6 +329,9 @@ class Twins(RuleBasedStateMachine):
             lease_ttl=any_.choice([1000, 15_000, 30_000]),
             nonce=f"c{next(self.numbers)}",
             node=any_.choice(NODES),
+            labels=any_.choice([{}, {"gpu": "a100"}, {"gpu": "a100", "zone": "eu"}]),
+            inboxes=tuple(some(any_, WORKERS)) if any_.random() < 0.6 else (),
+            assigned=any_.choice([(), QUEUES]),
         )
         self.last_claims[claim.worker_id] = claim
         return claim
@@ -319,10 +349,25 @@ class Twins(RuleBasedStateMachine):
     def claim(self, any_: Random) -> None:
         self.keep(self.send("tasks.claim", self.a_claim(any_)))
 
+    def assign(self, any_: Random) -> None:
+        """Some of what is ready to some workers, some of it aside; and some ids that are not ready."""
+        kinds = frozenset(some(any_, KINDS_OF_TASKS))
+        look = Look(tuple(some(any_, QUEUES)) or QUEUES, self.limit(any_), kinds, tuple({*some(any_, WORKERS)}))
+        seen = self.send("tasks.assign", [], 0, look=look).seen
+        ids = [each.id for each in seen.waiting] + [self.an_id(any_)]
+        hold = any_.choice([1000, 20_000])
+        chosen = [Assignment(task_id, any_.choice(WORKERS)) for task_id in ids if any_.random() < 0.6]
+        aside = [Aside(task_id, any_.choice(list(ParkReason))) for task_id in ids if any_.random() < 0.3]
+        self.send("tasks.assign", chosen, hold, aside, any_.choice([None, look]))
+        if any_.random() < 0.2:
+            self.send("tasks.unassign", some(any_, WORKERS), self.limit(any_))
+
     def claim_again(self, any_: Random) -> None:
         claim = self.last_claims.get(any_.choice(WORKERS))
         if claim is not None:
+            self.is_again = True
             self.keep(self.send("tasks.claim", claim))
+            self.is_again = False
 
     def renew(self, any_: Random) -> None:
         leases = [self.a_lease(any_) for _ in range(any_.randint(1, 4))]
@@ -607,6 +652,7 @@ class Twins(RuleBasedStateMachine):
 ACTS: dict[Callable[[Twins, Random], None], int] = {
     Twins.submit: 10,
     Twins.claim: 14,
+    Twins.assign: 5,
     Twins.finish: 14,
     Twins.renew: 5,
     Twins.pass_time: 7,

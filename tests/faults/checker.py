@@ -25,7 +25,10 @@ ENDS: dict[str, Status] = {
     Fact.TASK_CANCELLED: Status.CANCELLED,
 }
 # Which facts may follow in which state of a task, and the state after them.
-WAITS = (Fact.TASK_RESOLVED, Fact.TASK_DUE, Fact.TASK_HASTENED, Fact.TASK_RESCHEDULED, Fact.TASK_PARKED)
+WAITS = (
+    Fact.TASK_RESOLVED, Fact.TASK_DUE, Fact.TASK_HASTENED, Fact.TASK_RESCHEDULED, Fact.TASK_PARKED, Fact.TASK_ASSIGNED,
+    Fact.TASK_UNASSIGNED,
+)  # fmt: skip
 COMES_BACK = (Fact.TASK_RETRYING, Fact.TASK_SNOOZED, Fact.TASK_RELEASED, Fact.TASK_LOST)
 STATES: dict[tuple[str, str], str] = {
     ("absent", Fact.TASK_SUBMITTED): "waiting",

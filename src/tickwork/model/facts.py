@@ -16,6 +16,8 @@ class Fact(StrEnum):
     TASK_HASTENED = "task.hastened"  # run now, by hand
     TASK_RESCHEDULED = "task.rescheduled"  # moved to another time, by hand; detail says which
     TASK_PARKED = "task.parked"  # passed over: no claimer may start its type
+    TASK_ASSIGNED = "task.assigned"  # to the inbox of a worker
+    TASK_UNASSIGNED = "task.unassigned"  # its worker did not take it in time, or takes no more tasks
     TASK_CLAIMED = "task.claimed"
     TASK_SUCCEEDED = "task.succeeded"
     TASK_RETRYING = "task.retrying"

@@ -117,6 +117,8 @@ class Reason(StrEnum):
     NO_WORKER = "no_worker"  # no worker is up
     QUEUE_UNSERVED = "queue_unserved"  # no worker that is up serves its queue
     TYPE_UNKNOWN = "type_unknown"  # no worker that is up on its queue knows its type
+    LABELS_MISSING = "labels_missing"  # no worker that knows its type has the labels that it requires, or is its target
+    ASSIGNED = "assigned"  # the leader has given it to a worker, which has not taken it yet
     WORKERS_BUSY = "workers_busy"  # all workers that may run it have no free slot
     WORKERS_DRAINING = "workers_draining"  # all workers that may run it take no more tasks
     IN_LINE = "in_line"  # others are before it
@@ -266,6 +268,7 @@ class Task(Struct, frozen=True, kw_only=True):
     serializer: str | Serializer | None = None
     executor: str | None = None
     target: str | None = None
+    requires: Mapping[str, str] | None = None
     depends_on: Sequence[Any] | None = None
     durability: Durability | None = None
     if_exists: Literal["raise", "return"] | None = None

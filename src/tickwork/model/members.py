@@ -80,6 +80,7 @@ class Worker(Struct, frozen=True, kw_only=True):
     capacity: int = 10
     running: int = 0
     leaked: int = 0
+    assigned: tuple[str, ...] = ()  # those of its queues whose tasks it waits to be given
     declares: tuple[str, ...] | None = None  # schedules that its program has in code; None: it does not say
     started_at: int = 0
     beat_at: int = 0

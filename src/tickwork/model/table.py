@@ -16,6 +16,8 @@ class Op(StrEnum):
     PROMOTE = "promote"  # its time has come
     RUN_NOW = "run_now"
     RESCHEDULE = "reschedule"
+    ASSIGN = "assign"  # to the inbox of one worker
+    UNASSIGN = "unassign"  # its worker did not take it in time, or takes no more tasks
     CLAIM = "claim"
     SUCCEED = "succeed"
     FAIL = "fail"  # with a retry to come
@@ -42,7 +44,7 @@ class Rule(NamedTuple):
 
 def _rules() -> tuple[Rule, ...]:
     s, o = Status, Op
-    waiting = (s.BLOCKED, s.PENDING, s.RETRYING, s.READY)
+    waiting = (s.BLOCKED, s.PENDING, s.RETRYING, s.READY, s.ASSIGNED)
     ends = (s.SUCCESS, s.FAILED, s.DEAD, s.CANCELLED)
     # A task that was cancelled by force while it ran becomes `cancelled` by every exit but success.
     return (
@@ -51,8 +53,10 @@ def _rules() -> tuple[Rule, ...]:
         *(Rule(source, o.PROMOTE, (s.READY,)) for source in (s.PENDING, s.RETRYING)),
         *(Rule(source, o.RUN_NOW, (s.READY,)) for source in (s.PENDING, s.RETRYING)),
         *(Rule(source, o.RESCHEDULE, (source,)) for source in (s.PENDING, s.RETRYING)),
-        Rule(s.READY, o.RESCHEDULE, (s.PENDING,)),
-        Rule(s.READY, o.CLAIM, (s.RUNNING,)),
+        *(Rule(source, o.RESCHEDULE, (s.PENDING,)) for source in (s.READY, s.ASSIGNED)),
+        Rule(s.READY, o.ASSIGN, (s.ASSIGNED,)),
+        Rule(s.ASSIGNED, o.UNASSIGN, (s.READY,)),
+        *(Rule(source, o.CLAIM, (s.RUNNING,)) for source in (s.READY, s.ASSIGNED)),
         Rule(s.RUNNING, o.SUCCEED, (s.SUCCESS,)),
         Rule(s.RUNNING, o.FAIL, (s.RETRYING, s.CANCELLED)),
         Rule(s.RUNNING, o.ABORT, (s.DEAD, s.FAILED, s.CANCELLED)),
@@ -62,7 +66,7 @@ def _rules() -> tuple[Rule, ...]:
         Rule(s.RUNNING, o.EXPIRE, (s.READY, s.DEAD, s.FAILED, s.CANCELLED)),
         Rule(s.RUNNING, o.FORCE_CANCEL, (s.RUNNING,)),
         *(Rule(source, op, (s.CANCELLED,)) for source in waiting for op in (o.CANCEL, o.FORCE_CANCEL)),
-        *(Rule(source, o.OVERDUE, (s.CANCELLED,)) for source in (s.BLOCKED, s.PENDING, s.READY)),
+        *(Rule(source, o.OVERDUE, (s.CANCELLED,)) for source in (s.BLOCKED, s.PENDING, s.READY, s.ASSIGNED)),
         *(Rule(source, o.RETRY, (s.READY, s.BLOCKED, s.PENDING)) for source in ends),
         *(Rule(source, op, (None,)) for source in ends for op in (o.DELETE, o.PRUNE)),
     )

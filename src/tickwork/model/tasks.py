@@ -48,8 +48,10 @@ class Status(StrEnum):
 
 ENDS = frozenset({Status.SUCCESS, Status.FAILED, Status.DEAD, Status.CANCELLED})
 DELAYED = frozenset({Status.PENDING, Status.RETRYING})
-MOVABLE = DELAYED | {Status.READY}  # to another time
-MAY_EXPIRE = frozenset({Status.BLOCKED, Status.PENDING, Status.READY})  # if it has never started
+WAITING = frozenset({Status.READY, Status.ASSIGNED})  # for a worker
+HELD = frozenset({Status.RUNNING, Status.ASSIGNED})  # by one worker, for a time
+MOVABLE = DELAYED | WAITING  # to another time
+MAY_EXPIRE = WAITING | {Status.BLOCKED, Status.PENDING}  # if it has never started
 
 
 class Priority(IntEnum):
@@ -90,7 +92,7 @@ class ParkReason(StrEnum):
     KEY_LIMITED = "key_limited"
     BREAKER_OPEN = "breaker_open"
     SWITCHED_OFF = "switched_off"
-    LABELS_MISSING = "labels_missing"  # the claimer lacks labels that it requires
+    LABELS_MISSING = "labels_missing"  # the claimer lacks labels that it requires, or is not the worker that it names
 
 
 class Spec(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -115,7 +117,8 @@ class Spec(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     tags: dict[str, str] = field(default_factory=dict)
     context: dict[str, Any] = field(default_factory=dict)
     executor: str | None = None
-    target: str | None = None
+    target: str | None = None  # the one worker that may run it; with `executor`, what that executor is to call
+    requires: dict[str, str] = field(default_factory=dict)  # labels that a worker must have
     depends_on: tuple[str, ...] = ()
     run_after: Literal["success", "end"] = "success"  # `end`: a failed dependency does not cancel it
     schedule_id: str | None = None
@@ -128,6 +131,22 @@ class Spec(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     @property
     def band(self) -> Band:
         return band_of(self.priority)
+
+    @property
+    def needs(self) -> str:
+        """What a worker needs to run it, besides a handler of its type: `gpu=a100,zone=eu,@worker-1`."""
+        if not self.requires and self.target is None:
+            return ""
+        needs = [f"{label}={value}" for label, value in sorted(self.requires.items())]
+        if self.target is not None and self.executor in (None, "local"):
+            needs.append(f"@{self.target}")
+        return ",".join(needs)
+
+    @property
+    def kind(self) -> str:
+        """Its type, and what else a worker needs to run it: tasks of one kind may be run by the same workers."""
+        needs = self.needs
+        return f"{self.type} {needs}" if needs else self.type
 
     def deadline(self, due_at: int) -> int | None:
         """When a task that is due at that time, and has never started, ends without a run."""
@@ -188,7 +207,7 @@ class Record(Struct, kw_only=True, gc=False):
     @property
     def retry_count(self) -> int:
         """Failed attempts that were, or will be, followed by another one."""
-        before_run = self.status in DELAYED or self.status in (Status.READY, Status.BLOCKED)
+        before_run = self.status in DELAYED or self.status in (Status.READY, Status.ASSIGNED, Status.BLOCKED)
         return self.attempt if before_run else max(self.attempt - 1, 0)
 
 

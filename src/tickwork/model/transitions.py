@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tickwork.model.facts import Fact
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.policy import Policy
-from tickwork.model.tasks import Attempt, Place, Record, Spec, Status
+from tickwork.model.tasks import WAITING, Attempt, Place, Record, Spec, Status
 
 EXPIRED = "it did not start in time"  # the message of a task that has expired
 
@@ -77,13 +77,34 @@ def run_now(record: Record) -> Fact:
 
 
 def reschedule(record: Record, at: int) -> Fact:
-    """To another due time. One that is ready waits for it again."""
-    if record.status is Status.READY:
+    """To another due time. One that waits for a worker waits for its time again."""
+    if record.status in WAITING:
+        _let_go(record)
         record.status = Status.PENDING
         record.place = Place.MAIN
         record.parked = None
     record.due_at = at
     return Fact.TASK_RESCHEDULED
+
+
+def assign(record: Record, worker_id: str, hold: int, now: int) -> Fact:
+    """To the inbox of a worker, for a time. Until then no other worker gets it."""
+    record.status = Status.ASSIGNED
+    record.parked = None
+    record.worker_id = worker_id
+    record.lease_until = now + hold
+    return Fact.TASK_ASSIGNED
+
+
+def unassign(record: Record) -> Fact:
+    _let_go(record)
+    return _to_front(record, Fact.TASK_UNASSIGNED)
+
+
+def _let_go(record: Record) -> None:
+    if record.status is Status.ASSIGNED:
+        record.worker_id = None
+        record.lease_until = 0
 
 
 def start(record: Record, worker_id: str, nonce: str, lease_ttl: int, now: int) -> Fact:
@@ -151,6 +172,7 @@ def expire(record: Record, now: int, policy: Policy, why: str, alive: bool = Fal
 
 
 def cancel(record: Record, now: int, reason: str) -> Fact:
+    _let_go(record)
     record.message = reason
     record.waiting = []
     record.parked = None

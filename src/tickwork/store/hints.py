@@ -9,6 +9,7 @@ from types import TracebackType
 
 # Task ids are topics too (raised when the task ends); a star cannot occur in an id.
 WORK = "*work"
+ASSIGN = "*assign"  # for whoever assigns tasks to workers: raised with WORK and OUTBOX, and by workers with free slots
 CONTROL = "*control"
 EVENTS = "*events"
 OUTBOX = "*outbox"
@@ -132,6 +133,8 @@ class Hints:
         for hint in waiting:
             hint.news = news
             hint.set()
+        if topic in (WORK, OUTBOX) and ASSIGN in self._waiting:
+            self.notify(ASSIGN)
         return bool(waiting)
 
     def notify_ended(self, ids: Iterable[str]) -> None:

@@ -15,9 +15,9 @@ from tickwork.model.facts import Fact
 from tickwork.model.members import Leader, Worker
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
-from tickwork.model.tasks import DELAYED, ENDS, ParkReason, Place, Record, Spec, Status
+from tickwork.model.tasks import DELAYED, ENDS, HELD, WAITING, ParkReason, Place, Record, Spec, Status
 from tickwork.observe.loggers import Log
-from tickwork.store.contract import Advance, Claimed, Grant, Query, Receipt, Unreadable
+from tickwork.store.contract import Advance, Assignment, Claimed, Grant, Query, Receipt, Unreadable, Waiting
 from tickwork.store.hints import Hint
 from tickwork.texts import shown
 
@@ -86,7 +86,7 @@ def is_suspect(record: Record | Grant, policy: Policy) -> bool:
 
 
 def grant(record: Record) -> Grant:
-    return Grant(record.spec, record.lease, record.attempt, record.losses, record.submitted_at)
+    return Grant(record.spec, record.lease, record.attempt, record.losses, record.submitted_at, record.worker_id or "")
 
 
 def claimed(records: list[Record], next_due_in: int | None) -> Claimed:
@@ -98,9 +98,19 @@ def claimed(records: list[Record], next_due_in: int | None) -> Claimed:
     )
 
 
+def has_assigned(record: Record | None, assignment: Assignment) -> bool:
+    """Whether a task is in the inbox of that worker already: the call came again."""
+    return record is not None and record.status is Status.ASSIGNED and record.worker_id == assignment.worker_id
+
+
+def seen_waiting(record: Record) -> Waiting:
+    spec = record.spec
+    return Waiting(spec.id, spec.kind, spec.queue, spec.band, spec.key)
+
+
 def moves_to(record: Record, at: int) -> bool:
     """Whether a task can be moved to that due time, and is not there yet."""
-    return record.status is Status.READY or (record.status in DELAYED and record.due_at != at)
+    return record.status in WAITING or (record.status in DELAYED and record.due_at != at)
 
 
 def due_text(at: int) -> str:
@@ -131,8 +141,11 @@ def last(items: list[T], count: int) -> list[T]:
     return items[max(len(items) - count, 0) :]
 
 
-def park_reason(kind: str, paused: Container[str]) -> ParkReason:
-    return ParkReason.TYPE_PAUSED if kind in paused else ParkReason.TYPE_UNKNOWN
+def park_reason(spec: Spec, types: Container[str], paused: Container[str]) -> ParkReason:
+    """Why a claimer of these types may not start a task."""
+    if spec.type in paused:
+        return ParkReason.TYPE_PAUSED
+    return ParkReason.LABELS_MISSING if spec.type in types else ParkReason.TYPE_UNKNOWN
 
 
 def detail_of(record: Record, fact: Fact) -> str:
@@ -186,7 +199,8 @@ def unsound(record: Record) -> list[str]:
     checks = {
         "runs without a lease": status is Status.RUNNING
         and not (record.lease_until and record.nonce and record.worker_id),
-        "has a lease but does not run": status is not Status.RUNNING and record.lease_until != 0,
+        "is assigned to nobody": status is Status.ASSIGNED and not (record.lease_until and record.worker_id),
+        "has a lease but does not run": status not in HELD and record.lease_until != 0,
         "waits for a time but has none": status in DELAYED and record.due_at <= 0,
         "is blocked by nothing": status is Status.BLOCKED and not record.waiting,
         "waits for others but is not blocked": status is not Status.BLOCKED and bool(record.waiting),

@@ -27,6 +27,7 @@ from tickwork.model.policy import Durability, Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Attempt, History, Lease, ParkReason, Record, Spec, Status
 from tickwork.store.contact import Contact
+from tickwork.store.contract.assigning import LOOK_MAX, Aside, Assigned, Assignment, Look, Seen, Waiting
 from tickwork.store.contract.locks import Locks
 from tickwork.store.contract.log import FactLog
 from tickwork.store.contract.marks import Marks
@@ -57,6 +58,7 @@ from tickwork.store.hints import Hint
 
 __all__ = [
     "AHEAD_MAX",
+    "LOOK_MAX",
     "MANY_MAX",
     "PAGE_MAX",
     "PARTS",
@@ -65,6 +67,9 @@ __all__ = [
     "SUBMIT_MAX",
     "Aborted",
     "Advance",
+    "Aside",
+    "Assigned",
+    "Assignment",
     "Attempt",
     "BlockingTasks",
     "Capabilities",
@@ -87,6 +92,7 @@ __all__ = [
     "Leader",
     "Lease",
     "Locks",
+    "Look",
     "Marks",
     "Members",
     "NotPermitted",
@@ -105,6 +111,7 @@ __all__ = [
     "Retried",
     "Schedule",
     "Schedules",
+    "Seen",
     "Situation",
     "Snoozed",
     "Spec",
@@ -119,6 +126,7 @@ __all__ = [
     "Tasks",
     "Unreadable",
     "Verdict",
+    "Waiting",
     "Worker",
 ]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Lease, Spec, Status
+from tickwork.store.contract.assigning import Aside, Assigned, Assignment, Look
 from tickwork.store.hints import Hint
 
 SUBMIT_MAX = 1000  # specs in one call of `submit`
@@ -35,6 +36,11 @@ class Claim(Struct, frozen=True):
     A worker may have one claim for each `turn` under way. A claim that is sent again with the last nonce of its turn
     gets the same batch again. `node` names the process that the worker is part of: if that process ends, so does the
     worker. Without `node` the worker is a process of its own.
+
+    `labels` are those of the worker. `inboxes` are the workers whose assigned tasks it takes first: its own id, or the
+    ids of remote workers for which it asks. A task from an inbox is leased in the name of the inbox's owner. `assigned`
+    are the queues whose tasks come by its inbox: they are not looked at, but if slots stay free while such a queue has
+    ready tasks, whoever assigns them is woken (with several partitions: if this claim comes with outcomes).
     """
 
     worker_id: str
@@ -45,6 +51,9 @@ class Claim(Struct, frozen=True):
     nonce: str
     turn: int = 0
     node: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    inboxes: tuple[str, ...] = ()
+    assigned: tuple[str, ...] = ()
 
     @property
     def process(self) -> str:
@@ -157,12 +166,29 @@ class Tasks(Protocol):
         """Do what `promote` does, then grant the first tasks: by band, within a band by the order of the queues in the
         claim, within a queue from the front lane, then the side lanes, then the main lane.
 
-        A task that the claimer cannot start is moved once to a side lane and stays ready; its record says why
-        (`ParkReason`). If the type is paused, or else if the claimer has no handler for it, that is the side lane of
-        its type. A task whose deadline is over is never granted. A task in a front lane that would be dead after one
-        more lost worker is granted one at a time to a node, whichever of its workers asks; while it runs, the others
-        are skipped.
+        Before all that it takes what is in its inboxes, by band and then by the time since when the tasks are ready. A
+        task there whose queue or type is paused goes back to the front lane.
+
+        A task that the claimer cannot start is moved once to the side lane of its kind and stays ready; its record says
+        why (`ParkReason`): the type is paused, the claimer has no handler for it, or lacks what the task needs (see
+        `Spec.needs`). A task whose deadline is over is never granted. A task in a front lane that would be dead after
+        one more lost worker is granted one at a time to a node, whichever of its workers asks; while it runs, the
+        others are skipped.
         """
+
+    async def assign(
+        self, assignments: Sequence[Assignment], hold: int, aside: Sequence[Aside] = (), look: Look | None = None
+    ) -> Assigned:
+        """Move ready tasks to the inboxes of workers, each for `hold` milliseconds; then others to their side lanes,
+        unless they are in one; then look. At most `MANY_MAX` of both together.
+
+        A task that is not ready is not assigned, unless this worker has it already. Nobody checks that there is such a
+        worker: a task that is not claimed within the hold is taken back by `reclaim`.
+        """
+
+    async def unassign(self, workers: Sequence[str], limit: int) -> list[str]:
+        """Take at most `limit` assigned tasks out of the inboxes of these workers, back to the front lanes. Answers
+        their ids; a caller that gets `limit` calls again."""
 
     async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Extended]:
         """Renew leases. `cancel`: renewed, but somebody asks the handler to stop. `lost`: it has another holder now.
@@ -194,6 +220,9 @@ class Tasks(Protocol):
         lost and deposes a leader among them; if the caller dies before, somebody else finds the rest. `nodes` has one
         entry for each worker in `gone`: the node that was seen dead. A worker that belongs to another node by now is
         left alone.
+
+        Assigned tasks whose hold has run out, and those in the inboxes of the workers in `gone`, are ready again, in
+        the front lane; they come after the running ones in the answer, and count towards `limit` too.
 
         A task whose worker is still a member lost only its lease, and this counts as no loss. Leases that ran out are
         left alone for the length of one lease after the store could not be reached (see `rules.pulse`).

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
+from tickwork.model.needs import may_run
 from tickwork.model.tasks import Band, Lease, ParkReason, Place, Record, Status
-from tickwork.store.contract import Claim, Claimed
+from tickwork.store.contract import LOOK_MAX, Claim, Claimed, Look, Seen, Waiting
+from tickwork.store.hints import ASSIGN
 from tickwork.store.memory.core import Core
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.lanes import Lane
 from tickwork.store.memory.members import Members
-from tickwork.store.rules import PARK_MAX, Budget, grant, is_overdue, is_suspect, park_reason, runs
+from tickwork.store.rules import (
+    PARK_MAX,
+    Budget,
+    grant,
+    is_overdue,
+    is_suspect,
+    park_reason,
+    runs,
+    seen_waiting,
+)
 
 BANDS = tuple(Band)
 
@@ -50,40 +62,70 @@ class Dispatch:
             grants = [grant(r) for r in held if r is not None and r.nonce == claim.nonce and runs(r)]
             return Claimed(grants, self.next_due_in(now))
         self.promote(now, claim.limit + PARK_MAX)
-        if not self._homes.counts[Status.READY]:  # as with most outcomes that come alone
+        if not self._homes.counts[Status.READY] and not self._homes.holds:  # as with most outcomes that come alone
             self._members.last_claims[claim.worker_id][claim.turn] = (claim.nonce, [])
             return Claimed([], self.next_due_in(now))
         budget = Budget()
         startable = self._startable(claim, now, budget)
-        taken: list[Record] = []
-        while len(taken) < claim.limit and (record := next(startable, None)) is not None:
-            self._homes.leave(record)
-            taken.append(record)
-        for record in taken:
-            self._homes.enter(
-                record, now, transitions.start(record, claim.worker_id, claim.nonce, claim.lease_ttl, now)
-            )
+        taken: list[tuple[Record, str]] = []
+        while len(taken) < claim.limit and (found := next(startable, None)) is not None:
+            self._homes.leave(found[0])
+            taken.append(found)
+        for record, owner in taken:
+            self._homes.enter(record, now, transitions.start(record, owner, claim.nonce, claim.lease_ttl, now))
             if is_suspect(record, self._core.policy):
                 self._members.suspects[claim.process] = record.lease
-        grants = [grant(record) for record in taken]
+        grants = [grant(record) for record, _ in taken]
         self._members.last_claims[claim.worker_id][claim.turn] = (claim.nonce, [grant.spec.id for grant in grants])
+        if len(grants) < claim.limit and self._has_ready(claim.assigned):
+            self._core.hints.notify(ASSIGN)
         return Claimed(grants, 0 if budget.spent else self.next_due_in(now))
 
-    def _startable(self, claim: Claim, now: int, budget: Budget) -> Iterator[Record]:
-        """Ready tasks in the order in which they are to start. The caller takes each out of its lane."""
+    def _inbox_of(self, owner: str, now: int) -> Iterator[Record]:
+        """Assigned tasks in the order in which they are to start. What is paused goes back."""
+        inbox = self._homes.inboxes.get(owner, {})
+        for record in sorted(inbox.values(), key=lambda record: (record.spec.band, record.position)):
+            if self._is_paused(record):
+                self.unassign(record, now)
+            else:
+                yield record
+
+    def _is_paused(self, record: Record) -> bool:
+        pauses = self._homes.pauses
+        return ("queue", record.spec.queue) in pauses or ("type", record.spec.type) in pauses
+
+    def _has_ready(self, queues: tuple[str, ...]) -> bool:
+        return any(self._homes.lanes.get((queue, band)) for queue in queues for band in BANDS)
+
+    def unassign(self, record: Record, now: int) -> None:
+        self._homes.leave(record)
+        self._homes.enter(record, now, transitions.unassign(record))
+
+    def _startable(self, claim: Claim, now: int, budget: Budget) -> Iterator[tuple[Record, str]]:
+        """Tasks in the order in which they are to start, each with the worker that is to hold it. The caller takes each
+        out of its home."""
         paused = {name for kind, name in self._homes.pauses if kind == "type"}
         types = claim.types - paused if paused else claim.types
         has_suspect = self._runs_suspect(claim.process)
+
+        def may_start(kind: str) -> bool:
+            return may_run(kind, types, claim.worker_id, claim.labels)
+
+        for owner in claim.inboxes:
+            for assigned in self._inbox_of(owner, now):
+                if not (has_suspect and is_suspect(assigned, self._core.policy)):
+                    has_suspect = has_suspect or is_suspect(assigned, self._core.policy)
+                    yield assigned, owner
         for band in BANDS:
             for queue in claim.queues:
                 lane = self._homes.lanes.get((queue, band))
                 if lane is None or ("queue", queue) in self._homes.pauses:
                     continue
-                while (record := self._head(lane, types, has_suspect)) is not None:
+                while (record := self._head(lane, may_start, has_suspect)) is not None:
                     overdue = is_overdue(record, now)
-                    if record.spec.type in types and not overdue:
+                    if not overdue and may_start(record.spec.kind):
                         has_suspect = has_suspect or is_suspect(record, self._core.policy)
-                        yield record
+                        yield record, claim.worker_id
                     elif budget.left == 0:
                         budget.spent = True
                         return
@@ -92,15 +134,38 @@ class Dispatch:
                         if overdue:
                             self._lapse(record, now)
                         else:
-                            self._park(record, park_reason(record.spec.type, paused), now)
+                            self.park(record, park_reason(record.spec, types, paused), now)
 
-    def _head(self, lane: Lane, types: frozenset[str], has_suspect: bool) -> Record | None:
+    def _head(self, lane: Lane, may_start: Callable[[str], bool], has_suspect: bool) -> Record | None:
         for record in islice(lane.front.values(), PARK_MAX + 1):
-            if not (has_suspect and record.spec.type in types and is_suspect(record, self._core.policy)):
+            if not (has_suspect and is_suspect(record, self._core.policy) and may_start(record.spec.kind)):
                 return record
-        if lane.sides and (aside := lane.first_aside(types)) is not None:
+        if lane.sides and (aside := lane.first_aside(may_start)) is not None:
             return aside
         return next(iter(lane.main.values())) if lane.main else None
+
+    def look(self, look: Look) -> Seen:
+        homes, waiting, aside = self._homes, list[Waiting](), set[str]()
+        for band in BANDS:
+            for queue in dict.fromkeys(look.queues):
+                lane = homes.lanes.get((queue, band))
+                if lane is not None and ("queue", queue) not in homes.pauses:
+                    aside.update(lane.sides)
+                    more = min(look.limit, LOOK_MAX) - len(waiting)
+                    waiting += [seen_waiting(record) for record in islice(self._in_lane(lane, look.kinds), more)]
+        loads = Counter(homes.tasks[task_id].worker_id for task_id in homes.leases)
+        return Seen(
+            waiting,
+            frozenset(aside),
+            frozenset(name for kind, name in homes.pauses if kind == "type"),
+            {worker: loads[worker] + len(homes.inboxes.get(worker, ())) for worker in look.workers},
+        )
+
+    def _in_lane(self, lane: Lane, kinds: frozenset[str]) -> Iterator[Record]:
+        yield from lane.front.values()
+        aside = [record for kind in lane.sides.keys() & kinds for record in lane.sides[kind].values()]
+        yield from sorted(aside, key=lambda record: record.position)
+        yield from lane.main.values()
 
     def _runs_suspect(self, process: str) -> bool:
         lease = self._members.suspects.get(process)
@@ -110,7 +175,7 @@ class Dispatch:
         self._homes.leave(record)
         self._homes.enter(record, now, transitions.lapse(record, now))
 
-    def _park(self, record: Record, why: ParkReason, now: int) -> None:
+    def park(self, record: Record, why: ParkReason, now: int) -> None:
         self._homes.leave(record)
         record.place, record.parked = Place.SIDE, why
         self._homes.enter(record, now, Fact.TASK_PARKED, record.spec.type)

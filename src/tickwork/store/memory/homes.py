@@ -1,6 +1,7 @@
 """The homes of the memory store: where a task of each status is, and what its end brings with it.
 
-Each status has one home: `delayed` (pending, retrying), `blocked`, `lanes` (ready), `leases` (running) and `ends`.
+Each status has one home: `delayed` (pending, retrying), `blocked`, `lanes` (ready), `inboxes` (assigned), `leases`
+(running) and `ends`.
 A transition takes the record out of its home (`leave`), changes it, and puts it into that of its new status (`enter`).
 """
 
@@ -34,6 +35,8 @@ class Homes:
         self.delayed = TimeIndex()
         self.blocked: dict[str, Record] = {}
         self.lanes: dict[tuple[str, int], Lane] = {}
+        self.inboxes: dict[str, dict[str, Record]] = {}  # by worker
+        self.holds = TimeIndex()  # ends of assignments
         self.leases = TimeIndex()
         self.ends: dict[Status, OrderedDict[int, Record]] = {status: OrderedDict() for status in ENDS}  # by position
         self.deadlines = TimeIndex()  # of those that have never started
@@ -49,9 +52,10 @@ class Homes:
         self.pauses: dict[tuple[str, str], Pause] = {}
 
     def _set_back(self, by: int) -> None:
-        for record in [self.tasks[task_id] for task_id in self.leases]:
-            record.lease_until -= by
-            self.leases.put(record.id, record.lease_until)
+        for index in (self.leases, self.holds):
+            for record in [self.tasks[task_id] for task_id in index]:
+                record.lease_until -= by
+                index.put(record.id, record.lease_until)
 
     def _insert(self, record: Record) -> None:
         status = record.status
@@ -65,6 +69,9 @@ class Homes:
             lane.shelf(record)[record.id] = record
         elif status is Status.RUNNING:
             self.leases.put(record.id, record.lease_until)
+        elif status is Status.ASSIGNED:
+            self.inboxes.setdefault(record.worker_id or "", {})[record.id] = record
+            self.holds.put(record.id, record.lease_until)
         elif status in DELAYED:
             self.delayed.put(record.id, record.due_at, record.seq)
         elif status is Status.BLOCKED:
@@ -91,6 +98,12 @@ class Homes:
             self.lanes[record.spec.queue, record.spec.band].remove(record)
         elif status is Status.RUNNING:
             self.leases.remove(record.id)
+        elif status is Status.ASSIGNED:
+            self.holds.remove(record.id)
+            inbox = self.inboxes[record.worker_id or ""]
+            del inbox[record.id]
+            if not inbox:
+                del self.inboxes[record.worker_id or ""]
         elif status in DELAYED:
             self.delayed.remove(record.id)
         elif status is Status.BLOCKED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from tickwork.model.tasks import Place, Record
@@ -84,24 +84,24 @@ class Lane:
     def __init__(self) -> None:
         self.front: Shelf = OrderedDict()
         self.main: Shelf = OrderedDict()
-        self.sides: dict[str, Shelf] = {}
+        self.sides: dict[str, Shelf] = {}  # by kind
 
     def shelf(self, record: Record) -> Shelf:
         if record.place == Place.MAIN:
             return self.main
         if record.place == Place.FRONT:
             return self.front
-        return self.sides.setdefault(record.spec.type, OrderedDict())
+        return self.sides.setdefault(record.spec.kind, OrderedDict())
 
     def remove(self, record: Record) -> None:
         shelf = self.shelf(record)
         del shelf[record.id]
         if not shelf and record.place == Place.SIDE:
-            del self.sides[record.spec.type]
+            del self.sides[record.spec.kind]
 
-    def first_aside(self, startable: frozenset[str]) -> Record | None:
-        """The first parked task, of all the types that may start."""
-        heads = [next(iter(self.sides[kind].values())) for kind in self.sides.keys() & startable]
+    def first_aside(self, may_start: Callable[[str], bool]) -> Record | None:
+        """The first parked task, of all the kinds that may start."""
+        heads = [next(iter(side.values())) for kind, side in self.sides.items() if may_start(kind)]
         return min(heads, key=lambda record: record.position) if heads else None
 
     def heads(self) -> Iterator[Record]:

@@ -131,7 +131,8 @@ class Queries(Part):
         parked: dict[tuple[str, str], int] = {}
         for (queue, _), lane in self._homes.lanes.items():
             for kind, side in lane.sides.items():
-                parked[queue, kind] = parked.get((queue, kind), 0) + len(side)
+                key = queue, kind.partition(" ")[0]
+                parked[key] = parked.get(key, 0) + len(side)
         return Stats(
             statuses=dict(self._homes.counts),
             ready={key: len(lane) for key, lane in self._homes.lanes.items() if len(lane)},
@@ -178,6 +179,8 @@ class Queries(Part):
             == {task_id: homes.deadlines.at(task_id) for task_id in homes.deadlines},
             "tasks with their own retention": set(homes.kept)
             == {r.id for r in homes.tasks.values() if r.status in ENDS and r.spec.retention is not None},
+            "ends of assignments": set(homes.holds)
+            == {r.id for r in homes.tasks.values() if r.status is Status.ASSIGNED},
             "histories": {*homes.attempts, *homes.lines} <= homes.tasks.keys(),
         }
         return [f"the {name} are not those of the tasks" for name, is_right in right.items() if not is_right]
@@ -190,6 +193,8 @@ class Queries(Part):
         yield from (("delayed", task_id) for task_id in self._homes.delayed)
         yield from (("blocked", task_id) for task_id in self._homes.blocked)
         yield from (("leases", task_id) for task_id in self._homes.leases)
+        for worker_id, inbox in self._homes.inboxes.items():
+            yield from ((f"inbox of {worker_id}", task_id) for task_id in inbox)
         for key, lane in self._homes.lanes.items():
             yield from ((f"lane {key}", record.id) for record in lane)
         for status, shelf in self._homes.ends.items():
@@ -204,4 +209,6 @@ def _home_name(record: Record) -> str:
         return "delayed"
     if status in ENDS:
         return f"ends {status}"
+    if status is Status.ASSIGNED:
+        return f"inbox of {record.worker_id}"
     return {Status.BLOCKED: "blocked", Status.RUNNING: "leases"}[status]

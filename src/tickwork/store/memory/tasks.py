@@ -13,14 +13,18 @@ from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
-from tickwork.model.tasks import ENDS, Lease, Record, Spec, Status
+from tickwork.model.tasks import ENDS, Lease, Place, Record, Spec, Status
 from tickwork.store.contract import (
     MANY_MAX,
+    Aside,
+    Assigned,
+    Assignment,
     Claim,
     Claimed,
     Edge,
     Extended,
     Finished,
+    Look,
     OutboxEntry,
     Receipt,
     Reclaimed,
@@ -31,7 +35,7 @@ from tickwork.store.memory.core import Core, Part, atomic
 from tickwork.store.memory.dispatch import Dispatch
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.members import Members
-from tickwork.store.rules import announce, detail_of, fence_of_end, moved_on, still_gone
+from tickwork.store.rules import announce, detail_of, fence_of_end, has_assigned, moved_on, still_gone
 
 
 class Tasks(Part):
@@ -102,6 +106,41 @@ class Tasks(Part):
     def claim(self, claim: Claim) -> Claimed:
         return self._dispatch.claim(claim, self._core.now())
 
+    @atomic
+    def assign(
+        self, assignments: Sequence[Assignment], hold: int, aside: Sequence[Aside] = (), look: Look | None = None
+    ) -> Assigned:
+        now = self._core.now()
+        done = [self._assign(each, hold, now) for each in assignments]
+        for one in aside:
+            record = self._homes.tasks.get(one.id)
+            if record is not None and record.status is Status.READY and record.place is not Place.SIDE:
+                self._dispatch.park(record, one.reason, now)
+        if any(done):
+            self._core.hints.notify(WORK)
+        return Assigned(done, None if look is None else self._dispatch.look(look))
+
+    def _assign(self, assignment: Assignment, hold: int, now: int) -> bool:
+        record = self._homes.tasks.get(assignment.id)
+        if record is None or record.status is not Status.READY:
+            return has_assigned(record, assignment)
+        self._homes.leave(record)
+        self._homes.enter(record, now, transitions.assign(record, assignment.worker_id, hold, now))
+        return True
+
+    @atomic
+    def unassign(self, workers: Sequence[str], limit: int) -> list[str]:
+        inboxes = (self._homes.inboxes.get(worker, {}) for worker in dict.fromkeys(workers))
+        return self._unassign([record for inbox in inboxes for record in inbox.values()], limit)
+
+    def _unassign(self, records: list[Record], limit: int) -> list[str]:
+        taken = sorted(records, key=lambda record: (record.lease_until, record.id))[:limit]
+        for record in taken:
+            self._dispatch.unassign(record, self._core.now())
+        if taken:
+            self._core.hints.notify(WORK)
+        return [record.id for record in taken]
+
     # --- running
 
     @atomic
@@ -169,6 +208,9 @@ class Tasks(Part):
         if now >= self._core.hold_until:
             expired = [self._homes.tasks[task_id] for task_id in self._homes.leases.take_until(now, limit - len(taken))]
             taken += [self._expire(record, now, gone, "its lease ran out") for record in expired]
+        held = [self._homes.tasks[task_id] for task_id in self._homes.holds]
+        untaken = [record for record in held if record.lease_until <= now or record.worker_id in gone]
+        taken += self._unassign(untaken, limit - len(taken))
         if taken:
             self._core.hints.notify(WORK)
         return Reclaimed(taken, lost_workers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from tickwork.ids import name_of
 from tickwork.store.contract import Claim, Claimed, Grant, Unreadable
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import lease_in, unpack_grant
@@ -19,7 +20,10 @@ def claim_args(claim: Claim, suspect: bool = False) -> tuple[Any, ...]:
     """`suspect`: the process runs one in another partition (see `rules.is_suspect`)."""
     proof = (claim.worker_id, claim.process, claim.turn, claim.nonce)
     queues, types = _queues_text(claim.queues), _types_text(claim.types)
-    return *proof, claim.lease_ttl, claim.limit, int(suspect), queues, len(claim.types), types
+    inboxes, assigned = _queues_text(claim.inboxes), _queues_text(claim.assigned)
+    labels = _labels_text(claim.worker_id, tuple(claim.labels.items()))
+    turns = (claim.lease_ttl, claim.limit, int(suspect))
+    return *proof, *turns, queues, len(claim.types), types, labels, inboxes, assigned
 
 
 @lru_cache(maxsize=64)
@@ -31,6 +35,18 @@ def _queues_text(queues: tuple[str, ...]) -> bytes:
 def _types_text(types: frozenset[str]) -> bytes:
     """Each type between two line ends, so that a script finds one in it without taking it apart."""
     return "".join(("\n", *(f"{kind}\n" for kind in types))).encode()
+
+
+@lru_cache(maxsize=64)
+def _labels_text(worker_id: str, labels: tuple[tuple[str, str], ...]) -> bytes:
+    """What a worker has of that which tasks may need (see `Spec.needs`), each between two line ends."""
+    known = [f"{label}={value}" for label, value in labels]
+    return "".join(("\n", *(f"{each}\n" for each in (*known, f"@{worker_id}", f"@{name_of(worker_id)}")))).encode()
+
+
+def waits_on(claim: Claim) -> dict[str, None]:
+    """The wake lists on which a claimer waits: of its queues and its inboxes."""
+    return dict.fromkeys((*claim.queues, *(f"/{owner}" for owner in claim.inboxes)))
 
 
 async def claim_from(core: Core, prefix: str, claim: Claim, args: tuple[Any, ...]) -> Claimed:
@@ -52,11 +68,12 @@ async def read_claimed(core: Core, prefix: str, reply: list[Any], claim: Claim, 
     if b"" in reply:
         reply = await _with_large(core, prefix, reply)
     grants: list[Grant] = []
+    owner = "" if claim.inboxes else claim.worker_id
     unreadable: list[Unreadable] = []
     for i in range(1, len(reply), 2):
         task_id, value = reply[i].decode(), reply[i + 1]
         try:
-            grants.append(unpack_grant(task_id, value, claim.nonce))
+            grants.append(unpack_grant(task_id, value, claim.nonce, owner))
         except UNREADABLE as error:
             unreadable.append(Unreadable(lease_in(task_id, value, claim.nonce), reason(error)))
     return Claimed(grants, None if reply[0] < 0 else reply[0], unreadable)

@@ -17,7 +17,7 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.forks import keep, tell_of_forks
 from tickwork.ids import new_nonce
 from tickwork.model.policy import Durability, Policy
-from tickwork.model.tasks import Record, Status
+from tickwork.model.tasks import HELD, Record
 from tickwork.observe.loggers import Log
 from tickwork.store.contact import Contact
 from tickwork.store.hints import RESET, Hint, Hints
@@ -31,6 +31,7 @@ from tickwork.store.redis.net.target import Target
 from tickwork.store.redis.net.wire import CALL_TIMEOUT, DURABLE, OtherLayout, Wire
 from tickwork.store.redis.ops.server import Server, check_server
 from tickwork.store.redis.reach import ANSWER_TIME, Reach
+from tickwork.store.redis.records import HELD_IN
 from tickwork.store.redis.scripts import Script, compose
 from tickwork.store.rules import Overflow
 
@@ -84,6 +85,7 @@ class Core:
         self.set_clock(SystemClock().now())
         self._epochs: dict[str, bytes] = {}  # of each prefix: another one means that its data was lost
         self.queues: dict[str, None] = {}
+        self.looked_at: set[str] = set()  # queues whose tasks this process assigns
         # With several partitions, by process: id and fence of the last suspect that it took (see `rules.is_suspect`).
         self.suspects: dict[str, tuple[str, int]] = {}
         self._begin()
@@ -315,8 +317,9 @@ class Core:
         wire.on_reconnect = self._reconnected
         wire.greeting = self._greeting
         listener = Listener(
-            wire, self.hints, self.layout.root, self.channel, self.queues, self.on_wake_up, self.own_workers
-        )
+            wire, self.hints, self.layout.root, self.channel, self.queues, self.looked_at, self.on_wake_up,
+            self.own_workers,
+        )  # fmt: skip
         return LoopConnections(wire, listener)
 
     def _reconnected(self) -> None:
@@ -431,11 +434,12 @@ class Core:
         return await self.connections().wire.calls(key, commands)
 
     async def read_leases(self, prefix: str, records: list[Record]) -> None:
-        """Fill in until when those of these tasks that run are leased: the scores in the lists of their workers."""
-        running = [record for record in records if record.status is Status.RUNNING]
-        if running:
-            scores = [("ZSCORE", f"{prefix}leases:{record.worker_id}", record.id) for record in running]
-            for record, end in zip(running, await self.ask_all(prefix, scores), strict=True):
+        """Fill in until when those of these tasks that run or are assigned are held: the scores in the lists of their
+        workers."""
+        held = [record for record in records if record.status in HELD]
+        if held:
+            scores = [("ZSCORE", f"{prefix}{HELD_IN[record.status]}{record.worker_id}", record.id) for record in held]
+            for record, end in zip(held, await self.ask_all(prefix, scores), strict=True):
                 record.lease_until = int(float(end or 0))
 
     def warn_of_dropped(self, dropped: list[bytes]) -> None:
@@ -443,6 +447,11 @@ class Core:
         for line in dropped:
             task_id, _, kind = line.decode().partition("\n")
             self._overflow.add(self.contact.log, task_id, kind)
+
+    def look_at(self, queues: tuple[str, ...]) -> None:
+        if self.looked_at != set(queues):
+            self.looked_at.clear()
+            self.looked_at.update(queues)
 
     @property
     def alone(self) -> bool:

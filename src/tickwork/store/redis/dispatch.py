@@ -170,7 +170,10 @@ class Dispatch(Part):
                 raise errors[0]
             return Finished(verdicts, None, bool(errors))
         answered = here if here is not None and not isinstance(replies[places.index(here)], BaseException) else None
-        return Finished(verdicts, await self.claim(then_claim, claimed, answered), bool(errors))
+        claimed = await self.claim(then_claim, claimed, answered)
+        if then_claim.assigned and len(claimed.grants) < then_claim.limit:  # no script sees whether there are more
+            self._core.wake(set(then_claim.assigned), self._parts[self.rounds.place])
+        return Finished(verdicts, claimed, bool(errors))
 
     def _place_of(self, claim: Claim | None, groups: dict[int, list[int]]) -> int | None:
         """The partition that gets the claim together with outcomes, if it is its turn and has some."""

@@ -19,8 +19,24 @@ from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.outcomes import Outcome
 from tickwork.model.policy import Durability
 from tickwork.model.tasks import Lease, Spec
-from tickwork.store.contract import MANY_MAX, Claim, Claimed, Edge, Extended, Finished, OutboxEntry, Receipt, Reclaimed
+from tickwork.store.contract import (
+    MANY_MAX,
+    Aside,
+    Assigned,
+    Assignment,
+    Claim,
+    Claimed,
+    Edge,
+    Extended,
+    Finished,
+    Look,
+    OutboxEntry,
+    Receipt,
+    Reclaimed,
+)
 from tickwork.store.hints import Hint
+from tickwork.store.redis.assigning import assign_in_parts, unassign_in
+from tickwork.store.redis.claims import waits_on
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.creating import receipt_of, submit_args
 from tickwork.store.redis.dispatch import Dispatch
@@ -224,8 +240,21 @@ class PartitionedTasks(Tasks):
         return soonest(waits.values())
 
     async def claim(self, claim: Claim) -> Claimed:
-        self._core.queues.update(dict.fromkeys(claim.queues))
+        self._core.queues.update(waits_on(claim))
         return await self._dispatch.claim(claim)
+
+    async def assign(
+        self, assignments: Sequence[Assignment], hold: int, aside: Sequence[Aside] = (), look: Look | None = None
+    ) -> Assigned:
+        """Each partition is given its tasks, and asked for its share of what is ready: see `assigning.py`."""
+        if look is not None:
+            self._core.look_at(look.queues)
+        return await assign_in_parts(self._core, assignments, hold, aside, look)
+
+    async def unassign(self, workers: Sequence[str], limit: int) -> list[str]:
+        parts = self._core.layout.parts
+        found = await self._core.reach.each(parts, lambda part: unassign_in(self._core, part, workers, limit))
+        return [task_id for ids in found.values() for task_id in ids]
 
     async def extend(self, leases: list[Lease], lease_ttl: int) -> list[Extended]:
         groups: dict[str, list[int]] = {}
@@ -243,7 +272,7 @@ class PartitionedTasks(Tasks):
 
     async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
         if then_claim is not None:
-            self._core.queues.update(dict.fromkeys(then_claim.queues))
+            self._core.queues.update(waits_on(then_claim))
         finished = await self._dispatch.finish(outcomes, then_claim)
         for outcome, verdict in zip(outcomes, finished.verdicts, strict=True):
             if verdict.status is not None and not verdict.status.ended:

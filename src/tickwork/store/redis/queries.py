@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tickwork.errors import StoreError
 from tickwork.forks import keep, tell_of_forks
-from tickwork.model.tasks import ENDS, Band, History, Record, Status
+from tickwork.model.tasks import ENDS, HELD, Band, History, Record, Status
 from tickwork.store.contract import AHEAD_MAX, PAGE_MAX, Finding, Pause, Query, Situation, Stats
 from tickwork.store.hints import Hint
 from tickwork.store.redis.core import Core, Part
@@ -22,13 +22,13 @@ STEP = 100  # records in one read, so that no reply is huge
 BAND_NAMES = {"high": Band.HIGH, "normal": Band.NORMAL, "low": Band.LOW}
 # The order of a list of all statuses: tasks that have not ended, then those that have.
 ORDER = (
-    Status.RUNNING, Status.READY, Status.RETRYING, Status.PENDING, Status.BLOCKED, Status.DEAD, Status.FAILED,
-    Status.CANCELLED, Status.SUCCESS,
+    Status.RUNNING, Status.ASSIGNED, Status.READY, Status.RETRYING, Status.PENDING, Status.BLOCKED, Status.DEAD,
+    Status.FAILED, Status.CANCELLED, Status.SUCCESS,
 )  # fmt: skip
 # As `stats.lua` counts them.
 COUNTED = (
-    Status.PENDING, Status.RETRYING, Status.BLOCKED, Status.RUNNING, Status.SUCCESS, Status.FAILED, Status.DEAD,
-    Status.CANCELLED,
+    Status.PENDING, Status.RETRYING, Status.BLOCKED, Status.RUNNING, Status.ASSIGNED, Status.SUCCESS, Status.FAILED,
+    Status.DEAD, Status.CANCELLED,
 )  # fmt: skip
 
 
@@ -189,7 +189,8 @@ class Queries(Part):
             streams = [(f"stream:{name.decode()}", "stream") for name in lanes]
             return streams + [(name.decode(), "zset") for name in aside]
         if status is Status.ASSIGNED:
-            return []
+            workers = await self._core.ask(part, "ZRANGE", f"{part}inboxes", 0, -1)
+            return [(f"inbox:{worker.decode()}", "zset") for worker in workers]
         if status is Status.RUNNING:
             workers = await self._core.ask(part, "ZRANGE", f"{part}lessees", 0, -1)
             return [(f"leases:{worker.decode()}", "zset") for worker in workers]
@@ -216,7 +217,7 @@ class Queries(Part):
             return []
         part = self._core.layout.parts[home.turn[1]]
         commands: list[tuple[Any, ...]] = [("MGET", *(f"{part}task:{task_id}" for task_id in ids))]
-        if home.status is Status.RUNNING:
+        if home.status in HELD:
             commands.append(("ZMSCORE", home.key, *ids))
         values, *leases = await self._core.ask_all(part, commands)
         ends = leases[0] if leases else [None] * len(ids)
@@ -315,6 +316,8 @@ def _read_cursor(query: Query, homes: list[Home]) -> tuple[int, int]:
 def _rank_of(name: str) -> int:
     if name.startswith("leases:"):
         return ORDER.index(Status.RUNNING)
+    if name.startswith("inbox:"):
+        return ORDER.index(Status.ASSIGNED)
     known = {
         "delayed": Status.PENDING,
         "retrying": Status.RETRYING,
@@ -326,10 +329,11 @@ def _rank_of(name: str) -> int:
 
 def _count_lane(name: str, count: int, ready: dict[tuple[str, int], int], parked: dict[tuple[str, str], int]) -> None:
     """Add up the tasks of a lane. Main lanes are named `<band>:<queue>`, others `front:<band>:<queue>` or
-    `side:<band>:<queue>/<type>`."""
+    `side:<band>:<queue>/<kind>`."""
     place, _, lane = name.partition(":") if name.startswith(("front:", "side:")) else ("", "", name)
     band, _, rest = lane.partition(":")
-    queue, _, task_type = rest.partition("/")
+    queue, _, kind = rest.partition("/")
     ready[queue, BAND_NAMES[band]] = ready.get((queue, BAND_NAMES[band]), 0) + count
     if place == "side":
-        parked[queue, task_type] = parked.get((queue, task_type), 0) + count
+        lane_of_type = queue, kind.partition(" ")[0]
+        parked[lane_of_type] = parked.get(lane_of_type, 0) + count

@@ -1,6 +1,6 @@
 """A task as Redis holds it: one string of lengths, label, body and state (`docs/redis-records.md`).
 
-Label and body say what was submitted and never change. The label (type, queue, band, submit nonce, schedule, flags,
+Label and body say what was submitted and never change. The label (kind, queue, band, submit nonce, schedule, flags,
 workflow, and both keys, one on each line) is what scripts may need to read; they never read the body. The state is
 written by scripts alone; `lua/parts/lanes.lua` and `lua/parts/records.lua` have the same formats.
 """
@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork.backoff import Backoff
-from tickwork.model.tasks import Attempt, Lease, ParkReason, Place, Record, Spec, Status, band_of
+from tickwork.model.tasks import HELD, Attempt, Lease, ParkReason, Place, Record, Spec, Status, band_of
 from tickwork.payload.depth import STORED_MAX, TOO_DEEP, is_deep_msgpack
 from tickwork.store.contract import Grant
 from tickwork.store.unreadable import UNREADABLE, marked, reason, stub_spec
@@ -35,6 +35,7 @@ STATUSES = {
     "d": Status.DEAD,
     "c": Status.CANCELLED,
 }
+HELD_IN = {Status.RUNNING: "leases:", Status.ASSIGNED: "inbox:"}  # behind these names follows the worker
 CODES = {status: code for code, status in STATUSES.items()}
 # The lane of a ready task, as the state has it; that of a side lane says why it was parked.
 LANES: dict[int, tuple[Place, ParkReason | None]] = {
@@ -86,6 +87,7 @@ class Body(Struct, array_like=True, gc=False):
     scheduled_at: int | None = None
     expires: int | None = None
     expires_at: int | None = None
+    requires: dict[str, str] = {}
 
 
 class Extras(Struct, array_like=True, gc=False):
@@ -122,10 +124,10 @@ def pack_spec(spec: Spec) -> bytes:
     usual = (spec.payload, spec.priority, serializer, spec.max_retry, seconds)
     rare = (
         spec.at, spec.delay, spec.retry, spec.dedup_ttl, spec.tags, spec.context, spec.executor, spec.target,
-        spec.depends_on, spec.scheduled_at, spec.expires, spec.expires_at,
+        spec.depends_on, spec.scheduled_at, spec.expires, spec.expires_at, spec.requires,
     )  # fmt: skip
     body = _encode(usual + rare if any(rare) or has_deadline(spec) else usual)
-    kind, kind_size = _kind(spec.type, spec.queue, spec.priority)
+    kind, kind_size = _kind(spec.kind, spec.queue, spec.priority)
     label = f"{kind}\n{spec.nonce}\n{spec.schedule_id or ''}\n{_pack_flags(spec)}\n{spec.workflow or ''}\n".encode()
     label += _pack_keys(spec.key, spec.dedup_key)
     packed = _LENGTHS.pack(kind_size, len(label), len(body)) + label + body
@@ -140,9 +142,9 @@ def label_end(packed: bytes) -> int:
 
 
 @lru_cache(maxsize=KINDS_KEPT)
-def _kind(type: str, queue: str, priority: int) -> tuple[str, int]:
+def _kind(kind: str, queue: str, priority: int) -> tuple[str, int]:
     """The first three lines of a label, and how many bytes they take."""
-    kind = f"{type}\n{queue}\n{int(band_of(priority))}"
+    kind = f"{kind}\n{queue}\n{int(band_of(priority))}"
     return kind, len(kind.encode())
 
 
@@ -166,6 +168,10 @@ def _pack_keys(key: str | None, dedup_key: str | None) -> bytes:
 def _unpack_keys(packed: bytes) -> tuple[str | None, str | None]:
     size, _, keys = packed.partition(b":")
     return keys[: int(size)].decode() or None, keys[int(size) :].decode() or None
+
+
+def key_in_label(label: bytes) -> str | None:
+    return _unpack_keys(label.split(b"\n", 7)[7])[0]
 
 
 def has_deadline(spec: Spec) -> bool:
@@ -227,7 +233,7 @@ def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
     body = _body(packed)
     spec = Spec(
         id=task_id,
-        type=kind,
+        type=kind if " " not in kind else kind.partition(" ")[0],
         nonce=nonce,
         queue=queue,
         priority=body.priority,
@@ -252,6 +258,7 @@ def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
         scheduled_at=body.scheduled_at,
         expires=body.expires,
         expires_at=body.expires_at,
+        requires=body.requires,
         retention=retention,
         workflow=workflow or None,
     )
@@ -303,7 +310,7 @@ def _stub(task_id: str, value: bytes, lease_until: int, home: Status, why: str) 
         _, label_size, body_size = _LENGTHS.unpack_from(value)
         label = value[_LABEL_AT : _LABEL_AT + label_size].decode("utf-8", "backslashreplace")
         kind, queue, band, _, schedule_id, *_ = label.split("\n")
-        spec = replace(stub_spec(task_id, kind, queue, int(band)), schedule_id=schedule_id or None)
+        spec = replace(stub_spec(task_id, kind.partition(" ")[0], queue, int(band)), schedule_id=schedule_id or None)
         at = _LABEL_AT + label_size + body_size
         record = _unpack_state(spec, value, at)
         _unpack_run(record, value, at + _FRESH_SIZE, lease_until)
@@ -338,8 +345,10 @@ def _unpack_run(record: Record, value: bytes, at: int, lease_until: int) -> None
     record.nonce, at = _text(value, at)
     worker_id, at = _text(value, at)
     record.worker_id = worker_id or None
+    if record.status in HELD:
+        record.lease_until = lease_until
     if record.status is Status.RUNNING:  # it is in no lane, so this field holds the number of its last note
-        record.lease_until, record.position = lease_until, 0
+        record.position = 0
     record.started_at, record.finished_at = started_at or None, finished_at or None
     size = int.from_bytes(value[at : at + 4])
     if size:
@@ -353,13 +362,16 @@ def _unpack_run(record: Record, value: bytes, at: int, lease_until: int) -> None
         record.waiting = list(extras.waiting)
 
 
-def unpack_grant(task_id: str, value: bytes, nonce: str) -> Grant:
-    """The fields of a record that a worker needs to run the task."""
+def unpack_grant(task_id: str, value: bytes, nonce: str, worker_id: str = "") -> Grant:
+    """The fields of a record that a worker needs to run the task. `worker_id`: who holds it, if the caller knows."""
     spec, at = _unpack_spec(task_id, value)
     attempt, losses = _COUNTS.unpack_from(value, at + _FRESH_SIZE)
     submitted_at = int.from_bytes(value[at + _SUBMITTED_AT : at + _SUBMITTED_AT + 6])
     fence = int.from_bytes(value[at + _FENCE_AT : at + _FENCE_AT + 7])
-    return Grant(spec, Lease(task_id, fence, nonce), attempt, losses, submitted_at)
+    if not worker_id:
+        _, worker_at = _text(value, at + _FENCE_AT + sum(_RUN))
+        worker_id, _ = _text(value, worker_at)
+    return Grant(spec, Lease(task_id, fence, nonce), attempt, losses, submitted_at, worker_id)
 
 
 class _Run(Struct, array_like=True, gc=False):

@@ -14,7 +14,7 @@ import hiredis
 
 from tickwork.errors import StoreUnavailable
 from tickwork.store.contract import Claim, Claimed
-from tickwork.store.redis.claims import claim_args, read_claimed
+from tickwork.store.redis.claims import claim_args, read_claimed, waits_on
 from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.net.link import Link, LinkLost, Reply, pack, unread
 
@@ -29,7 +29,7 @@ class StandingClaims(Part):
 
     async def stand(self, claim: Claim, seconds: float) -> Claimed | None:
         core, args = self._core, claim_args(claim)
-        core.queues.update(dict.fromkeys(claim.queues))
+        core.queues.update(waits_on(claim))
         try:
             reply = await self._run_when_woken(claim, args, seconds)
         except LinkLost as error:
@@ -43,8 +43,9 @@ class StandingClaims(Part):
     async def _run_when_woken(self, claim: Claim, args: tuple[Any, ...], seconds: float) -> list[Reply]:
         root = self._core.layout.root
         link = await self._core.connections().wire.own_link(root, f"stand {claim.worker_id}", seconds + LATE)
-        # The last one is the worker's own, for `recall.lua`.
-        lists = [f"{root}wake:{name}" for name in (*claim.queues, f"/{claim.worker_id}")]
+        # One is the worker's own, for `recall.lua`.
+        names = {**waits_on(claim), f"/{claim.worker_id}": None}
+        lists = [f"{root}wake:{name}" for name in names]
         answered = False
         try:
             script = self._script(link, args)

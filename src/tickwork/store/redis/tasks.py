@@ -17,19 +17,24 @@ from tickwork.model.policy import Durability
 from tickwork.model.tasks import ENDS, Lease, Spec
 from tickwork.store.contract import (
     MANY_MAX,
+    Aside,
+    Assigned,
+    Assignment,
     Claim,
     Claimed,
     Edge,
     Extended,
     Finished,
+    Look,
     OutboxEntry,
     Receipt,
     Reclaimed,
     Verdict,
 )
 from tickwork.store.hints import Hint
+from tickwork.store.redis.assigning import assign_in, unassign_in
 from tickwork.store.redis.batches import Coalescer
-from tickwork.store.redis.claims import claim_args, claim_from, read_claimed
+from tickwork.store.redis.claims import claim_args, claim_from, read_claimed, waits_on
 from tickwork.store.redis.core import Core, Part
 from tickwork.store.redis.creating import submit_args
 from tickwork.store.redis.records import CODES, STATUSES
@@ -112,7 +117,7 @@ class Tasks(Part):
     # --- dispatch
 
     async def claim(self, claim: Claim) -> Claimed:
-        self._core.queues.update(dict.fromkeys(claim.queues))
+        self._core.queues.update(waits_on(claim))
         return await claim_from(self._core, self._core.layout.root, claim, claim_args(claim))
 
     async def stand(self, claim: Claim, seconds: float) -> Claimed | None:
@@ -120,6 +125,16 @@ class Tasks(Part):
 
     async def recall(self, claim: Claim) -> None:
         await self._standing.recall(claim)
+
+    async def assign(
+        self, assignments: Sequence[Assignment], hold: int, aside: Sequence[Aside] = (), look: Look | None = None
+    ) -> Assigned:
+        if look is not None:
+            self._core.look_at(look.queues)
+        return await assign_in(self._core, self._core.layout.root, assignments, hold, aside, look)
+
+    async def unassign(self, workers: Sequence[str], limit: int) -> list[str]:
+        return await unassign_in(self._core, self._core.layout.root, workers, limit)
 
     # --- running
 
@@ -143,7 +158,7 @@ class Tasks(Part):
 
     async def finish(self, outcomes: list[Outcome], then_claim: Claim | None = None) -> Finished:
         if then_claim is not None:
-            self._core.queues.update(dict.fromkeys(then_claim.queues))
+            self._core.queues.update(waits_on(then_claim))
         next_claim = () if then_claim is None else claim_args(then_claim)
         verdicts, reply = await self._finish_part(self._core.layout.root, outcomes, next_claim)
         if then_claim is None:

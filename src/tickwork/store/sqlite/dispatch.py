@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import MAY_EXPIRE, Band, Place, Record, Status
-from tickwork.store.contract import Claim, Claimed
-from tickwork.store.rules import PARK_MAX, Budget, claimed, has_deadline, is_overdue, is_suspect, park_reason
+from tickwork.model.needs import may_run
+from tickwork.model.tasks import MAY_EXPIRE, Band, ParkReason, Place, Record, Status
+from tickwork.store.contract import LOOK_MAX, Claim, Claimed, Look, Seen
+from tickwork.store.hints import OUTBOX
+from tickwork.store.rules import (
+    PARK_MAX,
+    Budget,
+    claimed,
+    has_deadline,
+    is_overdue,
+    is_suspect,
+    park_reason,
+    seen_waiting,
+)
 from tickwork.store.sqlite.homes import Homes
-from tickwork.store.sqlite.schema import IN_DELAYED
+from tickwork.store.sqlite.schema import IN_DELAYED, KIND
 from tickwork.store.sqlite.workers import SUSPECT, keep_pulse
 
-# From one type of the index to the next: a DISTINCT would walk every parked task of the queue.
-_NEXT_KIND = "SELECT min(type) FROM @tasks WHERE status = 'ready' AND place = 1 AND queue = ?"
+# From one kind of the index to the next: a DISTINCT would walk every parked task of the queue.
+_NEXT_KIND = f"SELECT min({KIND}) FROM @tasks WHERE status = 'ready' AND place = 1 AND queue = ?"
 PARKED_KINDS = (
-    f"WITH RECURSIVE kinds (type) AS ({_NEXT_KIND} UNION ALL SELECT ({_NEXT_KIND} AND type > kinds.type) FROM kinds "
-    "WHERE type IS NOT NULL) SELECT type FROM kinds WHERE type IS NOT NULL"
+    f"WITH RECURSIVE kinds (name) AS ({_NEXT_KIND} UNION ALL SELECT ({_NEXT_KIND} AND {KIND} > kinds.name) FROM kinds "
+    "WHERE name IS NOT NULL) SELECT name FROM kinds WHERE name IS NOT NULL"
 )
 
 # Likewise from one queue to the next: those with tasks that wait in their lanes, and with parked ones.
@@ -48,8 +61,10 @@ class Dispatch:
             "SELECT turn, nonce, last_chance FROM @claims WHERE worker_id IN (?, ?)", (claim.worker_id, claim.process)
         )
         if any((turn, nonce) == (claim.turn, claim.nonce) for turn, nonce, _ in known):
+            holders = (claim.worker_id, *claim.inboxes)
             held = self._rows.where(
-                "status = 'running' AND worker_id = ? AND nonce = ?", (claim.worker_id, claim.nonce)
+                f"status = 'running' AND worker_id IN ({', '.join('?' * len(holders))}) AND nonce = ?",
+                (*holders, claim.nonce),
             )
             ranks = {queue: rank for rank, queue in enumerate(dict.fromkeys(claim.queues))}
             held.sort(key=lambda record: _turn(record, ranks.get(record.spec.queue, 0)))
@@ -57,9 +72,16 @@ class Dispatch:
         self.promote(now, claim.limit + PARK_MAX)
         budget = Budget()
         busy = any(turn == SUSPECT and self._is_held(lease) for turn, _, lease in known)
-        records = self._startable(claim, now, budget, busy) if claim.limit > 0 else []
-        for record in records:
-            fact = transitions.start(record, claim.worker_id, claim.nonce, claim.lease_ttl, now)
+        records = self._from_inboxes(claim, busy, now) if claim.inboxes and claim.limit > 0 else []
+        owners = [record.worker_id or "" for record in records]
+        if len(records) < claim.limit:
+            busy = busy or any(is_suspect(record, self.tx.policy) for record in records)
+            records += self._startable(claim, claim.limit - len(records), now, budget, busy)
+            if len(records) < claim.limit and self._has_ready(claim.assigned):
+                self.tx.notify(OUTBOX)  # heard by the leader alone, and with it `ASSIGN`
+        owners += [claim.worker_id] * (len(records) - len(owners))
+        for record, owner in zip(records, owners, strict=True):
+            fact = transitions.start(record, owner, claim.nonce, claim.lease_ttl, now)
             self._homes.enter(record, now, fact, save=False)
             if is_suspect(record, self.tx.policy):
                 self._note_claim(claim.process, SUSPECT, "", f"{record.id} {record.fence}")
@@ -71,23 +93,49 @@ class Dispatch:
     def _note_claim(self, *claim: str | int | None) -> None:
         self.tx.run("INSERT OR REPLACE INTO @claims VALUES (?, ?, ?, ?)", claim)
 
-    def _startable(self, claim: Claim, now: int, budget: Budget, busy: bool) -> list[Record]:
+    def _from_inboxes(self, claim: Claim, busy: bool, now: int) -> list[Record]:
+        """Assigned tasks in the order in which they are to start. What is paused goes back."""
+        pauses = set(self.tx.all("SELECT kind, name FROM @pauses"))
+        found: list[Record] = []
+        for owner in dict.fromkeys(claim.inboxes):
+            inbox = self._rows.where("status = 'assigned' AND worker_id = ? ORDER BY band, position", (owner,))
+            for record in inbox:
+                suspect = is_suspect(record, self.tx.policy)
+                if ("queue", record.spec.queue) in pauses or ("type", record.spec.type) in pauses:
+                    self.unassign(record, now)
+                elif len(found) < claim.limit and not (busy and suspect):
+                    busy = busy or suspect
+                    found.append(record)
+        return found
+
+    def unassign(self, record: Record, now: int) -> None:
+        self._homes.enter(record, now, transitions.unassign(record))
+
+    def _has_ready(self, queues: tuple[str, ...]) -> bool:
+        ready = "SELECT 1 FROM @tasks WHERE status = 'ready' AND place <> 1 AND queue = ? LIMIT 1"
+        return any(self.tx.one(ready, (queue,)) is not None for queue in queues)
+
+    def _startable(self, claim: Claim, wanted: int, now: int, budget: Budget, busy: bool) -> list[Record]:
         """Ready tasks in the order in which they are to start; what may not start is parked. `busy`: the claimer's
         process runs a suspect already (see `rules.is_suspect`)."""
-        limit = claim.limit
+        limit = wanted
         pauses = self.tx.all("SELECT kind, name FROM @pauses")
         paused_types = {name for kind, name in pauses if kind == "type"}
         types = claim.types - paused_types
         paused = {name for kind, name in pauses if kind == "queue"}
         queues = [queue for queue in dict.fromkeys(claim.queues) if queue not in paused]
+
+        def may_start(kind: str) -> bool:
+            return may_run(kind, types, claim.worker_id, claim.labels)
+
         while True:
             found: list[Record] = []
             strange: list[Record] = []
             taken, passed = busy, 0
-            for record in self._heads(queues, types, limit):
-                if len(found) == claim.limit or len(strange) > budget.left:
+            for record in self._heads(queues, may_start, limit):
+                if len(found) == wanted or len(strange) > budget.left:
                     break
-                if record.spec.type not in types or is_overdue(record, now):
+                if is_overdue(record, now) or not may_start(record.spec.kind):
                     strange.append(record)
                 elif taken and record.place is Place.FRONT and is_suspect(record, self.tx.policy):
                     passed += 1
@@ -95,19 +143,22 @@ class Dispatch:
                     taken = taken or is_suspect(record, self.tx.policy)
                     found.append(record)
             for record in strange[: budget.left]:
-                self._set_aside(record, paused_types, now)
+                self._set_aside(record, types, paused_types, now)
             budget.spent = len(strange) > budget.left
             budget.left -= len(strange)
-            if passed and len(found) < claim.limit and limit == claim.limit:
+            if passed and len(found) < wanted and limit == wanted:
                 limit += PARK_MAX  # those that were skipped took the places of others
             elif not strange or budget.spent:
                 return found
 
-    def _set_aside(self, record: Record, paused_types: set[str], now: int) -> None:
+    def _set_aside(self, record: Record, types: frozenset[str], paused_types: set[str], now: int) -> None:
         if is_overdue(record, now):
             self._homes.enter(record, now, transitions.lapse(record, now))
             return
-        record.place, record.parked = Place.SIDE, park_reason(record.spec.type, paused_types)
+        self.park(record, park_reason(record.spec, types, paused_types), now)
+
+    def park(self, record: Record, why: ParkReason, now: int) -> None:
+        record.place, record.parked = Place.SIDE, why
         self._homes.enter(record, now, Fact.TASK_PARKED, record.spec.type)
 
     def _is_held(self, lease: str | None) -> bool:
@@ -115,7 +166,7 @@ class Dispatch:
         record = self._rows.get(task_id)
         return record is not None and record.status is Status.RUNNING and str(record.fence) == fence
 
-    def _heads(self, queues: list[str], types: frozenset[str], limit: int) -> list[Record]:
+    def _heads(self, queues: list[str], may_start: Callable[[str], bool], limit: int) -> list[Record]:
         """The first ready tasks of these queues, in order, as far as one look at each of them can tell."""
         found: list[tuple[tuple[int, ...], Record]] = []
         horizon: tuple[int, ...] = (len(Band),)
@@ -128,7 +179,7 @@ class Dispatch:
             )
             if len(heads) == limit:  # behind its last one others may come before those of the next queues
                 horizon = min(horizon, _turn(heads[-1], rank))
-            found += [(_turn(record, rank), record) for record in heads + self._parked(queue, types, limit)]
+            found += [(_turn(record, rank), record) for record in heads + self._parked(queue, may_start, limit)]
         found.sort(key=lambda candidate: candidate[0])
         return [record for turn, record in found if turn <= horizon]
 
@@ -140,15 +191,29 @@ class Dispatch:
         bands |= dict(self.tx.all(PARKED_QUEUES))
         return sorted((bands[queue], rank, queue) for rank, queue in enumerate(queues) if queue in bands)
 
-    def _parked(self, queue: str, types: frozenset[str], limit: int) -> list[Record]:
+    def _parked(self, queue: str, may_start: Callable[[str], bool], limit: int) -> list[Record]:
         found: list[Record] = []
         for (kind,) in self.tx.all(PARKED_KINDS, (queue, queue)):
-            if kind in types:
+            if may_start(kind):
                 found += self._rows.where(
-                    "status = 'ready' AND place = 1 AND queue = ? AND type = ? ORDER BY band, position LIMIT ?",
+                    f"status = 'ready' AND place = 1 AND queue = ? AND {KIND} = ? ORDER BY band, position LIMIT ?",
                     (queue, kind, limit),
                 )
         return found
+
+    def look(self, look: Look) -> Seen:
+        pauses = self.tx.all("SELECT kind, name FROM @pauses")
+        queues = [queue for queue in dict.fromkeys(look.queues) if ("queue", queue) not in pauses]
+        kinds = {kind for queue in queues for (kind,) in self.tx.all(PARKED_KINDS, (queue, queue))}
+        limit = min(look.limit, LOOK_MAX)
+        waiting = self._heads(queues, look.kinds.__contains__, limit)[:limit] if limit > 0 else []
+        held = "SELECT count(*) FROM @tasks WHERE status = ? AND worker_id = ?"
+        loads = {
+            worker: sum(self.tx.one(held, (status, worker))[0] for status in ("running", "assigned"))
+            for worker in look.workers
+        }
+        paused = frozenset(name for kind, name in pauses if kind == "type")
+        return Seen([seen_waiting(record) for record in waiting], frozenset(kinds), paused, loads)
 
     def promote(self, now: int, limit: int) -> int:
         self._lapse(now, limit)

@@ -36,7 +36,7 @@ def page(connection: Connection, rows: Rows, query: Query) -> tuple[list[Record]
             (query.status.value, *read_cursor(query, 2**62), limit),
         )
         return _chosen(query, looked, [str(record.position) for record in looked], limit)
-    few = query.status in (Status.RUNNING, Status.BLOCKED)
+    few = query.status in (Status.RUNNING, Status.ASSIGNED, Status.BLOCKED)
     looked, limit = _by_submit(
         rows, query, f"status = '{query.status}' AND " if few else "", (), "status" if few else ""
     )

@@ -17,7 +17,7 @@ from tickwork.errors import StoreError
 from tickwork.host import is_gone
 from tickwork.model.members import Worker
 from tickwork.model.tasks import ParkReason
-from tickwork.store.sqlite.schema import LATER, RARE, VERSION, create, owner_of, qualify, run_all, version_of
+from tickwork.store.sqlite.schema import RARE, VERSION, complete, create, owner_of, qualify, run_all, version_of
 from tickwork.store.unreadable import UNREADABLE
 
 Report = Callable[[int], None]  # how many tasks were looked at
@@ -48,7 +48,7 @@ def prepare(
             create(db, namespace, now)
         elif found != VERSION:
             _migrate(db, namespace, path, found, now, take_over, report)
-        run_all(db, LATER, namespace)
+        complete(db, namespace)  # it knows only the tables of its own version
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:

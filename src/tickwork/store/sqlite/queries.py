@@ -12,12 +12,12 @@ from tickwork.store.sqlite.histories import read_history
 from tickwork.store.sqlite.lists import page
 from tickwork.store.sqlite.rows import Rows
 from tickwork.store.sqlite.schedules import list_schedules
-from tickwork.store.sqlite.schema import IN_DELAYED, IN_ENDS
+from tickwork.store.sqlite.schema import IN_DELAYED, IN_ENDS, KIND
 
 AUDIT_STEP = 1000
 # Which tasks may have rows in the tables beside theirs.
 BESIDE = {
-    "deadlines": "fence = 0 AND (status = 'blocked' OR status = 'pending' OR status = 'ready')",
+    "deadlines": "fence = 0 AND (status = 'blocked' OR status = 'pending' OR status = 'ready' OR status = 'assigned')",
     "kept": IN_ENDS,
     "attempts": "1",
     "lines": "1",
@@ -67,8 +67,8 @@ class Queries(Part):
             args += (int(record.place), int(record.place), record.position)
         count = self._count(f"{ready} AND place <> 1 AND (band < ? OR (band = ? AND ({here})))", args)
         if record.place is Place.SIDE:
-            parked = f"{ready} AND place = 1 AND type = ? AND band = ? AND position < ?"
-            count += self._count(parked, (spec.queue, spec.type, band, record.position))
+            parked = f"{ready} AND place = 1 AND {KIND} = ? AND band = ? AND position < ?"
+            count += self._count(parked, (spec.queue, spec.kind, band, record.position))
         return min(count, AHEAD_MAX)
 
     def _count(self, select: str, args: tuple[object, ...]) -> int:
@@ -88,7 +88,7 @@ class Queries(Part):
     @reads
     def stats(self) -> Stats:
         statuses = dict.fromkeys(Status, 0)
-        for condition in (IN_DELAYED, "status = 'running'", "status = 'blocked'", IN_ENDS):
+        for condition in (IN_DELAYED, "status = 'running'", "status = 'assigned'", "status = 'blocked'", IN_ENDS):
             for status, count in self.reader.all(
                 f"SELECT status, count(*) FROM @tasks WHERE {condition} GROUP BY status"
             ):
@@ -115,7 +115,7 @@ class Queries(Part):
     @reads
     def waiting_since(self) -> dict[str, int]:
         found: dict[str, int] = {}
-        for lane, condition in (("queue, band, place", "place <> 1"), ("queue, type, band", "place = 1")):
+        for lane, condition in (("queue, band, place", "place <> 1"), (f"queue, {KIND}, band", "place = 1")):
             # From the index alone; only the heads are looked up in the table.
             heads = f"SELECT {lane}, min(position) FROM @tasks WHERE status = 'ready' AND {condition} GROUP BY {lane}"
             rows = self.reader.all(

@@ -25,7 +25,7 @@ COLUMNS = ", ".join(READ)
 SPEC = "SELECT spec, id, type, queue, band FROM @specs JOIN @tasks USING (seq) WHERE seq = ?"
 INSERT = (
     f"INSERT INTO @tasks (seq, id, nonce0, type, queue, band, schedule_id, submitted_at, {', '.join(CHANGING)}, key, "
-    f"workflow) VALUES ({', '.join('?' * (10 + len(CHANGING)))}) ON CONFLICT (id) DO NOTHING"
+    f"workflow, kind) VALUES ({', '.join('?' * (11 + len(CHANGING)))}) ON CONFLICT (id) DO NOTHING"
 )
 # Indexes follow every column that is set, so the two hot transitions set no more than they change.
 START = (
@@ -73,7 +73,8 @@ class Rows:
         cursor = self._connection.run(
             INSERT,
             (record.seq, spec.id, spec.nonce, spec.type, spec.queue, int(spec.band), spec.schedule_id,
-             record.submitted_at, *_changing(record), spec.key, spec.workflow),
+             record.submitted_at, *_changing(record), spec.key, spec.workflow,
+             spec.kind if spec.requires or spec.target else None),
         )  # fmt: skip
         if cursor.rowcount == 0:
             return False

@@ -21,6 +21,8 @@ IN_DELAYED = "(status = 'pending' OR status = 'retrying')"
 IN_ENDS = "(status = 'success' OR status = 'failed' OR status = 'dead' OR status = 'cancelled')"
 
 # What few tasks have, so that the others cost nothing more.
+# What a side lane is named by; the column is empty where a task needs nothing but a handler of its type.
+KIND = "coalesce(kind, type)"
 RARE = """
 CREATE TABLE @deadlines (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL);
 CREATE INDEX #deadlines_at ON @deadlines (at);
@@ -31,7 +33,11 @@ CREATE TABLE @lines (seq INTEGER, n INTEGER, line TEXT NOT NULL, PRIMARY KEY (se
 """
 
 # What came after this version was published; files that lack it get it when they are opened.
-LATER = "CREATE TABLE IF NOT EXISTS @marks (name TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID"
+LATER = f"""
+CREATE TABLE IF NOT EXISTS @marks (name TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS #aside ON @tasks (queue, {KIND}, band, position) WHERE status = 'ready' AND place = 1;
+CREATE INDEX IF NOT EXISTS #inboxes ON @tasks (worker_id, lease_until) WHERE status = 'assigned'
+"""
 
 TABLES = f"""
 CREATE TABLE @state (
@@ -87,10 +93,10 @@ CREATE TABLE @tasks (
     progress_note TEXT NOT NULL,
     key TEXT,
     workflow TEXT,
-    parked TEXT
+    parked TEXT,
+    kind TEXT
 );
 CREATE INDEX #ready ON @tasks (queue, band, place, position) WHERE status = 'ready' AND place <> 1;
-CREATE INDEX #parked ON @tasks (queue, type, band, position) WHERE status = 'ready' AND place = 1;
 CREATE INDEX #delayed ON @tasks (due_at, seq, status) WHERE {IN_DELAYED};
 CREATE INDEX #blocked ON @tasks (seq) WHERE status = 'blocked';
 CREATE INDEX #leases ON @tasks (lease_until, worker_id) WHERE status = 'running';
@@ -157,6 +163,16 @@ def version_of(db: sqlite3.Connection, namespace: str) -> int | None:
     """None when the file has no such namespace."""
     row = db.execute("SELECT version FROM tickwork_schema WHERE namespace = ?", (namespace,)).fetchone()
     return None if row is None else int(row[0])
+
+
+def complete(db: sqlite3.Connection, namespace: str) -> None:
+    """Add what came after this version of the schema was published. Tables of another version are left alone."""
+    if version_of(db, namespace) != VERSION:
+        return
+    columns = db.execute(f"PRAGMA table_info({qualify('@tasks', namespace)})").fetchall()
+    if "kind" not in [name for _, name, *_ in columns]:
+        run_all(db, "ALTER TABLE @tasks ADD COLUMN kind TEXT; DROP INDEX IF EXISTS #parked", namespace)
+    run_all(db, LATER, namespace)
 
 
 def create(db: sqlite3.Connection, namespace: str, now: int) -> None:

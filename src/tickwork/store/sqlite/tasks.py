@@ -14,21 +14,25 @@ from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.outcomes import Outcome, Succeeded
 from tickwork.model.policy import Durability
-from tickwork.model.tasks import ENDS, Lease, Record, Spec, Status
+from tickwork.model.tasks import ENDS, Lease, Place, Record, Spec, Status
 from tickwork.store.contract import (
     MANY_MAX,
+    Aside,
+    Assigned,
+    Assignment,
     Claim,
     Claimed,
     Edge,
     Extended,
     Finished,
+    Look,
     OutboxEntry,
     Receipt,
     Reclaimed,
     Verdict,
 )
 from tickwork.store.hints import WORK, Hint
-from tickwork.store.rules import announce, detail_of, fence_of_end, has_deadline, moved_on, still_gone
+from tickwork.store.rules import announce, detail_of, fence_of_end, has_assigned, has_deadline, moved_on, still_gone
 from tickwork.store.sqlite.core import Core, Part, writes, writes_small
 from tickwork.store.sqlite.dispatch import Dispatch
 from tickwork.store.sqlite.histories import Histories
@@ -148,6 +152,40 @@ class Tasks(Part):
     def claim(self, claim: Claim) -> Claimed:
         return self._dispatch.claim(claim, self.now())
 
+    @writes
+    def assign(
+        self, assignments: Sequence[Assignment], hold: int, aside: Sequence[Aside] = (), look: Look | None = None
+    ) -> Assigned:
+        now = self.now()
+        records = self._rows.by_ids([*(each.id for each in assignments), *(each.id for each in aside)])
+        done = [self._assign(records.get(each.id), each, hold, now) for each in assignments]
+        for one in aside:
+            record = records.get(one.id)
+            if record is not None and record.status is Status.READY and record.place is not Place.SIDE:
+                self._dispatch.park(record, one.reason, now)
+        if any(done):
+            self.tx.notify(WORK)
+        return Assigned(done, None if look is None else self._dispatch.look(look))
+
+    def _assign(self, record: Record | None, assignment: Assignment, hold: int, now: int) -> bool:
+        if record is None or record.unreadable or record.status is not Status.READY:
+            return has_assigned(record, assignment)
+        self._homes.enter(record, now, transitions.assign(record, assignment.worker_id, hold, now))
+        return True
+
+    @writes
+    def unassign(self, workers: Sequence[str], limit: int) -> list[str]:
+        return self._unassign(f"worker_id IN ({', '.join('?' * len(workers))})", workers, limit)
+
+    def _unassign(self, condition: str, params: Sequence[object], limit: int) -> list[str]:
+        held = f"status = 'assigned' AND ({condition}) ORDER BY lease_until, id LIMIT ?"
+        taken = self._rows.where(held, (*params, limit))
+        for record in taken:
+            self._dispatch.unassign(record, self.now())
+        if taken:
+            self.tx.notify(WORK)
+        return [record.id for record in taken]
+
     # --- running
 
     def _held(self, leases: list[Lease]) -> list[Record | None]:
@@ -226,6 +264,8 @@ class Tasks(Part):
                 "status = 'running' AND lease_until <= ? ORDER BY lease_until, id LIMIT ?", (now, left)
             )
             taken += [self._expire(record, now, gone, "its lease ran out") for record in expired]
+        overdue_or_gone = f"lease_until <= ? OR worker_id IN ({', '.join('?' * len(gone))})"
+        taken += self._unassign(overdue_or_gone, (now, *gone), limit - len(taken))
         if taken:
             self.tx.notify(WORK)
         return Reclaimed(taken, lost_workers)

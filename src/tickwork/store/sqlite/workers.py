@@ -44,7 +44,7 @@ def keep_pulse(tx: Writer, now: int) -> None:
 def _set_back(tx: Writer, by: int) -> None:
     """The clock was set back: leases of tasks, members and locks keep the time that they had left."""
     tx.running.clear()
-    tx.run("UPDATE @tasks SET lease_until = lease_until - ? WHERE status = 'running'", (by,))
+    tx.run("UPDATE @tasks SET lease_until = lease_until - ? WHERE status IN ('running', 'assigned')", (by,))
     tx.run("UPDATE @locks SET until = until - ? WHERE until > 0", (by,))
     for worker_id, expires_at, blob in tx.all("SELECT id, expires_at, worker FROM @workers WHERE lost_at IS NULL"):
         worker = replace(read_worker(worker_id, blob), expires_at=expires_at - by)

@@ -12,7 +12,19 @@ from tickwork.model.members import Worker
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Record, Spec, Status
-from tickwork.store.contract import SUBMIT_MAX, Claim, Edge, Grant, OutboxEntry, Query, Receipt, Store
+from tickwork.store.contract import (
+    SUBMIT_MAX,
+    Assignment,
+    Claim,
+    Edge,
+    Grant,
+    Look,
+    OutboxEntry,
+    Query,
+    Receipt,
+    Seen,
+    Store,
+)
 from tickwork.store.hints import Hint
 
 START = 1_700_000_000_000  # what the clock of a test shows when it begins
@@ -59,9 +71,10 @@ class Bench:
         lease_ttl: int = 30_000,
         turn: int = 0,
         node: str = "",
+        **more: Any,
     ) -> Claim:
         nonce = nonce or f"claim-{next(self._numbers)}"
-        return Claim(worker, queues, frozenset(types), limit, lease_ttl, nonce, turn, node)
+        return Claim(worker, queues, frozenset(types), limit, lease_ttl, nonce, turn, node, **more)
 
     async def claim(
         self,
@@ -73,12 +86,22 @@ class Bench:
         lease_ttl: int = 30_000,
         turn: int = 0,
         node: str = "",
+        **more: Any,
     ) -> list[Grant]:
-        claim = self.new_claim(limit, worker, queues, types, nonce, lease_ttl, turn, node)
+        claim = self.new_claim(limit, worker, queues, types, nonce, lease_ttl, turn, node, **more)
         return (await self.store.tasks.claim(claim)).grants
 
     async def claimed_ids(self, limit: int = 100, **fields: Any) -> list[str]:
         return [grant.spec.id for grant in await self.claim(limit, **fields)]
+
+    async def assign(self, task_id: str, worker: str = "w1", hold: int = 10_000) -> bool:
+        (done,) = (await self.store.tasks.assign([Assignment(task_id, worker)], hold)).done
+        return done
+
+    async def look(self, limit: int = 100, queues: tuple[str, ...] = ("default",), **fields: Any) -> Seen:
+        seen = (await self.store.tasks.assign([], 0, look=Look(queues, limit, **fields))).seen
+        assert seen is not None
+        return seen
 
     async def start(self, task_id: str | None = None, **fields: Any) -> Lease:
         """Submit a task and claim exactly that one."""
@@ -208,6 +231,10 @@ class Bench:
             return lease
         if status is Status.READY:
             await self.submit(task_id, **fields)
+            return lease
+        if status is Status.ASSIGNED:
+            await self.submit(task_id, **fields)
+            assert await self.assign(task_id, "w2", 3_600_000)
             return lease
         if status is Status.CANCELLED:
             await self.submit(task_id, **fields)

@@ -12,7 +12,7 @@ from tickwork.model.tasks import ENDS, Lease, Status
 from tickwork.store.contract import Claim
 from tickwork.testing.contract.bench import OUTCOMES, Bench
 
-SOURCES: list[Status | None] = [None, *(status for status in Status if status is not Status.ASSIGNED)]
+SOURCES: list[Status | None] = [None, *Status]
 
 
 async def operate(bench: Bench, op: Op, lease: Lease) -> None:
@@ -35,7 +35,11 @@ async def operate(bench: Bench, op: Op, lease: Lease) -> None:
         case Op.RESCHEDULE:
             await bench.reschedule("it", bench.clock.now() + 7000)
         case Op.CLAIM:
-            await bench.claim(10, worker="w2")
+            await bench.claim(10, worker="w2", inboxes=("w2",))
+        case Op.ASSIGN:
+            await bench.assign("it", "w3")
+        case Op.UNASSIGN:
+            await store.tasks.unassign(["w2"], 10)
         case Op.OVERDUE:
             bench.clock.advance(30)
             await store.tasks.promote(10)
@@ -111,7 +115,7 @@ async def test_table_names_every_status_that_can_be_left() -> None:
     sources = {rule.source for rule in TABLE}
     assert sources == set(SOURCES)
     reachable = {target for rule in TABLE for target in rule.targets}
-    assert reachable == {None, *(status for status in Status if status is not Status.ASSIGNED)}
+    assert reachable == {None, *Status}
     assert all(rule.op in (Op.RETRY, Op.DELETE, Op.PRUNE) for rule in TABLE if rule.source in ENDS)
 
 

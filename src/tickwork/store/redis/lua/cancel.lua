@@ -1,6 +1,6 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends many
--- Cancel: blocked, pending, retrying, ready -> cancelled; running is flagged when forced. Arguments: 1 for force, reason,
+-- Cancel: blocked, pending, retrying, ready, assigned -> cancelled; running is flagged when forced. Arguments: 1 for force, reason,
 -- the only status to cancel from ('' for any), then ids. Reply: the status found of each.
 local FORCE, REASON, ONLY = ARGV[3] == '1', ARGV[4], ARGV[5]
 

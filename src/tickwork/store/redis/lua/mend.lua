@@ -34,6 +34,9 @@ local function right_homes()
   elseif status == RUNNING then
     belongs['leases:' .. task.worker] = id
     belongs['lessees'] = task.worker
+  elseif status == ASSIGNED then
+    belongs['inbox:' .. task.worker] = id
+    belongs['inboxes'] = task.worker
   elseif ENDS[status] then
     belongs['ended:' .. ENDS[status]] = entry
   else
@@ -83,6 +86,10 @@ if missing and mending then -- no `leave`: an entry at its position belongs to a
     call('ZADD', leases_of(task.worker), whole(now), task.id)
     call('ZADD', KEY .. 'lessees', 'LT', whole(now), task.worker)
   else
+    if task.status == ASSIGNED then
+      leave(task)
+      task.status = READY
+    end
     if task.status == READY then
       task.place = FRONT
     end

@@ -1,6 +1,7 @@
 -- flags: allow-oom
 -- parts: lanes records homes waiting ends pulse members
--- Take back the tasks of lost workers: running -> ready (front lane), or dead after too many losses, or cancelled. Arguments:
+-- Take back the tasks of lost workers: running -> ready (front lane), or dead after too many losses, or cancelled; and assigned
+-- tasks whose hold has run out, or whose worker is gone: assigned -> ready (front lane). Arguments:
 -- limit, reason, how many workers follow of which the caller knows whether they live, each of them and 1 or 0, then workers known
 -- to be gone and their nodes ('' for any). Reply: ids taken back, ids of workers that now count as lost, dead letters that were
 -- dropped, and workers whose leases ran out here, but who are listed elsewhere: whether they live is to be given in the next
@@ -128,6 +129,48 @@ local lost = lose_workers(hold_until, #taken < limit and gone or {})
 if now >= hold_until and #taken < limit then
   take(find_expired(), 'its lease ran out')
 end
+
+-- Assigned tasks by the ends of their holds. The score of a worker in `inboxes` is no later than the end of its first hold.
+local function find_held()
+  local found = {}
+  local function add(worker, until_at)
+    local held = call('ZRANGEBYSCORE', KEY .. 'inbox:' .. worker, '-inf', until_at, 'WITHSCORES', 'LIMIT', 0, limit)
+    for i = 1, #held, 2 do
+      found[#found + 1] = { at = tonumber(held[i + 1]), id = held[i], worker = worker }
+    end
+  end
+  for worker in pairs(gone) do
+    add(worker, '+inf')
+  end
+  for _, worker in ipairs(call('ZRANGEBYSCORE', KEY .. 'inboxes', '-inf', whole(now), 'LIMIT', 0, LOOK_MAX)) do
+    local first = call('ZRANGE', KEY .. 'inbox:' .. worker, 0, 0, 'WITHSCORES')[2]
+    if not first then
+      call('ZREM', KEY .. 'inboxes', worker)
+    elseif tonumber(first) > now then
+      call('ZADD', KEY .. 'inboxes', first, worker)
+    elseif not gone[worker] then
+      add(worker, whole(now))
+    end
+  end
+  table.sort(found, sooner)
+  return found
+end
+
+for _, held in ipairs(next(unknown) and {} or find_held()) do -- else in the call that tells who lives
+  if #taken < limit then
+    local task = load(held.id)
+    if task and task.status == ASSIGNED and task.worker == held.worker then
+      unassign(task)
+      taken[#taken + 1] = held.id
+    else
+      call('ZREM', KEY .. 'inbox:' .. held.worker, held.id)
+      if task and task.broken then
+        end_unreadable(task)
+      end
+    end
+  end
+end
+
 local asked = {}
 for worker in pairs(unknown) do
   asked[#asked + 1] = worker

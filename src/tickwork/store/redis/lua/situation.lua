@@ -29,7 +29,7 @@ local function count_ahead()
   end
   ahead = ahead + count_front(own, '+inf')
   if task.place ~= MAIN then
-    return ahead + call('ZCOUNT', KEY .. 'side:' .. own .. '/' .. task.kind.type, '-inf', before)
+    return ahead + call('ZCOUNT', KEY .. 'side:' .. own .. '/' .. task.kind.starts, '-inf', before)
   end
   if ahead < AHEAD_MAX then
     ahead = ahead + #call('XRANGE', task.kind.stream, '-', before .. '-0', 'COUNT', AHEAD_MAX - ahead)
@@ -37,7 +37,12 @@ local function count_ahead()
   return ahead
 end
 
-local lease_until = task.status == RUNNING and call('ZSCORE', leases_of(task.worker), task.id)
+local lease_until = false
+if task.status == RUNNING then
+  lease_until = call('ZSCORE', leases_of(task.worker), task.id)
+elseif task.status == ASSIGNED then
+  lease_until = call('ZSCORE', KEY .. 'inbox:' .. task.worker, task.id)
+end
 local pauses = KEY .. 'pauses'
 local answer = { call('GET', task.key), lease_until, task.status == READY and math.min(count_ahead(), AHEAD_MAX) or 0,
   call('HGET', pauses, 'queue:' .. task.kind.queue), call('HGET', pauses, 'type:' .. task.kind.type) }

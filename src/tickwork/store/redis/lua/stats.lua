@@ -1,5 +1,5 @@
 -- flags: no-writes
--- Count tasks, at one moment. Reply: pending, retrying, blocked, running, then success, failed, dead, cancelled, dropped,
+-- Count tasks, at one moment. Reply: pending, retrying, blocked, running, assigned, then success, failed, dead, cancelled, dropped,
 -- then name and number of each lane that is not empty: `<band>:<queue>` for main lanes, the key of front and side lanes.
 local answer = {}
 for _, home in ipairs({ 'delayed', 'retrying', 'blocked' }) do
@@ -10,6 +10,11 @@ for _, worker in ipairs(call('ZRANGE', KEY .. 'lessees', 0, -1)) do
   running = running + call('ZCARD', KEY .. 'leases:' .. worker)
 end
 answer[#answer + 1] = running
+local assigned = 0
+for _, worker in ipairs(call('ZRANGE', KEY .. 'inboxes', 0, -1)) do
+  assigned = assigned + call('ZCARD', KEY .. 'inbox:' .. worker)
+end
+answer[#answer + 1] = assigned
 for _, status in ipairs({ SUCCESS, FAILED, DEAD, CANCELLED }) do
   answer[#answer + 1] = call('XLEN', KEY .. 'ended:' .. ENDS[status])
 end

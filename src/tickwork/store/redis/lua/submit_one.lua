@@ -50,7 +50,7 @@ end
 if INDEXED then
   local size = struct.unpack('>I2', spec, 3)
   local type, queue, key_size, keys = string.match(string.sub(spec, 9, 8 + size),
-    '^([^\n]*)\n([^\n]*)\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n(%d+):(.*)$')
+    '^([^\n ]*)[^\n]*\n([^\n]*)\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n(%d+):(.*)$')
   local names = { 'index:all', 'index:type:' .. type, 'index:queue:' .. queue }
   if key_size ~= '0' then
     names[4] = 'index:key:' .. string.sub(keys, 1, tonumber(key_size))

@@ -15,7 +15,7 @@ from typing import Any
 import hiredis
 
 from tickwork.errors import StoreError
-from tickwork.store.hints import CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
+from tickwork.store.hints import ASSIGN, CONTROL, EVENTS, OUTBOX, SCHEDULES, WORK, Hints
 from tickwork.store.redis.net.link import Link, LinkLost, connect, pack
 from tickwork.store.redis.net.wire import Wire
 from tickwork.store.redis.records import read_ended
@@ -36,6 +36,7 @@ class Listener:
         root: str,
         channel: str,
         queues: dict[str, None],
+        looked_at: set[str],
         on_token: Callable[[bytes], None],
         own_workers: set[str],
     ) -> None:
@@ -45,6 +46,7 @@ class Listener:
         self._root = root
         self._own_channel = channel
         self._queues = queues
+        self._looked_at = looked_at
         self._on_token = on_token
         self._channels: dict[str, str] = {}  # channel -> topic
         self._link: Link | None = None
@@ -69,8 +71,8 @@ class Listener:
             self._link.write(pack("SUBSCRIBE", channel))
 
     def idle(self, topic: str) -> None:
-        """A waiter begins to wait on a topic: for `WORK`, block on the wake lists."""
-        if topic == WORK:
+        """A waiter begins to wait on a topic: for tasks to run or to assign, block on the wake lists."""
+        if topic in (WORK, ASSIGN):
             self._wanted.set()
             if self._waking is None:
                 self._waking = asyncio.ensure_future(self._keep(self._wake))
@@ -150,10 +152,12 @@ class Listener:
             self._hints.notify(WORK)
             while True:
                 await self._wanted.wait()
-                if not self._hints.idles(WORK):
+                works, assigns = self._hints.idles(WORK), self._hints.idles(ASSIGN) and self._looked_at
+                if not works and not assigns:
                     self._wanted.clear()
                     continue
-                keys = [f"{self._root}wake:{queue}" for queue in tuple(self._queues)]
+                queues = {*(self._queues if works else ()), *(self._looked_at if assigns else ())}
+                keys = [f"{self._root}wake:{queue}" for queue in queues]
                 if not keys:  # no worker has claimed yet
                     await asyncio.sleep(0.01)
                     continue
@@ -166,7 +170,11 @@ class Listener:
             raise LinkLost(str(reply))
         if reply is None:
             return
-        if self._hints.idles(WORK):
+        queue = reply[0].decode().partition("wake:")[2]
+        if queue in self._looked_at and self._hints.idles(ASSIGN):
+            self._hints.notify(ASSIGN)
+            await asyncio.sleep(0)
+        elif self._hints.idles(WORK):
             self._on_token(reply[1])
             self._hints.notify(WORK)
             await asyncio.sleep(0)  # so that the waiter that was woken is no longer idle

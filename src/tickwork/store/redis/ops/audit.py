@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tickwork.model.tasks import ENDS, Place, Record, Status
+from tickwork.model.tasks import ENDS, HELD, Place, Record, Status
 from tickwork.store.contract import NotPermitted
 from tickwork.store.redis.core import Part
-from tickwork.store.redis.records import unpack
+from tickwork.store.redis.records import HELD_IN, unpack
 from tickwork.store.rules import unsound
 from tickwork.store.unreadable import read_schedule
 
@@ -112,11 +112,9 @@ class Audit(Part):
 
     async def _all_records(self, part: str) -> AsyncIterator[Record]:
         ends: dict[str, int] = {}
-        for worker in await self._core.ask(part, "ZRANGE", f"{part}lessees", 0, -1):
-            leases = await self._core.ask(part, "ZRANGE", f"{part}leases:{worker.decode()}", 0, -1, "WITHSCORES")
-            ends.update(
-                (task_id.decode(), int(float(end))) for task_id, end in zip(leases[::2], leases[1::2], strict=True)
-            )
+        for home in await self._held_homes(part):
+            held = await self._core.ask(part, "ZRANGE", part + home, 0, -1, "WITHSCORES")
+            ends.update((task_id.decode(), int(float(end))) for task_id, end in zip(held[::2], held[1::2], strict=True))
         prefix = f"{part}task:"
         seen: set[bytes] = set()
         async for keys in self._scan(part, f"{prefix}*"):
@@ -137,9 +135,8 @@ class Audit(Part):
                 return
 
     async def all_homes(self, part: str) -> AsyncIterator[tuple[str, str, str]]:
-        workers = await self._core.ask(part, "ZRANGE", f"{part}lessees", 0, -1)
-        leases = [(f"leases:{worker.decode()}", 0) for worker in workers]
-        for name, tail in (("delayed", 11), ("retrying", 11), ("blocked", 0), *leases):
+        held = [(home, 0) for home in await self._held_homes(part)]
+        for name, tail in (("delayed", 11), ("retrying", 11), ("blocked", 0), *held):
             async for member in self._members(part, name):
                 yield member[tail:], name, member
         for lane in await self._core.ask(part, "SMEMBERS", f"{part}aside"):
@@ -149,6 +146,12 @@ class Audit(Part):
         for stream in (*lanes, *(f"ended:{status}" for status in sorted(ENDS))):
             async for entry, task_id in self._entries(part, stream):
                 yield task_id, stream, entry
+
+    async def _held_homes(self, part: str) -> list[str]:
+        """Of tasks that run or are assigned: one home a worker."""
+        lists = [("ZRANGE", f"{part}{name}", 0, -1) for name in ("lessees", "inboxes")]
+        lessees, owners = await self._core.ask_all(part, lists)
+        return [f"leases:{each.decode()}" for each in lessees] + [f"inbox:{each.decode()}" for each in owners]
 
     async def _members(self, part: str, name: str) -> AsyncIterator[str]:
         cursor: Any = b"0"
@@ -176,11 +179,11 @@ def right_homes(record: Record) -> list[str]:
     if status is Status.READY and record.place is Place.FRONT:
         return [f"front:{lane}"]
     if status is Status.READY and record.place is Place.SIDE:
-        return [f"side:{lane}/{record.spec.type}"]
+        return [f"side:{lane}/{record.spec.kind}"]
     if status is Status.READY:
         return [f"stream:{lane}"]
-    if status is Status.RUNNING:
-        return [f"leases:{record.worker_id}"]
+    if status in HELD:
+        return [f"{HELD_IN[status]}{record.worker_id}"]
     if status in ENDS:
         return [f"ended:{status}"]
     return ["delayed" if status is Status.PENDING else str(status)]

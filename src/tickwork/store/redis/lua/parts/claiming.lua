@@ -1,9 +1,10 @@
 -- Which tasks a claim gets. Delayed tasks that are due are promoted first. Then tasks are taken by band, within a band by
--- the order of the queues in the claim, within a queue from the front lane, the side lanes and the main lane. A task whose
--- type the claimer cannot start is parked once, in the side lane of its type.
+-- the order of the queues in the claim, within a queue from the front lane, the side lanes and the main lane. A task that the
+-- claimer cannot start is parked once, in the side lane of its kind. What was assigned to the claimer comes before all that.
 local CLAIM_MAX = 1000 -- tasks that one claim gets at most, whatever its limit
 local PROMOTE_MAX = 100 -- due tasks that one claim moves to their lanes at most
 local PARK_MAX = 100 -- tasks that one claim parks at most, so that the call stays bounded
+local NEEDS_MAX = 1000 -- side lanes of tasks with needs at which one claim looks, if there are more lanes than it can name
 local MANY_QUEUES = 16 -- from so many on, a claim finds out which of their lanes exist before it looks at any
 local WAKE_KEPT = 3600 -- seconds after which the wake list of a queue is removed that had no new tasks
 
@@ -73,26 +74,41 @@ local function park(task, reason)
   log_task('task.parked', task, task.kind.type)
 end
 
--- Whether a type is among those of a claim, which come as one text: a worker may know a thousand types, and meets few of them
--- in one claim.
-local function types_in(text)
+-- Whether a claimer can start tasks of a kind. Its types come as one text, and so do its labels: a worker may know a thousand types,
+-- and meets few of them in one claim. A kind is a type and, behind a space, needs: labels, or a worker after an at sign.
+local function types_in(text, labels)
   return setmetatable({}, { __index = function(known, kind)
-    local found = string.find(text, '\n' .. kind .. '\n', 1, true) ~= nil
+    local type, needs = string.match(kind, '^([^ ]*) (.*)$')
+    local found
+    if needs then
+      found = known[type]
+      for need in string.gmatch(needs, '[^,]+') do
+        found = found and string.find(labels, '\n' .. need .. '\n', 1, true) ~= nil
+      end
+    else
+      found = string.find(text, '\n' .. kind .. '\n', 1, true) ~= nil
+    end
     known[kind] = found
     return found
   end })
 end
 
+local function lines_in(text)
+  local lines = {}
+  for line in string.gmatch(text, '[^\n]+') do
+    lines[#lines + 1] = line
+  end
+  return lines
+end
+
 -- Reads a claim from the arguments, beginning at `at`: worker, its process, turn, nonce, lease, limit, 1 if the process runs a
--- suspect of another partition, queues, number of types, types. Queues and types are texts of lines; that of the types begins
--- with a line end.
+-- suspect of another partition, queues, number of types, types, labels, inboxes, queues whose tasks come by an inbox. The last
+-- three and those before are texts of lines; those of types and labels begin with a line end.
 local function claim_of(at)
   local claim = { worker = ARGV[at], process = ARGV[at + 1], turn = ARGV[at] .. '#' .. ARGV[at + 2], nonce = ARGV[at + 3],
     lease_ttl = tonumber(ARGV[at + 4]), limit = math.min(tonumber(ARGV[at + 5]), CLAIM_MAX), suspect = ARGV[at + 6] == '1',
-    queues = {}, type_count = tonumber(ARGV[at + 8]), type_names = ARGV[at + 9], types = types_in(ARGV[at + 9]) }
-  for queue in string.gmatch(ARGV[at + 7], '[^\n]+') do
-    claim.queues[#claim.queues + 1] = queue
-  end
+    queues = lines_in(ARGV[at + 7]), type_count = tonumber(ARGV[at + 8]), type_names = ARGV[at + 9],
+    types = types_in(ARGV[at + 9], ARGV[at + 10]), inboxes = ARGV[at + 11], assigned = ARGV[at + 12] }
   return claim
 end
 
@@ -138,9 +154,11 @@ local function start_all(claim, taken, some_deadlines)
   local answer, leases, ids = { 0 }, {}, {}
   local lease_until = whole(now + claim.lease_ttl)
   for i, task in ipairs(taken) do
+    local worker = task.inbox or claim.worker
     task.status, task.attempt, task.fence = RUNNING, task.attempt + 1, math.max(task.fence + 1, now * 1000)
-    task.nonce, task.worker, task.started_at, task.finished_at = claim.nonce, claim.worker, now, 0
-    leases[2 * i - 1], leases[2 * i], ids[i] = lease_until, task.id, task.id
+    task.nonce, task.worker, task.started_at, task.finished_at = claim.nonce, worker, now, 0
+    local held = leases[worker] or {}
+    held[#held + 1], held[#held + 2], leases[worker], ids[i] = lease_until, task.id, held, task.id
     answer[2 * i], answer[2 * i + 1] = task.id, answer_for(task, save_later(task))
     log_task('task.claimed', task, '')
     if is_suspect(task) then
@@ -149,8 +167,10 @@ local function start_all(claim, taken, some_deadlines)
   end
   save_all()
   if #taken > 0 then
-    in_slices('ZADD', leases_of(claim.worker), leases)
-    call('ZADD', KEY .. 'lessees', 'LT', lease_until, claim.worker)
+    for worker, held in pairs(leases) do
+      in_slices('ZADD', leases_of(worker), held)
+      call('ZADD', KEY .. 'lessees', 'LT', lease_until, worker)
+    end
     if some_deadlines then
       local members = {}
       for i, task in ipairs(taken) do
@@ -164,13 +184,59 @@ local function start_all(claim, taken, some_deadlines)
 end
 
 local function take_or_park(search, task)
-  if search.types[task.kind.type] then
+  if search.types[task.kind.starts] then
     search.suspect = search.suspect or is_suspect(task)
     search.taken[#search.taken + 1] = task
     search.more = search.more - 1
   else
     search.left = search.left - 1
-    park(task, search.paused['type:' .. task.kind.type] and TYPE_PAUSED or TYPE_UNKNOWN)
+    local type = task.kind.type
+    park(task, search.paused['type:' .. type] and TYPE_PAUSED or search.types[type] and LABELS_MISSING or TYPE_UNKNOWN)
+  end
+end
+
+-- Takes what was assigned to the owner of an inbox. What is paused goes back.
+local function take_inbox(search, owner)
+  local inbox, found = KEY .. 'inbox:' .. owner, {}
+  for _, id in ipairs(call('ZRANGE', inbox, 0, CLAIM_MAX - 1)) do
+    local task = load_whole(id)
+    if task and task.status == ASSIGNED and task.worker == owner then
+      found[#found + 1] = task
+    else
+      call('ZREM', inbox, id)
+      if task and task.broken then
+        end_unreadable(task)
+      end
+    end
+  end
+  table.sort(found, function(a, b)
+    return a.kind.band < b.kind.band or a.kind.band == b.kind.band and a.position < b.position
+  end)
+  for _, task in ipairs(found) do
+    if search.more == 0 then
+      return
+    end
+    if search.paused['queue:' .. task.kind.queue] or search.paused['type:' .. task.kind.type] then
+      unassign(task)
+    elseif not (search.suspect and is_suspect(task)) then
+      call('ZREM', inbox, task.id)
+      task.inbox = owner
+      search.suspect = search.suspect or is_suspect(task)
+      search.taken[#search.taken + 1] = task
+      search.more = search.more - 1
+    end
+  end
+end
+
+-- Wakes whoever assigns tasks, if a queue has some while the claimer has slots left.
+local function ask_for_more(claim)
+  for _, queue in ipairs(lines_in(claim.assigned)) do
+    for _, band in pairs(BANDS) do
+      local lane = band .. ':' .. queue
+      if call('XLEN', KEY .. 'stream:' .. lane) > 0 or call('EXISTS', KEY .. 'front:' .. lane) == 1 then
+        woken[queue] = true
+      end
+    end
   end
 end
 
@@ -182,14 +248,14 @@ local function take_front(search, lane)
       return
     end
     local task = load_whole(id)
-    if task and not task.broken and not search.types[task.kind.type] and search.left == 0 then
+    if task and not task.broken and not search.types[task.kind.starts] and search.left == 0 then
       search.spent = true
       return
     end
     if task and task.broken then
       off_sorted_lane('front:' .. lane, id)
       end_unreadable(task)
-    elseif task and search.suspect and search.types[task.kind.type] and is_suspect(task) then
+    elseif task and search.suspect and search.types[task.kind.starts] and is_suspect(task) then
       passed = passed + 1
     else
       off_sorted_lane('front:' .. lane, id)
@@ -314,6 +380,11 @@ local function look_aside(search, claim)
   for _, lane_key in ipairs(members_of('aside', most, names_aside, claim)) do
     note_aside(search, lane_key)
   end
+  if call('SCARD', KEY .. 'aside') > most then
+    for _, lane_key in ipairs(call('SRANDMEMBER', KEY .. 'aside:needs', NEEDS_MAX)) do
+      note_aside(search, lane_key)
+    end
+  end
 end
 
 -- With many queues: which of them have a lane in each band, as most have none. Nil with few queues, whose lanes are looked for.
@@ -391,6 +462,12 @@ local function startable(claim)
     look_aside(search, claim)
     search.suspect = claim.suspect or runs_suspect(claim.process)
   end
+  if claim.inboxes ~= '' then
+    search.suspect = claim.suspect or runs_suspect(claim.process)
+    for _, owner in ipairs(lines_in(claim.inboxes)) do
+      take_inbox(search, owner)
+    end
+  end
   search.by_band = queues_by_band(search, claim)
   for _, band in ipairs({ 'high', 'normal', 'low' }) do
     take_from_band(search, claim, band)
@@ -433,6 +510,9 @@ local function grant_new(claim)
     for _, queue in ipairs(claim.queues) do -- this claim has taken all that it promoted there, so nobody else need look
       woken[queue] = woken[queue] and not promoted[queue] or nil
     end
+  end
+  if search.more > 0 and claim.assigned ~= '' then
+    ask_for_more(claim)
   end
   local answer = start_all(claim, search.taken, deadline)
   answer[1] = search.spent and 0 or told(claim, wait)

@@ -18,18 +18,22 @@ local function position()
 end
 
 -- The key of the front or side lane in which a ready task waits. These lanes are sorted sets, not streams. A side lane is named
--- by what a claimer must be able to start: tasks of unknown and of paused types share that of their type.
+-- by what a claimer must be able to start: the kind of its tasks. Lanes whose kind has more than a type are listed once more in
+-- `aside:needs`, since a claimer cannot name them.
 local function sorted_lane_of(task)
   if task.place == FRONT then
     return 'front:' .. task.kind.lane
   end
-  return 'side:' .. task.kind.lane .. '/' .. task.kind.type
+  return 'side:' .. task.kind.lane .. '/' .. task.kind.starts
 end
 
 local function to_sorted_lane(task)
   local lane_key = sorted_lane_of(task)
   call('ZADD', KEY .. lane_key, task.position, task.id)
   call('SADD', KEY .. 'aside', lane_key)
+  if string.find(lane_key, ' ', 1, true) then
+    call('SADD', KEY .. 'aside:needs', lane_key)
+  end
   call('SADD', KEY .. 'lanes', task.kind.lane)
 end
 
@@ -37,6 +41,9 @@ local function off_sorted_lane(lane_key, id)
   call('ZREM', KEY .. lane_key, id)
   if call('EXISTS', KEY .. lane_key) == 0 then
     call('SREM', KEY .. 'aside', lane_key)
+    if string.find(lane_key, ' ', 1, true) then
+      call('SREM', KEY .. 'aside:needs', lane_key)
+    end
   end
 end
 
@@ -72,6 +79,9 @@ local function leave(task)
     end
   elseif status == RUNNING then
     call('ZREM', leases_of(task.worker), task.id)
+  elseif status == ASSIGNED then
+    call('ZREM', KEY .. 'inbox:' .. task.worker, task.id)
+    task.worker = ''
   elseif status == PENDING then
     call('ZREM', KEY .. 'delayed', in_turn(task.seq, task.id))
   elseif status == RETRYING then
@@ -81,6 +91,15 @@ local function leave(task)
   else
     call('XDEL', KEY .. 'ended:' .. ENDS[status], task.position .. '-0')
   end
+end
+
+-- Puts an assigned task into its front lane again.
+local function unassign(task)
+  leave(task)
+  task.status, task.place = READY, FRONT
+  enter(task)
+  save(task)
+  log_task('task.unassigned', task, '')
 end
 
 -- Keeps a run in the history of a task that goes on after it. `duration` is in microseconds, -1 for unknown.

@@ -3,7 +3,7 @@
 -- A task is one string: lengths, label, body, state (`docs/redis-records.md`). Label and body say what was submitted and
 -- never change. Everything that changes is in the state, at the end of the string, which is written in one piece. A task
 -- that was never claimed has only the first part of the state.
-local LENGTHS = '>I2I2I4' -- of the kind (the label's first three lines: type, queue, band), of the label, of the body
+local LENGTHS = '>I2I2I4' -- of the label's first three lines (kind, queue, band), of the label, of the body
 local LABEL_AT = 9
 local FRESH = '>c1BBBBI6I6I6I6'
 local GLANCE = 1023 -- values up to this size are read whole; of a larger one, the payload is not read
@@ -11,20 +11,21 @@ local LARGE = 16384 -- a label and body of more bytes do not travel through scri
 local LEAP = 1000000 -- positions to leave out after a lost counter: more than can be in the lanes beyond the newest end
 local ROOM = 256 -- spare bytes behind the state of a larger value: without them Redis would double a string that grows
 
--- Type, queue, band and lane, read from the first lines of the label; nil if those cannot be read. They are kept, since the
--- tasks of one call are mostly of one kind.
+-- Kind, type, queue, band and lane, read from the first lines of the label; nil if those cannot be read. They are kept, since the
+-- tasks of one call are mostly of one kind. The kind is the type and, behind a space, what else a worker needs to run the task.
 local kinds = {}
 
 local function kind_of(head, size)
   local text = string.sub(head, LABEL_AT, LABEL_AT + size - 1)
   local kind = kinds[text]
   if not kind then
-    local type, queue, band = string.match(text, '^([^%c\128-\255]+)\n([^%c\128-\255]+)\n([012])$')
-    if not type then
+    local starts, queue, band = string.match(text, '^([^%c\128-\255]+)\n([^%c\128-\255]+)\n([012])$')
+    if not starts then
       return nil
     end
+    local type = string.match(starts, '^[^ ]*')
     local lane = BANDS[band] .. ':' .. queue
-    kind = { type = type, queue = queue, name = type .. '\n' .. queue, lane = lane, stream = KEY .. 'stream:' .. lane }
+    kind = { starts = starts, type = type, queue = queue, band = band, name = type .. '\n' .. queue, lane = lane, stream = KEY .. 'stream:' .. lane }
     kinds[text] = kind
   end
   return kind

@@ -16,7 +16,10 @@ local function pulse()
     hold_until = now + LEASE_TTL
   end
   if silence < 0 then -- the clock was set back: leases and members keep the time that they had left
-    local homes = { 'lessees', 'workers:online' }
+    local homes = { 'lessees', 'inboxes', 'workers:online' }
+    for _, worker in ipairs(call('ZRANGE', KEY .. 'inboxes', 0, -1)) do
+      homes[#homes + 1] = 'inbox:' .. worker
+    end
     for _, worker in ipairs(call('ZRANGE', KEY .. 'lessees', 0, -1)) do
       homes[#homes + 1] = 'leases:' .. worker
     end

@@ -1,0 +1,69 @@
+"""What whoever assigns tasks to workers asks a store, and what it is answered: see `Tasks.assign`."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tickwork.model.tasks import ParkReason
+
+LOOK_MAX = 1000  # ready tasks that one look answers
+
+
+class Assignment(Struct, frozen=True, gc=False):
+    """A ready task is to go to the inbox of a worker."""
+
+    id: str
+    worker_id: str
+
+
+class Aside(Struct, frozen=True, gc=False):
+    """A ready task is to be moved to its side lane, since no worker may run it now."""
+
+    id: str
+    reason: ParkReason
+
+
+class Look(Struct, frozen=True):
+    """A question about ready tasks of some queues: the first `limit` of them, in the order in which a claim would take
+    them. Of the tasks in side lanes only those of `kinds` (see `Spec.kind`). `workers` are those whose load is asked
+    for."""
+
+    queues: tuple[str, ...]
+    limit: int
+    kinds: frozenset[str] = frozenset()
+    workers: tuple[str, ...] = ()
+
+
+class Waiting(Struct, frozen=True, gc=False):
+    """A ready task, as whoever assigns it sees it."""
+
+    id: str
+    kind: str
+    queue: str
+    band: int
+    key: str | None = None
+
+    @property
+    def type(self) -> str:
+        return self.kind.partition(" ")[0]
+
+    @property
+    def needs(self) -> str:
+        return self.kind.partition(" ")[2]
+
+
+class Seen(Struct, frozen=True):
+    """The answer to a look. `aside` are the kinds that have tasks in side lanes of these queues, `paused` the types
+    that are paused. `loads` says of each worker how many tasks it runs and has in its inbox."""
+
+    waiting: list[Waiting]
+    aside: frozenset[str]
+    paused: frozenset[str]
+    loads: dict[str, int]
+
+
+class Assigned(Struct, frozen=True):
+    """Whether each task was assigned, in the order given; and the answer to the look."""
+
+    done: list[bool]
+    seen: Seen | None = None
