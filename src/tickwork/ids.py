@@ -79,6 +79,14 @@ def name_of(identity: str) -> str:
     return identity.partition("#")[0]
 
 
+LABEL = re.compile(r"[A-Za-z0-9._:/-]{1,64}")
+
+
+def is_label(text: str) -> bool:
+    """Labels of workers and their values, as tasks may require them."""
+    return LABEL.fullmatch(text) is not None
+
+
 def is_name(text: str) -> bool:
     """Names of types, queues, ids and tags travel in keys, logs and URLs: letters, digits and `._:@-`."""
     return NAME.fullmatch(text) is not None

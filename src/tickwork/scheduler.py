@@ -368,7 +368,7 @@ class Scheduler(Client):
             changing.set()
 
     async def _start(self, work: bool, lead: bool) -> None:
-        self.strategies.of(self.config.load_balance_strategy)  # an unknown one is refused before anything is started
+        strategy = self.strategies.of(self.config.load_balance_strategy)
         if work:
             self.registry.check_processes()
         store = await self._open()
@@ -389,7 +389,7 @@ class Scheduler(Client):
         self._node = Node(
             self.id, self._identity, store, self.registry, self.executors, self.config, self._bus,
             self._parts_of_node(store, work), work=work, lead=lead, on_exhausted=self._give_up,
-            on_reset=self._periodic.write, declared=lambda: self._periodic.names,
+            on_reset=self._periodic.write, strategy=strategy, declared=lambda: self._periodic.names,
         )  # fmt: skip
         await self._node.start()
         self._log.line(logging.INFO, "Task scheduler started", tasks=len(self._periodic.names), id=self.id,

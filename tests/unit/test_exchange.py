@@ -20,6 +20,7 @@ from tickwork.store.contract import Capabilities, Claim, Claimed, Finished, Gran
 from tickwork.store.hints import WORK, Hint, Hints
 from tickwork.worker.exchange import Exchange
 from tickwork.worker.notes import Notes
+from tickwork.worker.sources import Sources
 
 
 class Call:
@@ -87,6 +88,7 @@ class Slots:
     node = "n"
     types = frozenset({"a"})
     stuck = False
+    sources = Sources(("default",))
 
     def __init__(self, concurrency: int) -> None:
         self.capacity = concurrency

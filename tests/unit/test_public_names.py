@@ -190,7 +190,7 @@ def test_submit_takes_the_promised_options() -> None:
 
     promised = (
         "id queue priority schedule_at delay cron timezone max_retry timeout retry dedup_key dedup_ttl key tags "
-        "context serializer executor target depends_on durability if_exists expires unique retention"
+        "context serializer executor target requires depends_on durability if_exists expires unique retention"
     )
     assert set(Options.__annotations__) == set(promised.split())
     assert set(tickwork.Task.__struct_fields__) == {*promised.split(), "type", "payload"}

@@ -11,7 +11,8 @@ from tickwork.errors import TaskNotFound
 from tickwork.handlers.options import known_id
 from tickwork.model.info import Explanation, Reason
 from tickwork.model.members import Worker
-from tickwork.model.tasks import Record, Status
+from tickwork.model.needs import has_needs, may_run
+from tickwork.model.tasks import Record, Spec, Status
 from tickwork.store.contract import AHEAD_MAX, Situation, Store
 
 WAITING_MAX = 20  # tasks that one waits for, looked at to explain it
@@ -55,6 +56,10 @@ def explain(found: Situation, workers: list[Worker], ended: Sequence[str] = (), 
         return Explanation(Reason.BLOCKED, text, blockers=tuple(record.waiting))
     if status is Status.RUNNING:
         return _running(record)
+    if status is Status.ASSIGNED:
+        until = to_datetime(record.lease_until)
+        text = f"It is assigned to {record.worker_id}, which has until {shown(until)} to take it."
+        return Explanation(Reason.ASSIGNED, text, until=until, blockers=(record.worker_id or "",))
     if status.ended:
         line = _first_line(record) or record.message.partition("\n")[0]
         return Explanation(
@@ -92,7 +97,10 @@ def _why_ready(found: Situation, alive: list[Worker]) -> Explanation:
     if not able:
         text = f"No worker that is up on queue {spec.queue} knows task type {spec.type}."
         return Explanation(Reason.TYPE_UNKNOWN, text, ahead=found.ahead)
-    own = [worker for worker in able if worker.node]
+    fitting = [worker for worker in able if may_run(spec.kind, worker.task_types, worker.id, worker.labels)]
+    if not fitting:
+        return Explanation(Reason.LABELS_MISSING, _who_is_missing(spec, able), ahead=found.ahead)
+    own = [worker for worker in fitting if worker.node or worker.assigned]
     if not own:
         text = f"Only workers that were registered by hand know task type {spec.type}, and those are given no tasks."
         return Explanation(Reason.TYPE_UNKNOWN, text, ahead=found.ahead)
@@ -102,6 +110,16 @@ def _why_ready(found: Situation, alive: list[Worker]) -> Explanation:
         names = tuple(worker.id for worker in own)
         return Explanation(Reason.WORKERS_DRAINING, text, ahead=found.ahead, blockers=names)
     return _in_line(found, taking)
+
+
+def _who_is_missing(spec: Spec, able: list[Worker]) -> str:
+    labels = ", ".join(need for need in spec.needs.split(",") if not need.startswith("@"))
+    which = f" has the labels that it requires: {labels}" if labels else ""
+    if "@" not in spec.needs:
+        return f"No worker that is up and knows task type {spec.type}{which}."
+    if any(has_needs(f"@{spec.target}", worker.id, {}) for worker in able):
+        return f"It names worker {spec.target}, which lacks labels that it requires: {labels}."
+    return f"It names worker {spec.target}, which is not up, or does not serve queue {spec.queue} and type {spec.type}."
 
 
 def _in_line(found: Situation, able: list[Worker]) -> Explanation:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from tickwork.client.specs import check_size
+from tickwork.client.targets import check_targets
 from tickwork.client.views import payload_of
 from tickwork.config import Config
 from tickwork.errors import ConfigError
@@ -33,7 +34,16 @@ def send_plainly(
     store: Store, specs: list[Spec], durability: Durability | None = None, waiter: Hint | None = None, /
 ) -> Awaitable[list[Receipt]]:
     """The way of a submit while no middleware is used."""
+    if any(spec.target is not None for spec in specs):
+        return _send_to_targets(store, specs, durability, waiter)
     return store.tasks.submit(specs, durability, waiter)
+
+
+async def _send_to_targets(
+    store: Store, specs: list[Spec], durability: Durability | None, waiter: Hint | None
+) -> list[Receipt]:
+    await check_targets(store, specs)
+    return await store.tasks.submit(specs, durability, waiter)
 
 
 class SubmitChain:
@@ -52,7 +62,7 @@ class SubmitChain:
         self, store: Store, specs: list[Spec], durability: Durability | None = None, waiter: Hint | None = None, /
     ) -> list[Receipt]:
         """Instead of `send_plainly`."""
-        return await self.submit(specs, lambda changed: store.tasks.submit(changed, durability, waiter))
+        return await self.submit(specs, lambda changed: send_plainly(store, changed, durability, waiter))
 
     async def submit(self, specs: list[Spec], create: Create) -> list[Receipt]:
         """`create` is called with what the middleware made of the specs."""

@@ -55,7 +55,8 @@ def _member(worker: RemoteWorker) -> Worker:
             name(kind, each)
     count("capacity", member.capacity, 1, CAPACITY_MAX)
     count("weight", member.weight, 1, CAPACITY_MAX)
-    return member
+    # What the leader assigns to it is what nodes call it with.
+    return msgspec.structs.replace(member, assigned=member.queues) if member.address else member
 
 
 def check_address(config: Config, worker_id: str, address: str) -> None:

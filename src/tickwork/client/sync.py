@@ -152,7 +152,7 @@ class Sync:
         app._access.check_that_tasks_can_run()
         limit = app._access.blocking_limit
         began = None if limit is None else time.monotonic()
-        receipt = tasks.submit_blocking(spec, durability, limit)
+        receipt = tasks.submit_blocking(spec, durability, limit) if spec.target is None else None
         if receipt is None:
             receipt = self.run(submit_spec(app, spec, durability, began))
         return self.handle_of(handle_of(app, receipt, spec, options))

@@ -135,14 +135,19 @@ class Config(Struct, frozen=True, kw_only=True):
         if self.log_level:
             force_setattr(self, "log_level", self.log_level.lower())
 
+    def is_assigned(self, queue: str) -> bool:
+        """Whether the leader assigns the tasks of this queue to workers."""
+        mode = self.dispatch if isinstance(self.dispatch, str) else self.dispatch.get(queue, "pull")
+        return mode == "assigned"
+
     def __repr__(self) -> str:
         return f"Config({', '.join(f'{name}={shown_option(name, getattr(self, name))}' for name in OPTIONS)})"
 
 
 OPTIONS = Config.__struct_fields__
 WITHOUT_EFFECT = (
-    "alert_rules", "breaker", "dispatch", "health", "health_check_interval", "health_port", "load_balance_strategy",
-    "metrics", "metrics_interval", "metrics_port", "monitoring", "rate_limit", "server",
+    "alert_rules", "breaker", "health", "health_check_interval", "health_port", "metrics", "metrics_interval",
+    "metrics_port", "monitoring", "rate_limit", "server",
 )  # fmt: skip
 """Read and checked already, but nothing goes by them yet."""
 

@@ -45,12 +45,9 @@ class ExecutorNames:
         self.run_by = {kind: other for kind, other in self.run_by.items() if other != name}
 
     def check(self, name: str, target: str | None = None, type: str = "") -> None:
-        """Whether tasks of this type may name this executor, and this target of it."""
+        """Whether tasks of this type may name this executor, and this target of it. The target of a local one is a
+        worker, which only the store knows."""
         self.check_name(name)
-        if target is not None and name not in CALLING:
-            raise ConfigError(
-                "target has no effect in this version; a worker is chosen by queues and by the types it knows"
-            )
         known = self._targets.get(name)
         if known is None or target in known or (target is None and self.run_by.get(type) == name):
             return

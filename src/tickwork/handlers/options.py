@@ -15,7 +15,7 @@ from tickwork.clock import to_millis
 from tickwork.config.values import nearest
 from tickwork.errors import LONGEST_WAIT, TOO_LATE, ConfigError, PayloadError, ScheduleNotFound, TaskNotFound
 from tickwork.handlers.retrying import Errors, error_classes, retry_function
-from tickwork.ids import is_name
+from tickwork.ids import is_label, is_name
 from tickwork.model.policy import DURABILITIES, Durability
 from tickwork.model.schedules import Misfire, Overlap
 from tickwork.payload.codec import JSON, Serializer, encode
@@ -39,6 +39,7 @@ class _OfAll(TypedDict, total=False):
     serializer: str | Serializer | None
     executor: str | None
     target: str | None
+    requires: Mapping[str, str] | None
     retention: float | timedelta | None
 
 
@@ -355,6 +356,25 @@ def max_retry(value: Any) -> int:
     return value
 
 
+REQUIRES_MAX = 8
+
+
+def requires(value: Any) -> dict[str, str]:
+    """Labels that a worker must have. They become part of a key in Redis, so their text is restricted."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(f'requires must be a mapping such as {{"gpu": "a100"}}, not {shown(value)}')
+    if len(value) > REQUIRES_MAX:
+        raise ConfigError(f"requires holds {len(value)} labels; a task may require at most {REQUIRES_MAX}")
+    for label, wanted in value.items():
+        for part in (label, wanted):
+            if not isinstance(part, str) or not is_label(part):
+                raise ConfigError(
+                    f"requires: {shown(label)} must be required with {shown(wanted)} as 1 to 64 letters, digits or "
+                    "._:/- each"
+                )
+    return dict(value)
+
+
 # Options that become fields of a spec under their own names.
 READERS: dict[str, Callable[[Any], Any]] = {
     "id": partial(name, "id"),
@@ -368,6 +388,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "context": context,
     "executor": partial(name, "executor"),
     "target": partial(name, "target"),
+    "requires": requires,
     "retention": partial(seconds, "retention"),
     "unique": partial(choice, "unique", UNIQUE),
     "depends_on": dependencies,

@@ -46,6 +46,7 @@ class Heart:
     ) -> None:
         self._log = log
         self.leader: Leader | None = None
+        self._unled_since = self._heard_at = time.monotonic()
         self._home_store = store
         self._store = store.sibling()
         self._workers = workers
@@ -70,9 +71,19 @@ class Heart:
         """Make the workers members before they claim, then start the thread. Raises when another process has the name
         of one of them."""
         for worker in self._workers:
-            self.leader = await join(self._home_store, self._describe(worker), self._log)
+            self.hear(await join(self._home_store, self._describe(worker), self._log))
         self._thread.start()
         await asyncio.to_thread(self._ready.wait)
+
+    def hear(self, leader: Leader | None) -> None:
+        self.leader, self._heard_at = leader, time.monotonic()
+        if leader is not None:
+            self._unled_since = self._heard_at
+
+    @property
+    def unled_for(self) -> float:
+        """For how many seconds heartbeats have reported no leader."""
+        return self._heard_at - self._unled_since
 
     async def run(self) -> None:
         """Wait for the end of the thread. Raises the error that ended it, if it was not stopped."""
@@ -185,7 +196,7 @@ class Heart:
         member = self._describe(worker)
         answer = await self._store.members.beat(member, max(round(left * 1000), 1))
         self._shown[worker.id] = member
-        self.leader = answer.leader
+        self.hear(answer.leader)
         if answer.rival is not None:
             self._call_home(functools.partial(self._on_rival, answer.rival))
         elif answer.order != member.follows:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Collection
 from tickwork import __version__
 from tickwork.client.middleware import SubmitChain
 from tickwork.config import Config
+from tickwork.dispatch.strategies import Strategy, least_tasks
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.executors.registry import Executors
 from tickwork.handlers.registry import Registry
@@ -31,7 +32,7 @@ from tickwork.node.unled import StandIn
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.observe.observations import LoopLagged
-from tickwork.store.contract import Store
+from tickwork.store.contract import MANY_MAX, Store
 from tickwork.store.hints import OUTBOX, RESET, Hint
 from tickwork.store.joining import taken
 from tickwork.worker.worker import Worker
@@ -66,6 +67,7 @@ class Node:
         lead: bool = True,
         on_exhausted: Callable[[], None] = lambda: None,
         on_reset: Callable[[], Awaitable[None]] | None = None,
+        strategy: Strategy = least_tasks,
         declared: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self.id = identity
@@ -77,7 +79,8 @@ class Node:
         self._parts = parts or Parts()
         chain = SubmitChain.of(registry, config)
         self._declared = declared
-        self.duties = [*standard_duties(store, config, bus, self._duty_log, chain, declared), *self._parts.duties]
+        standard = standard_duties(store, config, bus, self._duty_log, chain, declared, strategy)
+        self.duties = [*standard, *self._parts.duties]
         self._lead_wanted = lead
         self._on_exhausted = on_exhausted
         self._on_reset = on_reset
@@ -86,7 +89,9 @@ class Node:
         count = config.worker_count if work else 0
         names = [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
         self._executors = executors
-        self.workers = [Worker(name, identity, store, registry, executors, config, bus, on_exhausted) for name in names]
+        self.workers = [
+            Worker(name, identity, store, registry, executors, config, bus, on_exhausted, self.is_led) for name in names
+        ]
         self.workers += [
             Worker(f"{name}-{own.name}", identity, store, own.registry, own.executors, own.config, bus)
             for own in (self._parts.workers if work else ())
@@ -133,6 +138,12 @@ class Node:
             self._run(Service("the candidate for leadership", self.candidate.run))
         elif self.heart is not None:
             self._stand_in(self.heart)
+
+    def is_led(self) -> bool:
+        """Whether some node leads, as far as is known here. False when there was none for a whole lease of a leader."""
+        if self.candidate.leads or self.heart is None:
+            return True
+        return self.heart.unled_for < self._config.leader_lease_ttl
 
     def _stand_in(self, heart: Heart) -> None:
         config, log = self._config, self._duty_log
@@ -229,6 +240,9 @@ class Node:
         await self.candidate.resign()
         for worker in self.workers:
             await self._store.members.leave(worker.id, self.id)
+        owners = [worker.id for worker in self.workers if worker.sources.inboxes]
+        while owners and len(await self._store.tasks.unassign(owners, MANY_MAX)) >= MANY_MAX:
+            pass
 
     def after_fork(self) -> None:
         """In the child of a fork: the node goes on running in the parent only."""
@@ -279,6 +293,7 @@ class Node:
             address=config.address,
             version=__version__,
             queues=worker.queues,
+            assigned=tuple(queue for queue in worker.queues if config.is_assigned(queue)),
             task_types=tuple(sorted(worker.types)),
             labels=config.labels,
             weight=config.weight,

@@ -8,13 +8,15 @@ from typing import Literal
 
 from tickwork.client.middleware import SubmitChain
 from tickwork.config import Config
+from tickwork.dispatch.assigning import Assigner
+from tickwork.dispatch.strategies import Strategy, least_tasks
 from tickwork.node import duties, firing
 from tickwork.node.declarations import LOOK, Declarations
 from tickwork.node.duties import PRUNE_LOOK, Crowd, Duty
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Store
-from tickwork.store.hints import OUTBOX, SCHEDULES
+from tickwork.store.hints import ASSIGN, OUTBOX, SCHEDULES
 
 SWEEP_MAX = 5.0  # longest pause in seconds between two looks for expired leases by one node, however many there are
 TAKE_BACK_MAX = 60.0  # longest pause between two looks for dead processes of this host
@@ -27,6 +29,7 @@ def standard_duties(
     log: Log,
     chain: SubmitChain | None,
     declared: Callable[[], Collection[str]] = tuple,
+    strategy: Strategy = least_tasks,
 ) -> list[Duty]:
     """`chain` is the middleware around submits, which ticks go through as well. `declared` are the schedules of this
     program."""
@@ -46,6 +49,7 @@ def standard_duties(
         Duty("reclaim", of(duties.reclaim, log, crowd, sweep), max(min(SWEEP_MAX, quiet / 2), sweep), who=everyone),
         Duty("promote", of(duties.promote), scan),
         Duty("fire schedules", of(firing.fire_schedules, bus, log, chain), scan, SCHEDULES),
+        Duty("assign", Assigner(store, strategy, log).work, min(scan, 1.0), ASSIGN),
         Duty("stop undeclared schedules", Declarations(store, declared, log).look, LOOK),
         Duty("propagate", of(duties.propagate, bus), scan, OUTBOX),
         Duty("prune", of(duties.prune), min(config.cleanup_interval, PRUNE_LOOK)),

@@ -33,6 +33,7 @@ from tickwork.store.hints import WORK, Hint
 from tickwork.texts import storable
 from tickwork.worker.notes import Notes
 from tickwork.worker.pace import Pace
+from tickwork.worker.sources import Sources
 from tickwork.worker.standing import Standing
 
 OUTCOMES_MAX = 100  # in one call
@@ -48,7 +49,6 @@ class Slots(Protocol):
     node: str  # the process that it is part of
 
     capacity: int
-    queues: tuple[str, ...]
 
     @property
     def free(self) -> int: ...
@@ -58,6 +58,8 @@ class Slots(Protocol):
     def done(self) -> bool: ...
     @property
     def types(self) -> frozenset[str]: ...
+    @property
+    def sources(self) -> Sources: ...
     def start(self, grants: list[Grant]) -> None: ...
 
 
@@ -85,7 +87,7 @@ class Exchange:
         self._log = Log.of(config.logger, "worker")
         self._notes = notes
         self._on_ended = on_ended
-        self._queues = slots.queues
+        self._turns = 0
         self._outcomes: list[Outcome] = []
         self._postponed: list[Outcome] = []  # their part of the store cannot be reached now
         self._first, self._second = Turn(0), Turn(1)
@@ -122,10 +124,8 @@ class Exchange:
     def follow(self) -> None:
         """The worker has other slots or queues, or takes tasks again: claim what there is for it now."""
         self._share = self._share_of(self._slots.capacity)
-        if set(self._queues) != set(self._slots.queues):
-            self._queues = self._slots.queues
-            if self._standing is not None:
-                self._standing.recall()
+        if self._standing is not None:  # it was made for other queues
+            self._standing.recall()
         self._look_at = 0.0
         self.wake()
 
@@ -294,11 +294,13 @@ class Exchange:
         self.wake()
 
     def _next_claim(self, turn: int, limit: int) -> Claim:
-        if len(self._queues) > 1:
-            self._queues = (*self._queues[1:], self._queues[0])
-        lease_ttl = round(self._config.lease_ttl * 1000)
-        slots = self._slots
-        return Claim(slots.id, self._queues, slots.types, limit, lease_ttl, new_claim_nonce(), turn, slots.node)
+        slots, lease_ttl = self._slots, round(self._config.lease_ttl * 1000)
+        queues, inboxes, assigned = slots.sources
+        if len(queues) > 1:
+            self._turns = (self._turns + 1) % len(queues)
+            queues = (*queues[self._turns :], *queues[: self._turns])
+        return Claim(slots.id, queues, slots.types, limit, lease_ttl, new_claim_nonce(), turn, slots.node,
+                     self._config.labels, inboxes, assigned)  # fmt: skip
 
     def _take(self, claimed: Claimed, claim: Claim) -> None:
         due_in = claimed.next_due_in

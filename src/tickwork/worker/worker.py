@@ -36,6 +36,7 @@ from tickwork.worker.misfits import Misfits
 from tickwork.worker.notes import Notes
 from tickwork.worker.run import Reason, Run
 from tickwork.worker.run_facts import RunFacts
+from tickwork.worker.sources import Sources, sources_of
 
 CANCEL_GRACE = 2.0  # seconds for a handler that was asked to stop; then its slot is free and it counts as leaked
 RELEASE_GRACE = 0.5  # the same at a shutdown, which should be quick
@@ -52,7 +53,9 @@ class Worker:
         config: Config,
         bus: Bus,
         on_exhausted: Callable[[], None] = lambda: None,
+        is_led: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._is_led = is_led
         self.id = worker_id
         self.node = node
         self.capacity = config.concurrency
@@ -128,6 +131,10 @@ class Worker:
             wanted = self._config.task_types
             self._types = known if wanted is None else known & frozenset(wanted)
         return self._types
+
+    @property
+    def sources(self) -> Sources:
+        return sources_of(self.id, self.queues, self._config, self._is_led)
 
     def _forget_types(self) -> None:
         self._types = None
