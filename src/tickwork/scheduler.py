@@ -396,7 +396,7 @@ class Scheduler(Client):
                  store=self.url)  # fmt: skip
 
     def _parts_of_node(self, store: Store, work: bool) -> Parts:
-        if not self.config.webhooks:
+        if not self.config.webhooks or self.registry.store_is_swapped:  # tests tell nobody
             return self._parts
         from tickwork.webhooks.parts import with_webhooks  # most programs have none
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.integration.apps import Make, eventually
 from tests.support.hostile_http import Request, Server, answer, hang, serving
-from tickwork import Abort, ConfigError, FixedDelay, Scheduler, Status
+from tickwork import Abort, ConfigError, FixedDelay, Scheduler, Status, testing
 from tickwork.webhooks import feed as feeds
 from tickwork.webhooks.events import queue_of
 from tickwork.webhooks.feed import Feeder, mark_of
@@ -413,6 +413,26 @@ async def test_the_queues_of_webhooks_are_closed_to_submitters(app: Scheduler) -
     register(app)
     with pytest.raises(ConfigError, match=r"names that begin with tickwork\. are reserved"):
         await app.submit("good", queue=queue_of("audit"))
+
+
+async def test_order_holds_over_partitions(receiver: Receiver, make: Make, redis_url: str, secret_file: str) -> None:
+    receiver.decide = lambda event: "500 No" if receiver.asked % 3 == 0 else "200 OK"
+    chosen = ("task.submitted", "task.claimed", "task.succeeded")
+    async with hook_up(make, redis_url, secret_file, hook(receiver.server, *chosen), partitions=3) as app:
+        await ready(app)
+        ids = [handle.id for handle in [await app.submit("good", number) for number in range(20)]]
+        await eventually(lambda: len(receiver.events) == 60, PATIENCE, "all are told")
+    assert {task_id: tuple(receiver.of(task_id)) for task_id in ids} == dict.fromkeys(ids, chosen)
+
+
+async def test_a_test_of_the_program_tells_nobody(receiver: Receiver, make: Make, sqlite_url: str) -> None:
+    """And needs no secret."""
+    app = make(sqlite_url, webhooks=[hook(receiver.server)], allow_addresses=[receiver.server.url])
+    register(app)
+    async with testing.run(app):
+        assert await (await app.submit("good", 3)).result(timeout=PATIENCE) == 3
+        assert (await app.status()).worker_count == 1
+    assert receiver.server.requests == []
 
 
 async def test_a_test_event_is_sent_now(receiver: Receiver, hooked: Any) -> None:
