@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct
 
 from tickwork.client.access import Access
-from tickwork.client.queues import stats_of_queue
 from tickwork.clock import to_datetime
 from tickwork.config import Config
 from tickwork.config.webhooks import Webhook
@@ -117,12 +116,13 @@ def secret_of(config: Config, name: str) -> str:
 
 
 async def _waiting(store: Store, queue: str) -> int:
-    """Deliveries that have not ended."""
-    stats = await stats_of_queue(store, queue)
-    ready = stats.high_count + stats.normal_count + stats.low_count + stats.delayed_count + stats.running_count
-    blocked, cursor = 0, None
-    while True:
-        page, cursor = await store.queries.page(Query(Status.BLOCKED, queue=queue, limit=PAGE_MAX, cursor=cursor))
-        blocked += len(page)
-        if cursor is None:
-            return ready + blocked
+    """Deliveries that have not ended, each once, though they move on while they are counted."""
+    found: set[str] = set()
+    for status in (status for status in Status if not status.ended):
+        cursor = None
+        while True:
+            page, cursor = await store.queries.page(Query(status, queue=queue, limit=PAGE_MAX, cursor=cursor))
+            found |= {record.id for record in page}
+            if cursor is None:
+                break
+    return len(found)
