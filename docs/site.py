@@ -38,6 +38,7 @@ LANGUAGES = {
     "": "sh",
     ".mjs": "javascript",
     ".go": "go",
+    ".proto": "protobuf",
 }
 SETTINGS = {
     "site_name": "Tickwork",
