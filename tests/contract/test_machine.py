@@ -141,6 +141,7 @@ def an_outcome(any_: Random, lease: Lease) -> Outcome:
         Snoozed(lease, any_.choice([None, START - 5, START + 20_000]), 300, any_.choice(["", "does not fit"])),
         Released(lease),
         Stopped(lease, 1.5),
+        Stopped(lease, 1.5, "by hand"),
     ]
     return any_.choice(outcomes)
 

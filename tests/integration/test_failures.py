@@ -753,6 +753,9 @@ async def test_a_cancel_wakes_those_who_wait_for_it(make: Make, url: str) -> Non
 ENDS_BY_NAME = [("completed", Status.SUCCESS), ("failed", Status.DEAD), ("cancelled", Status.CANCELLED)]
 
 
+NOT_HELD = r"^this token does not hold task .*; nothing was changed$"
+
+
 async def test_ending_a_task_by_its_token(make: Make, url: str) -> None:
     app = make(url, renew_interval=0.05)
     gate = Gate()
@@ -771,9 +774,9 @@ async def test_ending_a_task_by_its_token(make: Make, url: str) -> None:
             for token, message in (
                 (None, "its token is needed to end it"),
                 ("", "its token is needed to end it"),
-                ("junk", "is running under another token; nothing was changed"),
-                ("\ud800", "under another token"),
-                (tokens[-1] + "0", "under another token"),
+                ("junk", NOT_HELD),
+                ("\ud800", NOT_HELD),
+                (tokens[-1] + "0", NOT_HELD),
             ):
                 with pytest.raises(LeaseLost, match=message):
                     await app.update_task_status(handle.id, status, "from outside", token)
@@ -784,6 +787,10 @@ async def test_ending_a_task_by_its_token(make: Make, url: str) -> None:
             await eventually(lambda: gate.inside == 0, what="the handler was told that it lost its task")
             after = await handle.info()
             assert after == info, "the handler that lost its task changes nothing"
+            for again, _ in ENDS_BY_NAME:
+                with pytest.raises(LeaseLost, match=NOT_HELD):
+                    await app.update_task_status(handle.id, again, "too late", tokens[-1])
+            assert await handle.info() == info
             if expected is Status.SUCCESS:
                 assert info.result is not None
                 assert (info.result.message, info.result.data) == ("from outside", None)
@@ -812,12 +819,37 @@ async def test_a_token_ends_no_other_task(make: Make, url: str) -> None:
         for task_id in tokens:
             for other, token in tokens.items():
                 if other != task_id:
-                    with pytest.raises(LeaseLost, match="under another token"):
+                    with pytest.raises(LeaseLost, match=NOT_HELD):
                         await app.update_task_status(task_id, "completed", token=token)
                     refused += 1
         assert refused == 90
         for task_id, token in tokens.items():
             await app.update_task_status(task_id, "completed", token=token)
+        gate.open()
+
+
+async def test_the_token_of_an_attempt_that_is_over_looks_like_any_wrong_one(make: Make, url: str) -> None:
+    app = make(url, retry=FixedDelay(0.01))
+    gate, tokens = Gate(), list[str]()
+
+    @app.task(max_retry=1)
+    async def work(ctx: TaskContext) -> None:
+        tokens.append(ctx.token)
+        if ctx.attempt == 1:
+            raise ValueError("once more")
+        await gate.pass_through()
+
+    async with app:
+        handle = await work.submit()
+        await eventually(lambda: gate.inside == 1, 30)
+        waiting = await work.options(delay=3600).submit()
+        for task_id, token in ((handle.id, tokens[0]), (waiting.id, tokens[1])):
+            for status, _ in ENDS_BY_NAME:
+                with pytest.raises(LeaseLost, match=NOT_HELD):
+                    await app.update_task_status(task_id, status, token=token)
+        with pytest.raises(ConfigError, match="nothing becomes ready by it"):
+            await app.update_task_status(handle.id, "ready", token=tokens[1])
+        await app.update_task_status(handle.id, "completed", token=tokens[1])
         gate.open()
 
 

@@ -9,8 +9,18 @@ from typing import Any
 import pytest
 
 from tests.integration import child_handlers
-from tests.integration.apps import Make, store_of
-from tickwork import ConfigError, ResultTimeout, Scheduler, TaskCancelled, TaskContext, TaskFailed, TaskResult
+from tests.integration.apps import Gate, Make, eventually, status_of, store_of
+from tickwork import (
+    ConfigError,
+    PayloadError,
+    ResultTimeout,
+    Scheduler,
+    Status,
+    TaskCancelled,
+    TaskContext,
+    TaskFailed,
+    TaskResult,
+)
 from tickwork.client.results import until_look
 from tickwork.store.hints import Hint
 from tickwork.testing import wait_for
@@ -131,7 +141,7 @@ async def test_the_message_of_a_status_set_by_hand(make: Make, url: str) -> None
         await app.update_task_status(ctx.task_id, how, f"by hand: {how}", ctx.token)
 
     async with app:
-        for how, end, code in (("success", "success", 0), ("failed", "dead", 1)):
+        for how, end, code in (("success", "success", 0), ("failed", "dead", 1), ("cancelled", "cancelled", 2)):
             info = await wait_for(app, (await work.submit(how)).id, end)
             assert info.result == TaskResult(code, f"by hand: {how}")
 
@@ -152,6 +162,42 @@ async def test_the_code_of_a_status_set_by_hand(make: Make, url: str, run_in: st
         handle = await (on_loop if run_in == "loop" else in_thread).submit()
         info = await wait_for(app, handle.id, "success")
         assert info.result == TaskResult(206, "some were left out")
+
+
+async def test_the_data_of_a_status_set_by_hand(make: Make, url: str) -> None:
+    """So that a worker elsewhere can hand in what it has found."""
+    app = make(url, payload_limit=1000)
+    gate, tokens = Gate(), dict[str, str]()
+
+    @app.task
+    async def work(ctx: TaskContext) -> None:
+        tokens[ctx.task_id] = ctx.token
+        await gate.pass_through()
+
+    deep: Any = 1
+    for _ in range(100):
+        deep = [deep]
+    async with app:
+        handle = await work.submit()
+        await eventually(lambda: tokens, 30)
+        for data, told in (
+            ("x" * 999, "data has 1,001 bytes, payload_limit is 1,000"),
+            (deep, "^data: .*deep"),
+            (object(), "^data: the json serializer cannot encode this value"),
+            (float("nan"), "^data: "),
+        ):
+            with pytest.raises(PayloadError, match=told):
+                await app.update_task_status(handle.id, "success", token=tokens[handle.id], data=data)
+        for status, token in (("failed", tokens[handle.id]), ("cancelled", tokens[handle.id]), ("success", None)):
+            with pytest.raises(ConfigError, match="data is the result of a running task that becomes a success"):
+                await app.update_task_status(handle.id, status, token=token, data=5)
+        assert await status_of(app, handle.id) is Status.RUNNING
+        found = {"pages": [1, 2.5, None, "\u00e4"]}
+        await app.update_task_status(handle.id, "completed", "from afar", tokens[handle.id], code=7, data=found)
+        assert (await handle.info()).result == TaskResult(7, "from afar", found)
+        got: object = await app.handle(handle.id).result(30)
+        assert got == found
+        gate.open()
 
 
 @pytest.mark.parametrize(

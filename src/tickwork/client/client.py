@@ -31,6 +31,7 @@ from tickwork.handlers.options import (
     CallOptions,
     Options,
     count,
+    json_data,
     known_id,
     name,
     note,
@@ -246,16 +247,21 @@ class Client:
         token: str | None = None,
         *,
         code: int | None = None,
+        data: Any = None,
     ) -> None:
         """Move a task by hand, along the transition table only. A running one needs its token (`ctx.token`).
 
-        `message` and `code` are those of its `TaskResult`; a code is for a success, as the others have theirs.
+        `message`, `code` and `data` are those of its `TaskResult`; code and data are for a success, as the others have
+        a code of their own and no data. `data` is any JSON value, no larger than a payload may be.
         """
         wanted = Status.parse(status) if isinstance(status, str) else status
         if code is not None and wanted is not Status.SUCCESS:
             raise ConfigError(f"code says more of a success; a task that becomes {wanted} has a code of its own")
+        if data is not None and not (wanted is Status.SUCCESS and token):
+            raise ConfigError("data is the result of a running task that becomes a success, which needs its token")
         given = 0 if code is None else count("code", code, -(2**31), 2**31 - 1)
-        await steering.set_status(self._access, task_id, wanted, note("message", message), token, given)
+        encoded = None if data is None else json_data(data, self.config.payload_limit)
+        await steering.set_status(self._access, task_id, wanted, note("message", message), token, given, encoded)
 
     # --- workers
 

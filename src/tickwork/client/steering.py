@@ -20,6 +20,7 @@ from tickwork.errors import (
     NotCancellable,
     NotReschedulable,
     NotRetryable,
+    StoreUnavailable,
     TaskNotFound,
     TickworkError,
 )
@@ -28,7 +29,7 @@ from tickwork.ids import is_token_of
 from tickwork.model.info import Steered
 from tickwork.model.outcomes import Aborted, Outcome, Stopped, Succeeded
 from tickwork.model.tasks import DELAYED, MOVABLE, Lease, Record, Status
-from tickwork.store.contract import MANY_MAX, Retried, Store
+from tickwork.store.contract import MANY_MAX, Retried, Store, Verdict
 from tickwork.texts import shown
 
 A = TypeVar("A")
@@ -206,12 +207,20 @@ async def _in_slices(ids: list[str], act: Callable[[Sequence[str]], Awaitable[li
 
 
 async def set_status(
-    access: Access, task_id: str, wanted: Status, message: str, token: str | None, code: int = 0
+    access: Access,
+    task_id: str,
+    wanted: Status,
+    message: str,
+    token: str | None,
+    code: int = 0,
+    data: bytes | None = None,
 ) -> None:
-    """Move a task by hand, along the transition table only."""
+    """Move a task by hand, along the transition table only. `data` is JSON."""
     record, store = await access.record(task_id), await access.open_store()
-    if record.status is Status.RUNNING and wanted.ended:
-        await _end_running(store, record, _outcome(record.lease, wanted, message, code), token)
+    if token:
+        await _end_held(store, record, wanted, token, _outcome(record.lease, wanted, message, code, data))
+    elif record.status is Status.RUNNING and wanted.ended:
+        raise LeaseLost(f"task {task_id} is running: its token is needed to end it, which its handler has as ctx.token")
     elif wanted is Status.CANCELLED and not record.status.ended:
         if await store.operators.cancel([task_id], False, message) == [Status.RUNNING]:
             raise LeaseLost(f"task {task_id} began to run meanwhile; nothing was changed")
@@ -223,21 +232,30 @@ async def set_status(
         raise TickworkError(f"task {task_id} is {record.status} and cannot become {wanted}")
 
 
-async def _end_running(store: Store, record: Record, outcome: Outcome, token: str | None) -> None:
-    if not token:
-        raise LeaseLost(
-            f"task {record.id} is running: its token is needed to end it, which its handler has as ctx.token"
-        )
-    holds = is_token_of(str(token), record.id, record.fence, record.nonce)
-    if not holds or (await store.tasks.finish([outcome])).verdicts[0].kind == "lost":
-        raise LeaseLost(f"task {record.id} is running under another token; nothing was changed")
+async def _end_held(store: Store, record: Record, wanted: Status, token: str, outcome: Outcome) -> None:
+    """End a run by its token. One that is wrong, late or of another task is refused in the same words, so that nobody
+    learns from it."""
+    if not wanted.ended:
+        raise ConfigError(f"a token ends a running task; nothing becomes {wanted} by it")
+    holds = is_token_of(str(token), record.id, record.fence, record.nonce) and record.status is Status.RUNNING
+    verdict = (await store.tasks.finish([outcome])).verdicts[0] if holds else None
+    if verdict is not None and verdict.kind == "later":
+        raise StoreUnavailable(f"the partition of task {record.id} cannot be reached now; nothing was changed")
+    # A call that was sent twice is answered with `already`; so is one that came after the worker's own outcome.
+    if verdict is None or not (verdict.kind == "done" or (verdict.kind == "already" and _is_meant(verdict, wanted))):
+        raise LeaseLost(f"this token does not hold task {record.id}; nothing was changed")
 
 
-def _outcome(lease: Lease, wanted: Status, message: str, code: int) -> Outcome:
+def _is_meant(verdict: Verdict, wanted: Status) -> bool:
+    failed = (Status.FAILED, Status.DEAD)
+    return verdict.status is wanted or (verdict.status in failed and wanted in failed)
+
+
+def _outcome(lease: Lease, wanted: Status, message: str, code: int, data: bytes | None) -> Outcome:
     match wanted:
         case Status.SUCCESS:
-            return Succeeded(lease, None, code, message)
+            return Succeeded(lease, data, code, message)
         case Status.CANCELLED:
-            return Stopped(lease)
+            return Stopped(lease, message=message)
         case _:
             return Aborted(lease, message or "failed by request")

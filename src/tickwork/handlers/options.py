@@ -220,6 +220,17 @@ def note(what: str, value: Any) -> str:
     return cut(value)
 
 
+def json_data(value: Any, limit: int) -> bytes:
+    """The data of a result as JSON, within the bounds of a payload."""
+    try:
+        data = encode(JSON, value)
+    except PayloadError as error:
+        raise PayloadError(f"data: {error}") from None
+    if len(data) > limit:
+        raise PayloadError(f"data has {len(data):,} bytes, payload_limit is {limit:,}: hand in a reference instead")
+    return data
+
+
 def is_text(value: Any, longest: int) -> TypeGuard[str]:
     """A text that every store can take: no lone surrogates, as file names may have."""
     return isinstance(value, str) and len(value) <= longest and storable(value) == value

@@ -51,10 +51,11 @@ class Released(Struct, frozen=True, gc=False, tag=True):
 
 
 class Stopped(Struct, frozen=True, gc=False, tag=True):
-    """The handler ended because the task was cancelled."""
+    """The handler ended because the task was cancelled, or somebody who holds it cancels it and says why."""
 
     lease: Lease
     duration: float = 0.0
+    message: str = ""  # in place of the one that the task has, if there is one
 
 
 Outcome = Succeeded | Failed | Aborted | Snoozed | Released | Stopped

@@ -131,6 +131,8 @@ def finish(record: Record, outcome: Outcome, now: int, policy: Policy) -> Fact:
         record.execution_time = outcome.duration
     if isinstance(outcome, Failed | Aborted) or (isinstance(outcome, Snoozed) and outcome.error):
         record.last_error = outcome.error
+    if isinstance(outcome, Stopped) and outcome.message:
+        return cancel(record, now, outcome.message)
     if record.cancel or isinstance(outcome, Stopped):
         return cancel(record, now, record.message)
     if not isinstance(outcome, Aborted):

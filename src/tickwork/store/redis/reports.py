@@ -25,6 +25,8 @@ def pack_outcome(outcome: Outcome) -> bytes:
             number, text = outcome.retry_in, outcome.error.encode()
         case Aborted():
             text = outcome.error.encode()
+        case Stopped():
+            text = outcome.message.encode()
         case Snoozed():
             number, text = (outcome.delay, b"") if outcome.at is None else (outcome.at, b"at")
             text += f"!{outcome.error}".encode() if outcome.error else b""

@@ -29,6 +29,20 @@ async def succeed(bench: Bench, task_id: str) -> None:
 # --- what is kept
 
 
+async def test_who_stops_a_run_may_say_why(bench: Bench) -> None:
+    await bench.end(Stopped(await bench.start("it"), 0.5, "not needed any more"))
+    record = await bench.record("it")
+    assert (record.status, record.message, record.execution_time) == (
+        Status.CANCELLED,
+        "not needed any more",
+        0.5,
+    )
+    lease = await bench.start("other")
+    await bench.store.operators.cancel(["other"], True, "asked for before")
+    await bench.end(Stopped(lease, 0.5))
+    assert (await bench.record("other")).message == "asked for before"
+
+
 async def test_a_success_keeps_result_code_message_and_times(bench: Bench) -> None:
     lease = await bench.start("it")
     bench.clock.advance(2)

@@ -4,7 +4,7 @@
 -- cancelled. Arguments: number of outcomes, the outcomes as `records.pack_outcome` writes them; then a claim (see `claim_of`)
 -- or nothing. Kinds of outcomes: S (succeeded: text is the report), F (failed: text is the error, number the delay of the
 -- retry), A (aborted: text is the error), Z (snoozed: number is a delay, or a time if text begins with 'at'; behind a '!'
--- follows the error), R (released), T (stopped). Reply: verdicts in one text, two letters each ('l ' lost; 'd' done or 'a'
+-- follows the error), R (released), T (stopped: text is the message, if there is one). Reply: verdicts in one text, two letters each ('l ' lost; 'd' done or 'a'
 -- already done, and the status), dead letters that were dropped, and the reply of `claim.lua`.
 local OUTCOME = '>BBc1I7ddI4'
 local OUTCOME_SIZE = struct.size(OUTCOME)
@@ -56,7 +56,7 @@ local function apply(task, outcome)
     extras[ERROR] = text
   end
   if task.cancel == 1 or kind == 'T' then
-    return cancel(task, extras, extras[MESSAGE], '')
+    return cancel(task, extras, kind == 'T' and text ~= '' and text or extras[MESSAGE], '')
   end
   if kind == 'A' then
     return die(task, extras)
