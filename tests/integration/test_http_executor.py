@@ -97,7 +97,10 @@ class TestCalls:
         [
             ({"order": ".."}, "{payload.order} is '..', which is no part of a path"),
             ({"other": 1}, "{payload.order} is missing"),
-            ({"order": "x", "name": "a\r\nX-Admin: yes"}, "{payload.name} would put a line break into a header"),
+            (
+                {"order": "x", "name": "a\r\nX-Admin: yes"},
+                "{payload.name} would put a line break or the like into a header",
+            ),
             ({"order": "x" * 9000, "name": "a"}, "its URL has 9,0"),
         ],
     )
@@ -400,6 +403,10 @@ class TestConfiguration:
         (tmp_path / "t.yaml").write_bytes(msgspec.yaml.encode(given))
         endpoint = Scheduler("memory://", config=tmp_path / "t.yaml").config.endpoints["billing"]
         assert (endpoint.timeout, endpoint.success, endpoint.method) == (5.0, (200, 201), "POST")
+
+    def test_a_list_of_addresses_is_read_though_nobody_is_called(self) -> None:
+        with pytest.raises(ConfigError, match=r"allow_addresses: 'api\.example\.com' is not scheme, host and port"):
+            Scheduler("memory://", allow_addresses=["api.example.com"])
 
     async def test_endpoints_can_be_taken_away(self, sqlite_url: str) -> None:
         app = Scheduler(sqlite_url, **options(Server(9)))

@@ -106,6 +106,13 @@ class TestAnswers:
         with pytest.raises(CallFailed, match=r"cannot call http://127\.0\.0\.1"):
             await get(server)
 
+    async def test_to_a_head_have_a_length_and_no_body(self) -> None:
+        async with serving(always(answer(b"", length=10**10))) as server:
+            outbound = Outbound(Allowed([server.url]))
+            answered = await outbound.request("HEAD", server.url, timeout=PATIENCE)
+            await outbound.close()
+        assert (answered.status, answered.body, answered.headers["content-length"]) == (200, b"", "10000000000")
+
     async def test_keep_no_traceback_of_their_own(self) -> None:
         """What is kept with a task says what happened there, not where this program was."""
         with pytest.raises(ExecutorError) as caught:
@@ -185,7 +192,7 @@ class TestRequests:
             ("Host", "evil"), ("host", "evil"), ("Content-Length", "5"), ("Transfer-Encoding", "chunked"),
             ("Connection", "close"), ("Accept-Encoding", "gzip"), ("Upgrade", "h2c"), ("X-A", "b\r\nX-C: d"),
             ("X-A", "b\nc"), ("X-A", "b\0"), ("X-A", "\x7f"), ("X A", "b"), ("X-A:", "b"), ("", "b"), ("X\r\nY", "b"),
-            ("Ä", "b"),
+            ("Ä", "b"), ("X-A", "\ud800"),
         ],
     )  # fmt: skip
     async def test_with_a_header_that_cannot_be_sent(self, name: str, value: str) -> None:

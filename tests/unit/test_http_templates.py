@@ -129,9 +129,9 @@ class TestHeaders:
     def test_are_filled(self) -> None:
         assert HeaderTemplate("task {id}, {payload.a}").filled(values({"a": "ä b"})) == "task t1, ä b"
 
-    @pytest.mark.parametrize("value", ["a\r\nX: y", "a\n", "\r", "a\0b", "\x7f", "\x1b[2J"])
+    @pytest.mark.parametrize("value", ["a\r\nX: y", "a\n", "\r", "a\0b", "\x7f", "\x1b[2J", "\ud800"])
     def test_take_no_line_break(self, value: str) -> None:
-        with pytest.raises(Abort, match=r"\{payload\.a\} would put a line break into a header"):
+        with pytest.raises(Abort, match=r"\{payload\.a\} would put a line break or the like into a header"):
             HeaderTemplate("x {payload.a}").filled(values({"a": value}))
 
 

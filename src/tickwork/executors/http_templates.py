@@ -20,7 +20,7 @@ from tickwork.texts import shown
 PLAIN = ("id", "type", "queue", "attempt", "key")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _NAMED = re.compile(r"payload(\.[A-Za-z0-9_-]{1,128}){1,16}|tags\.[A-Za-z0-9._:@-]{1,128}|" + "|".join(PLAIN))
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_NEVER_IN_HEADER = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _ORIGIN = re.compile(r"https?://[^/?]*")
 
 
@@ -80,8 +80,9 @@ class Template:
 class HeaderTemplate(Template):
     def filled(self, values: Values) -> str:
         text = self.fill(values.of)
-        if _CONTROL.search(text):
-            raise Abort(f"the task cannot be sent: {{{'}, {'.join(self.names)}}} would put a line break into a header")
+        if _NEVER_IN_HEADER.search(text):
+            names = ", ".join(f"{{{name}}}" for name in self.names)
+            raise Abort(f"the task cannot be sent: {names} would put a line break or the like into a header")
         return text
 
 

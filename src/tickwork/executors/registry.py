@@ -56,13 +56,14 @@ class Executors:
             self._registry.executors.remove(name)
             del self._known[name]
         self._configured.clear()
+        allowed = Allowed(config.allow_addresses)  # read also if nobody is called yet
         if config.grpc_targets:
-            grpc = GrpcExecutor(config.grpc_targets, Allowed(config.allow_addresses), config.namespace)
+            grpc = GrpcExecutor(config.grpc_targets, allowed, config.namespace)
             self._add_configured(GRPC, grpc, grpc.types, grpc.targets)
         if config.endpoints:
             from tickwork.executors.http import HTTP, HttpExecutor  # most programs call nobody
 
-            http = HttpExecutor(config.endpoints, Allowed(config.allow_addresses), self._registry)
+            http = HttpExecutor(config.endpoints, allowed, self._registry)
             self._add_configured(HTTP, http, http.types, http.targets)
 
     def _add_configured(self, name: str, executor: Executor, types: Iterable[str], targets: Iterable[str]) -> None:

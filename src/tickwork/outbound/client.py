@@ -32,7 +32,7 @@ KEEP_ALIVE = 4.0
 USER_AGENT = "tickwork"
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_NEVER_IN_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 # Those that say where a message ends, to whom it goes, or what becomes of the connection.
 RESERVED_HEADERS = frozenset(
     ("accept-encoding", "connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization")
@@ -62,8 +62,8 @@ def check_header(name: str, value: str) -> None:
         raise ConfigError(f"{shown(name)} is not the name of a header")
     if name.lower() in RESERVED_HEADERS:
         raise ConfigError(f"the header {name} cannot be set; it follows from the request")
-    if _CONTROL.search(value):
-        raise ConfigError(f"the header {name} has a line break or another control character in its value")
+    if _NEVER_IN_VALUE.search(value):
+        raise ConfigError(f"the header {name} has a line break or another character that cannot be sent in its value")
 
 
 class Outbound:
@@ -167,7 +167,8 @@ async def _read(response: aiohttp.ClientResponse, address: Address, limit: int) 
     if coding not in ("identity", ""):
         raise AnswerRefused(f"{address.origin} has answered in the coding {shown(coding)}, which was not asked for")
     body = bytearray()
-    if (response.content_length or 0) <= limit:
+    # The length that answers a HEAD is that of a body which does not follow.
+    if response.method == "HEAD" or (response.content_length or 0) <= limit:
         async for chunk in response.content.iter_any():
             body += chunk
             if len(body) > limit:
