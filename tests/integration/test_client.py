@@ -20,6 +20,7 @@ from tests.integration.child_node import make as make_node
 from tickwork import (
     ConfigError,
     FixedDelay,
+    Reason,
     RemoteWorker,
     ResultTimeout,
     Scheduler,
@@ -30,6 +31,7 @@ from tickwork import (
 )
 from tickwork.clock import to_datetime
 from tickwork.host import host_id
+from tickwork.model.members import Worker
 from tickwork.store.contract import Claim
 from tickwork.testing import ManualClock, wait_for
 
@@ -418,6 +420,58 @@ async def test_times_of_a_worker_know_their_zone(make: Make, url: str, clock: Ma
         now, now, now + timedelta(seconds=60), None,
     )  # fmt: skip
     assert worker.started_at.tzinfo is UTC
+
+
+async def test_a_worker_is_offline_when_its_time_is_over_though_nobody_is_there_to_say_so(
+    make: Make, url: str, clock: ManualClock
+) -> None:
+    app = make(url, clock=clock, scheduler_id="till")
+
+    @app.task
+    async def work() -> None: ...
+
+    handle = await work.submit()
+    members = (await store_of(app)).members
+    await members.beat(Worker(id="till", node="n", task_types=("work",), version="1"))
+    assert (await app.explain(handle.id)).reason == Reason.NEXT
+    assert await app.list_workers("offline") == []
+    clock.advance(31)
+    assert (await app.explain(handle.id)).reason == Reason.NO_WORKER
+    worker = await app.get_worker("till")
+    assert (worker.status, worker.lost_at) == (WorkerStatus.OFFLINE, worker.expires_at)
+    assert [found.id for found in await app.list_workers("offline")] == ["till"]
+    assert await app.list_workers("online") == []
+
+
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [
+        ([Worker(id="w", node="n", task_types=("other",))], Reason.TYPE_UNKNOWN),
+        ([Worker(id="w", node="n", task_types=("other",)), Worker(id="x", task_types=("work",))], Reason.TYPE_UNKNOWN),
+        ([Worker(id="w", node="n", task_types=("work",), queues=("mail",))], Reason.QUEUE_UNSERVED),
+    ],
+)
+async def test_only_workers_that_take_a_task_count_in_its_explanation(
+    make: Make, url: str, others: list[Worker], reason: Reason
+) -> None:
+    """Whatever else is registered: one that drains, is lost, serves another queue or does not know the type."""
+    app = make(url)
+
+    @app.task
+    async def work() -> None: ...
+
+    handle = await work.submit()
+    store = await store_of(app)
+    for worker in (*others, Worker(id="lost", node="n", task_types=("work",))):
+        await store.members.beat(worker)
+    await store.tasks.reclaim(10, ("lost",))
+    assert (await app.explain(handle.id)).reason == reason
+    await store.members.beat(Worker(id="drained", node="n", task_types=("work",)))
+    await store.members.order("drained", "capacity", "5")
+    await store.members.order("drained", "drain", "")
+    assert (await app.explain(handle.id)).reason == Reason.WORKERS_DRAINING
+    await store.members.order("drained", "drain", None)
+    assert (await app.explain(handle.id)).reason == Reason.NEXT
 
 
 async def test_workers_by_their_status(make: Make, url: str) -> None:

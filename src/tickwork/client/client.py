@@ -281,11 +281,13 @@ class Client:
     async def list_workers(self, status: WorkerStatus | str | None = None) -> list[WorkerInfo]:
         """The workers, all or those of a status: `idle`, `busy` or `draining`, which are all `online`, or `offline`.
         One that was lost stays among them, as offline, for an hour."""
-        return views.worker_infos(await (await self._access.open_store()).members.workers(counted=True), status)
+        store = await self._access.open_store()
+        return views.worker_infos(views.seen_at(await store.members.workers(counted=True), store.now()), status)
 
     async def get_worker(self, worker_id: str) -> WorkerInfo:
         """Raises `WorkerNotFound` when there is none of that id."""
-        for worker in await (await self._access.open_store()).members.workers(counted=True):
+        store = await self._access.open_store()
+        for worker in views.seen_at(await store.members.workers(counted=True), store.now()):
             if worker.id == worker_id:
                 return views.worker_info(worker)
         raise WorkerNotFound(worker_id)

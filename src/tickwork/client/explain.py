@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from tickwork.client.access import Access
+from tickwork.client.views import seen_at
 from tickwork.clock import to_datetime
 from tickwork.errors import TaskNotFound
 from tickwork.handlers.options import known_id
@@ -32,7 +33,7 @@ async def of_task(access: Access, task_id: str, shown: Shown = in_utc) -> Explan
         raise TaskNotFound(task_id)
     waiting = found.record.waiting[:WAITING_MAX]
     ended = [upstream for upstream in waiting if await _has_ended(store, upstream)]
-    return explain(found, await store.members.workers(), ended, shown)
+    return explain(found, seen_at(await store.members.workers(), store.now()), ended, shown)
 
 
 async def _has_ended(store: Store, task_id: str) -> bool:

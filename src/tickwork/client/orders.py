@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tickwork.client.access import Access
+from tickwork.client.views import seen_at
 from tickwork.errors import ConfigError, TickworkError, WorkerNotFound
 from tickwork.handlers.options import count, name
 from tickwork.host import host_id
@@ -77,7 +78,8 @@ async def of_this_host(access: Access) -> list[str]:
 async def still_working(access: Access, ids: Collection[str]) -> list[Worker]:
     """Those of these workers that run tasks, or have not heard yet that they are to take no more. One that has ended,
     or was told to take tasks again, is not waited for."""
-    workers = await (await access.open_store()).members.workers(counted=True)
+    store = await access.open_store()
+    workers = seen_at(await store.members.workers(counted=True), store.now())
     return [
         worker
         for worker in workers

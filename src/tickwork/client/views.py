@@ -115,6 +115,16 @@ def _plain(result: bytes | None) -> Any:
         return result
 
 
+def seen_at(workers: list[Worker], now: int) -> list[Worker]:
+    """The workers as they are now: one whose time is over counts as lost, also while no node is up to say so."""
+    return [
+        msgspec.structs.replace(worker, lost_at=worker.expires_at)
+        if worker.lost_at is None and worker.expires_at <= now
+        else worker
+        for worker in workers
+    ]
+
+
 def worker_info(worker: Worker) -> WorkerInfo:
     return WorkerInfo(
         id=worker.id,
