@@ -43,5 +43,7 @@ class Nodes:
         try:
             await wait_until(condition, PATIENCE, what)
         except AssertionError as error:
-            logs = (f"--- {path.name}\n{path.read_text()[-3000:]}" for path in sorted(self._folder.glob("*.log")))
-            raise AssertionError("\n".join([str(error), *logs])) from None
+            raise AssertionError(f"{error}\n{self.logs()}") from None
+
+    def logs(self) -> str:
+        return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in sorted(self._folder.glob("*.log")))

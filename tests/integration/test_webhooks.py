@@ -7,6 +7,7 @@ import base64
 import functools
 import hashlib
 import hmac
+import math
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -102,9 +103,13 @@ async def ready(app: Scheduler, name: str = "audit") -> None:
     await eventually(lambda: store.marks.get(mark_of(name)), PATIENCE, "the leader begins")
 
 
-async def dead_letters(app: Scheduler, name: str = "audit") -> list[str]:
-    page = await app.list_tasks(status=Status.DEAD, queue=queue_of(name))
+async def deliveries(app: Scheduler, status: Status) -> list[str]:
+    page = await app.list_tasks(status=status, queue=queue_of("audit"))
     return [task.id for task in page.items]
+
+
+async def dead_letters(app: Scheduler) -> list[str]:
+    return await deliveries(app, Status.DEAD)
 
 
 async def test_chosen_events_are_delivered_and_signed(receiver: Receiver, hooked: Any) -> None:
@@ -217,6 +222,20 @@ async def test_a_later_event_is_told_when_the_earlier_one_is_given_up(receiver: 
         await app.submit("good")
         await eventually(lambda: receiver.kinds() == ["task.succeeded"], PATIENCE)
         assert len(await dead_letters(app)) == 1
+
+
+async def test_a_later_event_does_not_wait_for_a_delivery_that_was_removed(
+    receiver: Receiver, hooked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "SWEEP_EVERY", math.inf)  # so that the leader does not know of its end
+    async with hooked(hook(receiver.server, "task.submitted", "task.claimed", "task.succeeded")) as app:
+        await ready(app)
+        await app.submit("good", id="one", delay=3600)
+        await eventually(lambda: receiver.kinds() == ["task.submitted"], PATIENCE)
+        (first,) = await eventually(lambda: deliveries(app, Status.SUCCESS), PATIENCE)
+        await app.delete(first)
+        await app.run_now("one")
+        await eventually(lambda: receiver.kinds()[1:] == ["task.claimed", "task.succeeded"], PATIENCE)
 
 
 async def test_a_dead_endpoint_holds_up_neither_another_one_nor_tasks(receiver: Receiver, hooked: Any) -> None:
