@@ -33,6 +33,7 @@ def _told(case: Callable[[int, Scale], Awaitable[Figures]]) -> Case:
 PARTITIONED: dict[str, Case] = {
     "workers_killed": partial(worker_cases.workers_killed, partitions=4),
     "workers_killed_strangers": partial(worker_cases.workers_killed_strangers, partitions=4),
+    "assigned_killed": partial(worker_cases.assigned_killed, partitions=4),
     "zombie": partial(worker_cases.zombie, partitions=4),
     "one_cut_off": _told(partial(test_redis_server.one_cut_off, partitions=4)),
     "connections_killed": _told(partial(test_redis_server.connections_killed, partitions=4)),
@@ -41,6 +42,8 @@ PARTITIONED: dict[str, Case] = {
 CASES: dict[str, Case] = {
     "workers_killed": worker_cases.workers_killed,
     "workers_killed_strangers": worker_cases.workers_killed_strangers,
+    "assigned_killed": worker_cases.assigned_killed,
+    "assigned_killed_strangers": worker_cases.assigned_killed_strangers,
     "zombie": worker_cases.zombie,
     "short_stop": worker_cases.short_stop,
     "poison": worker_cases.poison,

@@ -14,6 +14,8 @@ from tests.faults.cases import CASES
     [
         "workers_killed",
         "workers_killed_strangers",
+        "assigned_killed",
+        "assigned_killed_strangers",
         "zombie",
         "short_stop",
         "poison",

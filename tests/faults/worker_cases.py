@@ -31,6 +31,17 @@ async def workers_killed_strangers(seed: int, scale: Scale, **options: Any) -> s
     return str(await kill_workers(seed, scale, stranger=True, **options))
 
 
+async def assigned_killed(seed: int, scale: Scale, **options: Any) -> str:
+    """Tasks in the inboxes of workers that are killed, the leader among them, go to others."""
+    found = await kill_workers(seed, scale, dispatch="assigned", concurrency=4, **options)
+    return str(found)
+
+
+async def assigned_killed_strangers(seed: int, scale: Scale, **options: Any) -> str:
+    """The same where nobody sees that a process is gone: what was assigned to it goes back when its time is over."""
+    return await assigned_killed(seed, scale, stranger=True, **options)
+
+
 async def kill_workers(seed: int, scale: Scale, **options: Any) -> Judgement:
     chance = random.Random(seed)
     count, kills = (20_000, 0) if scale == "long" else (600, 4)
