@@ -104,7 +104,7 @@ def test_the_lists_have_as_many_fields_as_the_page_says() -> None:
     body, extras = rows("The body")[0], rows("The extras")[0]
     assert len(msgspec.msgpack.decode(VALUE[body.offset : rows("The state")[0].offset])) == 5
     assert len(msgspec.msgpack.decode(VALUE[extras.offset :])) == 4
-    assert len(records.Body.__struct_fields__) == 17
+    assert len(records.Body.__struct_fields__) == 18
     assert len(records.Extras.__struct_fields__) == 8
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tickwork.backoff import Backoff
 from tickwork.client.access import Access
 from tickwork.client.editing import OF_SCHEDULE, ScheduleChanges, check_dedup, edited
+from tickwork.client.targets import check_targets
 from tickwork.client.views import payload_of
 from tickwork.clock import to_datetime
 from tickwork.cron.zones import find_zone
@@ -92,7 +93,9 @@ class Schedules:
 
         `create` refuses to replace one; `if_changed` leaves an equal one as it is.
         """
-        put = await self._put(self.build(id, type, payload, cron, options), if_changed, create)
+        schedule = self.build(id, type, payload, cron, options)
+        await check_targets(await self._access.open_to_submit(), [schedule.task])
+        put = await self._put(schedule, if_changed, create)
         if put is None:
             raise TaskExists(id, "schedule")
         return _info(put, self._access.registry)
@@ -145,6 +148,7 @@ class Schedules:
             store, old = await self._access.open_to_submit(), await self._find(schedule_id)
             _refuse_unreadable(old)
             new = edited(self._access, old, changes, store.now())
+            await check_targets(store, [new.task])
             put = await store.schedules.put(new, seen=old)
             if put is not None:
                 return _info(put, self._access.registry)

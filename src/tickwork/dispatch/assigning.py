@@ -17,7 +17,7 @@ from tickwork.observe.loggers import Log
 from tickwork.store.contract import LOOK_MAX, MANY_MAX, Aside, Assignment, Look, Seen, Store, Waiting
 
 HOLD = 10_000  # milliseconds in which a worker has to take what it was given
-MEMBERS_FOR = 1.0  # seconds for which the list of workers is trusted
+MEMBERS_FOR = 0.25  # seconds for which the list of workers is trusted
 LOOK_MIN = 16  # tasks that a look asks for at first
 ROUNDS = 20  # in one run of the duty, so that a node that no longer leads soon stops
 PRIORITY_OF = (Priority.HIGH, Priority.NORMAL, Priority.LOW)  # by band

@@ -35,6 +35,7 @@ class PeriodicTask(ABC):
     key: str | None = None
     tags: Mapping[str, str] | None = None
     context: Mapping[str, Any] | None = None
+    requires: Mapping[str, str] | None = None
     overlap: Overlap | Literal["skip", "queue", "allow"] | None = None
     misfire: Misfire | Literal["latest", "skip", "all"] | None = None
     misfire_grace: float | timedelta | None = None
