@@ -396,11 +396,19 @@ class Scheduler(Client):
                  store=self.url)  # fmt: skip
 
     def _parts_of_node(self, store: Store, work: bool) -> Parts:
-        if not self.config.webhooks or self.registry.store_is_swapped:  # tests tell nobody
-            return self._parts
-        from tickwork.webhooks.parts import with_webhooks  # most programs have none
+        """Most programs have no webhooks and no remote workers, and import nothing for them."""
+        parts, config = self._parts, self.config
+        if self.registry.store_is_swapped:  # tests call nobody
+            return parts
+        if config.webhooks:
+            from tickwork.webhooks.parts import with_webhooks
 
-        return with_webhooks(self._parts, self.config, store, work)
+            parts = with_webhooks(parts, config, store, work)
+        if config.allow_addresses and config.secret_file is not None:
+            from tickwork.node.calls import with_remote_calls
+
+            parts = with_remote_calls(parts, config, self.registry, store, work)
+        return parts
 
     async def shutdown(self, timeout: float | timedelta | None = None) -> None:
         """Stop claiming, wait up to `timeout` for what runs, give back the rest without blame, close the store.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,15 +39,14 @@ def secret_file(tmp_path: Path) -> str:
     return str(path)
 
 
-def calling(app: Scheduler, address: str, callback_url: str | None = None) -> WorkerKeys:
+def calling(app: Scheduler, address: str, callback_url: str | None = None) -> None:
     """Let the scheduler run these types by calls to one worker."""
-    keys = WorkerKeys(app.config)
-    caller = Caller(Outbound(Allowed([address])), keys)
+    caller = Caller(Outbound(Allowed([address])), WorkerKeys(app.config))
+    namespace = app.config.namespace
     executor = RemoteExecutor(
-        caller, app.registry, app.config.namespace, lambda _: Called("w1", address), app._open, callback_url
+        caller, app.registry, namespace, lambda _: Called("w1", address), app._store, callback_url
     )
     app.executors.register("far", executor, types=TYPES)
-    return keys
 
 
 def a_worker(app: Scheduler, **options: Any) -> RemoteWorkerApp:
@@ -445,3 +445,72 @@ def test_the_commands_of_remote_workers(sqlite_url: str, secret_file: str, monke
     assert "only this worker can read" in said
     assert tickwork("unregister", "far-1") == (0, "unregistered worker far-1\n")
     assert tickwork("unregister", "far-1")[0] != 0
+
+
+# --- all of it together
+
+
+@contextlib.asynccontextmanager
+async def crew(
+    make: Make, url: str, secret_file: str, *workers: str
+) -> AsyncIterator[tuple[Scheduler, dict[str, RemoteWorkerApp]]]:
+    """A scheduler, and remote workers that are registered with it."""
+    keys = WorkerKeys(Config(secret_file=secret_file))
+    apps = {each: RemoteWorkerApp(each, secret=keys.secret(each)) for each in workers}
+
+    async def who(payload: Any, call: RemoteCall) -> list[Any]:
+        return [call.worker_id, payload]
+
+    for worker in apps.values():
+        worker.task("who")(who)
+    async with contextlib.AsyncExitStack() as stack:
+        addresses = {each: await stack.enter_async_context(served(apps[each])) for each in workers}
+        app = make(url, secret_file=secret_file, allow_addresses=tuple(addresses.values()))
+        app.executors.register("remote", None, types=("who", "later"))
+        for each, address in addresses.items():
+            await app.register_worker(RemoteWorker(id=each, address=address, task_types=("who", "later")))
+        await stack.enter_async_context(app)
+        yield app, apps
+
+
+async def test_tasks_reach_remote_workers_through_their_inboxes(make: Make, url: str, secret_file: str) -> None:
+    async with crew(make, url, secret_file, "far-1", "far-2") as (app, _):
+        handles = [await app.submit("who", number) for number in range(40)]
+        results = [await each.result(60) for each in handles]
+        assert [each[1] for each in results] == list(range(40))
+        assert {each[0] for each in results} == {"far-1", "far-2"}
+        assert {(await app.get_task(each.id)).worker_id for each in handles} == {"far-1", "far-2"}
+
+
+async def test_a_task_can_name_its_remote_worker(make: Make, url: str, secret_file: str) -> None:
+    async with crew(make, url, secret_file, "far-1", "far-2") as (app, _):
+        handles = [await app.submit("who", target="far-2") for _ in range(10)]
+        assert {(await each.result(60))[0] for each in handles} == {"far-2"}
+        await app.register_worker(RemoteWorker(id="silent", task_types=("who",)))
+        with pytest.raises(ConfigError, match="worker silent has no address, so no node can call it"):
+            await app.submit("who", target="silent")
+
+
+async def test_a_node_that_ends_tells_the_worker_and_gives_the_task_back(
+    make: Make, file_url: str, secret_file: str
+) -> None:
+    stopped: list[int] = []
+    async with crew(make, file_url, secret_file, "far-1") as (app, workers):
+
+        @workers["far-1"].task("later")
+        async def later(payload: Any, call: RemoteCall) -> str:
+            if call.attempt == 1 and not stopped:
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    stopped.append(1)
+            return "again"
+
+        handle = await app.submit("later")
+        await eventually(lambda: workers["far-1"].running == 1)
+        await app.shutdown(0.2)
+        await eventually(lambda: stopped)
+        assert (await app.get_task(handle.id)).status in (Status.READY, Status.ASSIGNED)
+        await app.start()
+        assert await handle.result(60) == "again"
+        assert (await app.get_task(handle.id)).attempt == 1

@@ -19,7 +19,13 @@ async def check_targets(store: Store, specs: Iterable[Spec]) -> None:
     wanted = {spec.target for spec in specs if spec.target is not None and "@" in spec.needs}
     if not wanted:
         return
-    known = {worker.id for worker in await store.members.workers()}
+    workers = await store.members.workers()
+    for worker in workers:
+        if worker.id in wanted and not (worker.node or worker.address):
+            raise ConfigError(
+                f"target: worker {worker.id} has no address, so no node can call it; register it with one"
+            )
+    known = {worker.id for worker in workers}
     known |= {name_of(worker_id) for worker_id in known}
     for target in sorted(wanted - known):
         names = ", ".join(sorted(known)[:SHOWN_MAX]) or "none"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -36,9 +36,9 @@ from tickwork.remote.protocol import (
 )
 from tickwork.store.contract import Grant, Store
 from tickwork.store.hints import Hint
-from tickwork.texts import shown
 
 NO_LIMIT = 7 * 86_400.0  # seconds of a call whose task has no timeout
+GONE_SECONDS = 1.0  # until a task is given to another worker
 LATE = 5.0  # seconds after the timeout of the task, which ends the call first
 CANCEL_SECONDS = 2.0  # for a worker to take a cancel
 CANCEL_WAIT = 0.4  # seconds of them for which a run waits that was stopped: a shutdown gives no more
@@ -47,8 +47,7 @@ CANCEL_WAIT = 0.4  # seconds of them for which a run waits that was stopped: a s
 class RemoteExecutor:
     """Calls the remote worker for which a task was claimed.
 
-    `find` answers a worker that is online; `open_store` the store in which the end of a task is seen that a worker
-    reports later.
+    `find` answers a worker that is online; in `store` the end of a task is seen that a worker reports later.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class RemoteExecutor:
         registry: Registry,
         namespace: str,
         find: Callable[[str], Called | None],
-        open_store: Callable[[], Awaitable[Store]],
+        store: Store,
         callback_url: str | None = None,
         log: Log | None = None,
     ) -> None:
@@ -65,15 +64,15 @@ class RemoteExecutor:
         self._registry = registry
         self._namespace = namespace
         self._find = find
-        self._open_store = open_store
+        self._store = store
         self._callback_url = callback_url
         self._log = log or Log.of(None, "remote")
         self._cancels: set[asyncio.Task[None]] = set()
 
     async def run(self, task: Grant, entry: Entry | None, context: TaskContext) -> TaskResult:
         worker = self._find(task.worker_id)
-        if worker is None:
-            raise ExecutorError(f"remote worker {shown(task.worker_id)} is offline, or has no address to be called at")
+        if worker is None:  # it has left since it was given this task
+            raise Snooze(GONE_SECONDS)
         body = self._body(task, context, worker.id)
         try:
             remaining = context.remaining
@@ -135,7 +134,7 @@ class RemoteExecutor:
         The deadline of the task, a cancel and a shutdown end the wait as they end every run.
         """
         context._ends_elsewhere = True
-        store, pause = await self._open_store(), POLL
+        store, pause = self._store, POLL
         with store.hint(task.spec.id) as ended:
             while True:
                 if not await self._runs(store, task, ended):

@@ -138,7 +138,7 @@ class Spec(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
         if not self.requires and self.target is None:
             return ""
         needs = [f"{label}={value}" for label, value in sorted(self.requires.items())]
-        if self.target is not None and self.executor in (None, "local"):
+        if self.target is not None and self.executor in (None, "local", "remote"):
             needs.append(f"@{self.target}")
         return ",".join(needs)
 

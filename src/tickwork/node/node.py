@@ -93,7 +93,7 @@ class Node:
             Worker(name, identity, store, registry, executors, config, bus, on_exhausted, self.is_led) for name in names
         ]
         self.workers += [
-            Worker(f"{name}-{own.name}", identity, store, own.registry, own.executors, own.config, bus)
+            own.make(f"{name}-{own.name}", identity, store, own.registry, own.executors, own.config, bus)
             for own in (self._parts.workers if work else ())
         ]
         self.heart: Heart | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tickwork.config import Config
@@ -12,8 +13,10 @@ from tickwork.handlers.registry import Registry
 from tickwork.node.duties import Duty
 from tickwork.node.services import Service
 from tickwork.texts import shown
+from tickwork.worker.worker import Worker
 
-STANDARD = ("take back", "reclaim", "promote", "fire schedules", "propagate", "prune", "stand in", "webhooks")
+STANDARD = ("take back", "reclaim", "promote", "fire schedules", "propagate", "prune", "stand in", "webhooks", "probe",
+            "know remote workers")  # fmt: skip
 WHO = ("leader", "all")
 
 
@@ -25,6 +28,7 @@ class OwnWorker(NamedTuple):
     registry: Registry
     executors: Executors
     config: Config
+    make: Callable[..., Worker] = Worker  # with the arguments of a `Worker`
 
 
 class Parts:

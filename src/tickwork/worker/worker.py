@@ -43,6 +43,8 @@ RELEASE_GRACE = 0.5  # the same at a shutdown, which should be quick
 
 
 class Worker:
+    only_executor = ""  # where one runs all tasks of this kind of worker, whatever they say
+
     def __init__(
         self,
         worker_id: str,
@@ -136,6 +138,10 @@ class Worker:
     def sources(self) -> Sources:
         return sources_of(self.id, self.queues, self._config, self._is_led)
 
+    def look_again(self) -> None:
+        """Claim now: it may get tasks from elsewhere than before."""
+        self._exchange.follow()
+
     def _forget_types(self) -> None:
         self._types = None
         self._exchange.wake()
@@ -184,7 +190,11 @@ class Worker:
     def _start(self, grant: Grant) -> None:
         entry = self._registry.find(grant.spec.type)
         spec = completed(grant.spec, entry, self._config)
-        name = spec.executor or (self._registry.executor_of(spec.type) if entry is None else entry.executor)
+        name = (
+            self.only_executor
+            or spec.executor
+            or (self._registry.executor_of(spec.type) if entry is None else entry.executor)
+        )
         executor = self._executors.get(name)
         is_local = executor is self._local
         if executor is None or (is_local and entry is None):
