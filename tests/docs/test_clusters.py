@@ -1,4 +1,4 @@
-"""The examples of several processes run to their end, on two stores each."""
+"""The examples of several processes, `examples/pods` and `examples/balanced`, run to their end on two stores each."""
 
 from __future__ import annotations
 
@@ -27,6 +27,22 @@ another pod leads
 pods that ended well: 2
 """
 
+BALANCED = """\
+least_tasks: 40 tasks on 3 workers
+round_robin: {'worker-1': 14, 'worker-2': 13, 'worker-3': 13}
+random: 40 tasks on 3 workers
+weighted_round_robin: {'worker-1': 10, 'worker-2': 10, 'worker-3': 20}
+consistent_hash: each customer has a worker of its own: True
+capacity_based: 40 tasks on 3 workers
+event: task.submitted
+...
+event: task.succeeded
+in the log: ...
+task: success 64
+workers: ['worker-1', 'worker-2', 'worker-3']
+leads: True
+"""
+
 
 def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     environ = {key: value for key, value in os.environ.items() if not key.startswith("TICKWORK_")}
@@ -46,3 +62,9 @@ def check(ended: subprocess.CompletedProcess[str], expected: str) -> None:
 def test_pods(kind: str, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/pods.db" if kind == "sqlite" else empty_redis()
     check(run("examples.pods", "--store", store), PODS)
+
+
+@pytest.mark.parametrize("kind", ["memory", "redis"])
+def test_balanced(kind: str) -> None:
+    store = "memory://" if kind == "memory" else empty_redis()
+    check(run("examples.balanced", "--store", store), BALANCED)
