@@ -7,6 +7,7 @@ what a worker does not take in time goes back to its queue.
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from tickwork.dispatch.strategies import Candidate, Load, Strategy
@@ -18,7 +19,8 @@ from tickwork.store.contract import LOOK_MAX, MANY_MAX, Aside, Assignment, Look,
 
 HOLD = 10_000  # milliseconds in which a worker has to take what it was given
 MEMBERS_FOR = 0.25  # seconds for which the list of workers is trusted
-LOOK_MIN = 16  # tasks that a look asks for at first
+BEYOND = 16  # tasks more than there are free slots that a look asks for, once some found no worker
+PAUSE = 0.002  # seconds between two rounds while there is much to do: few large ones cost less than many small ones
 ROUNDS = 20  # in one run of the duty, so that a node that no longer leads soon stops
 PRIORITY_OF = (Priority.HIGH, Priority.NORMAL, Priority.LOW)  # by band
 
@@ -32,7 +34,8 @@ class Assigner:
         self._looked_at = -MEMBERS_FOR  # when they were listed
         self._picks: dict[str, float] = {}
         self._aside: frozenset[str] = frozenset()  # kinds that had tasks in side lanes when it last looked
-        self._limit = LOOK_MIN
+        self._beyond = 0
+        self._assigned_at = 0.0  # when there was something to assign
 
     async def work(self) -> float | None:
         """Assign what can be assigned now."""
@@ -40,21 +43,25 @@ class Assigner:
         queues = tuple(dict.fromkeys(queue for worker in self._workers.values() for queue in worker.assigned))
         if not queues:
             return None
+        if (wait := self._assigned_at + PAUSE - time.monotonic()) > 0:
+            await asyncio.sleep(wait)
         assignments: list[Assignment] = []
         aside: list[Aside] = []
         for _ in range(ROUNDS):
-            look = Look(queues, self._limit, self._startable_aside(), tuple(self._workers))
+            slots = {worker.id: max(worker.capacity, 1) for worker in self._workers.values()}
+            look = Look(queues, slots, self._startable_aside(), self._beyond)
             seen = (await self._store.tasks.assign(assignments, HOLD, aside, look)).seen
             assert seen is not None, "a look was asked for"
             known, self._aside = self._aside, seen.aside - {kind for kind in seen.aside if _type(kind) in seen.paused}
             assignments, aside, free = self._share_out(seen)
-            self._adapt(len(seen.waiting), len(assignments), free)
+            self._adapt(seen, assignments, aside, free)
             if not assignments and not aside and known >= self._aside:
                 return None
             if not free:
                 break
         if assignments or aside:
             await self._store.tasks.assign(assignments, HOLD, aside)
+            self._assigned_at = time.monotonic()
         return None if not free else 0.0
 
     async def _list_workers(self) -> None:
@@ -114,12 +121,13 @@ class Assigner:
         known = any(task.queue in each.assigned and task.type in each.task_types for each in self._workers.values())
         return ParkReason.LABELS_MISSING if known else ParkReason.TYPE_UNKNOWN
 
-    def _adapt(self, seen: int, assigned: int, free: int) -> None:
-        """Ask for about as many tasks as are likely to be assigned: what is seen in vain costs the store as much."""
-        if seen < self._limit or not free:
-            self._limit = max(min(self._limit, 2 * assigned), LOOK_MIN)
-        else:  # there may be more that has a worker behind these
-            self._limit = min(4 * self._limit, LOOK_MAX)
+    def _adapt(self, seen: Seen, assignments: list[Assignment], aside: list[Aside], free: int) -> None:
+        """Look further if slots are left, and tasks whose workers are full stand before others."""
+        in_vain = len(seen.waiting) - len(assignments) - len(aside)
+        if free and in_vain:
+            self._beyond = min(max(4 * self._beyond, BEYOND), LOOK_MAX)
+        elif not in_vain:
+            self._beyond = 0
 
 
 def _candidate(task: Waiting) -> Candidate:

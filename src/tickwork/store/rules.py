@@ -17,7 +17,18 @@ from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import DELAYED, ENDS, HELD, WAITING, ParkReason, Place, Record, Spec, Status
 from tickwork.observe.loggers import Log
-from tickwork.store.contract import Advance, Assignment, Claimed, Grant, Query, Receipt, Unreadable, Waiting
+from tickwork.store.contract import (
+    LOOK_MAX,
+    Advance,
+    Assignment,
+    Claimed,
+    Grant,
+    Look,
+    Query,
+    Receipt,
+    Unreadable,
+    Waiting,
+)
 from tickwork.store.hints import Hint
 from tickwork.texts import shown
 
@@ -106,6 +117,12 @@ def has_assigned(record: Record | None, assignment: Assignment) -> bool:
 def seen_waiting(record: Record) -> Waiting:
     spec = record.spec
     return Waiting(spec.id, spec.kind, spec.queue, spec.band, spec.key)
+
+
+def shown_at_most(look: Look, loads: dict[str, int]) -> int:
+    """How many ready tasks a look shows."""
+    free = sum(max(slots - loads[worker], 0) for worker, slots in look.workers.items())
+    return min(free + look.beyond, LOOK_MAX) if free else 0
 
 
 def moves_to(record: Record, at: int) -> bool:

@@ -269,6 +269,8 @@ class Exchange:
         now = time.monotonic()
         if self._standing is None or now >= self._look_at or self._slots.free < self._slots.capacity:
             return False
+        if self._slots.sources.assigned:  # whoever assigns has to hear that slots are free
+            return False
         if self._hurried:  # one call for both is cheaper, where it gets what the standing claim would
             return False
         return self._standing.stand(self._free, self._due_at, now) is not None

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tickwork.config import Config
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.store.contract import STANDING_TURN, Claim, Claimed, StandingTasks, Store
+from tickwork.worker.sources import Sources
 
 STAND_MAX = 10  # tasks: so many can be granted to a host that has vanished, and wait for the end of their lease
 STAND_TIME = 2.0  # seconds that a claim stands; for so long after its end a host can still be granted tasks
@@ -36,6 +37,8 @@ class Slots(Protocol):
     def free(self) -> int: ...
     @property
     def types(self) -> frozenset[str]: ...
+    @property
+    def sources(self) -> Sources: ...
 
 
 class Standing:
@@ -69,11 +72,11 @@ class Standing:
             return self._time_left(self.claim, due_at, now)
         if free <= 0 or now < self._rests_until:
             return None
-        limit = STAND_MAX
+        limit = STAND_MAX if self._slots.sources.queues else free  # what was assigned waits for this worker anyway
         if self._slots.free < self._slots.capacity:
             if now < self._lingers_until:
                 return self._lingers_until - now
-            limit = BESIDE_MAX
+            limit = min(limit, BESIDE_MAX) if self._slots.sources.queues else free
         limit = min(limit, self._config.batch_size, free - (DUE_SLOTS if due_at <= now + STAND_TIME else 0))
         if limit <= 0:
             return None

@@ -24,14 +24,15 @@ class Aside(Struct, frozen=True, gc=False):
 
 
 class Look(Struct, frozen=True):
-    """A question about ready tasks of some queues: the first `limit` of them, in the order in which a claim would take
-    them. Of the tasks in side lanes only those of `kinds` (see `Spec.kind`). `workers` are those whose load is asked
-    for."""
+    """A question about ready tasks of some queues: the first of them, in the order in which a claim would take them. Of
+    the tasks in side lanes only those of `kinds` (see `Spec.kind`). `workers` are those whose load is asked for, each
+    with the number of its slots. No more tasks are shown than these have free slots, and `beyond` so many; at most
+    `LOOK_MAX`, and none if there is no free slot."""
 
     queues: tuple[str, ...]
-    limit: int
+    workers: dict[str, int]
     kinds: frozenset[str] = frozenset()
-    workers: tuple[str, ...] = ()
+    beyond: int = 0
 
 
 class Waiting(Struct, frozen=True, gc=False):

@@ -10,7 +10,7 @@ from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.needs import may_run
 from tickwork.model.tasks import Band, Lease, ParkReason, Place, Record, Status
-from tickwork.store.contract import LOOK_MAX, Claim, Claimed, Look, Seen, Waiting
+from tickwork.store.contract import Claim, Claimed, Look, Seen, Waiting
 from tickwork.store.hints import ASSIGN
 from tickwork.store.memory.core import Core
 from tickwork.store.memory.homes import Homes
@@ -25,6 +25,7 @@ from tickwork.store.rules import (
     park_reason,
     runs,
     seen_waiting,
+    shown_at_most,
 )
 
 BANDS = tuple(Band)
@@ -146,20 +147,18 @@ class Dispatch:
 
     def look(self, look: Look) -> Seen:
         homes, waiting, aside = self._homes, list[Waiting](), set[str]()
+        running = Counter(homes.tasks[task_id].worker_id for task_id in homes.leases)
+        loads = {worker: running[worker] + len(homes.inboxes.get(worker, ())) for worker in look.workers}
+        limit = shown_at_most(look, loads)
         for band in BANDS:
             for queue in dict.fromkeys(look.queues):
                 lane = homes.lanes.get((queue, band))
                 if lane is not None and ("queue", queue) not in homes.pauses:
                     aside.update(lane.sides)
-                    more = min(look.limit, LOOK_MAX) - len(waiting)
+                    more = limit - len(waiting)
                     waiting += [seen_waiting(record) for record in islice(self._in_lane(lane, look.kinds), more)]
-        loads = Counter(homes.tasks[task_id].worker_id for task_id in homes.leases)
-        return Seen(
-            waiting,
-            frozenset(aside),
-            frozenset(name for kind, name in homes.pauses if kind == "type"),
-            {worker: loads[worker] + len(homes.inboxes.get(worker, ())) for worker in look.workers},
-        )
+        paused = frozenset(name for kind, name in homes.pauses if kind == "type")
+        return Seen(waiting, frozenset(aside), paused, loads)
 
     def _in_lane(self, lane: Lane, kinds: frozenset[str]) -> Iterator[Record]:
         yield from lane.front.values()

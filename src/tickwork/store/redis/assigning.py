@@ -10,6 +10,7 @@ from tickwork.model.tasks import ParkReason
 from tickwork.store.contract import LOOK_MAX, Aside, Assigned, Assignment, Look, Seen, Waiting
 from tickwork.store.redis.core import Core
 from tickwork.store.redis.records import LANES, key_in_label
+from tickwork.store.rules import shown_at_most
 
 _LANE_OF = {reason: lane for lane, (_, reason) in LANES.items() if reason is not None}
 
@@ -30,7 +31,9 @@ async def assign_in(
         args += (one.id, _lane_number(one.reason))
     if look is not None:
         kinds = "".join(("\n", *(f"{kind}\n" for kind in look.kinds)))
-        args += (min(look.limit, LOOK_MAX), "\n".join(look.queues), kinds, *look.workers)
+        args += (LOOK_MAX, look.beyond, "\n".join(look.queues), kinds)
+        for worker, slots in look.workers.items():
+            args += (worker, slots)
     done, paused, kinds_aside, loads, found, woken = await core.reached("assign", prefix, *args, purpose="work")
     core.wake({*_texts(woken), *(f"/{each.worker_id}" for each in assignments)}, prefix)
     answers = [letter == "1" for letter in done.decode()]
@@ -65,11 +68,12 @@ async def assign_in_parts(
 def _joined(seen: list[Seen], look: Look) -> Seen:
     in_turns = itertools.chain.from_iterable(itertools.zip_longest(*(each.waiting for each in seen)))
     waiting = sorted((each for each in in_turns if each is not None), key=lambda each: each.band)
+    loads = {worker: sum(each.loads[worker] for each in seen) for worker in look.workers}
     return Seen(
-        waiting[: look.limit],
+        waiting[: shown_at_most(look, loads)],
         frozenset().union(*(each.aside for each in seen)),
         frozenset().union(*(each.paused for each in seen)),
-        {worker: sum(each.loads[worker] for each in seen) for worker in look.workers},
+        loads,
     )
 
 

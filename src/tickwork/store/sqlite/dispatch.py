@@ -8,7 +8,7 @@ from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.needs import may_run
 from tickwork.model.tasks import MAY_EXPIRE, Band, ParkReason, Place, Record, Status
-from tickwork.store.contract import LOOK_MAX, Claim, Claimed, Look, Seen
+from tickwork.store.contract import Claim, Claimed, Look, Seen
 from tickwork.store.hints import OUTBOX
 from tickwork.store.rules import (
     PARK_MAX,
@@ -19,6 +19,7 @@ from tickwork.store.rules import (
     is_suspect,
     park_reason,
     seen_waiting,
+    shown_at_most,
 )
 from tickwork.store.sqlite.homes import Homes
 from tickwork.store.sqlite.schema import IN_DELAYED, KIND
@@ -205,13 +206,13 @@ class Dispatch:
         pauses = self.tx.all("SELECT kind, name FROM @pauses")
         queues = [queue for queue in dict.fromkeys(look.queues) if ("queue", queue) not in pauses]
         kinds = {kind for queue in queues for (kind,) in self.tx.all(PARKED_KINDS, (queue, queue))}
-        limit = min(look.limit, LOOK_MAX)
-        waiting = self._heads(queues, look.kinds.__contains__, limit)[:limit] if limit > 0 else []
         held = "SELECT count(*) FROM @tasks WHERE status = ? AND worker_id = ?"
         loads = {
             worker: sum(self.tx.one(held, (status, worker))[0] for status in ("running", "assigned"))
             for worker in look.workers
         }
+        limit = shown_at_most(look, loads)
+        waiting = self._heads(queues, look.kinds.__contains__, limit)[:limit] if limit > 0 else []
         paused = frozenset(name for kind, name in pauses if kind == "type")
         return Seen([seen_waiting(record) for record in waiting], frozenset(kinds), paused, loads)
 

@@ -230,7 +230,18 @@ async def test_a_look_shows_what_a_claim_would_take(bench: Bench) -> None:
     ]
     assert [(each.type, each.needs) for each in seen.waiting][1] == ("other", "gpu=a100")
     assert [each.id for each in (await bench.look(2)).waiting] == ["first", "second"]
+    assert [each.id for each in (await bench.look(1, beyond=1)).waiting] == ["first", "second"]
     assert [each.id for each in (await bench.look(queues=("mail",))).waiting] == ["elsewhere"]
+
+
+async def test_a_look_shows_nothing_to_workers_without_free_slots(bench: Bench) -> None:
+    await bench.submit_many(3)
+    await bench.assign("t0", "w1")
+    assert len(await bench.claim(inboxes=("w1",))) == 1
+    await bench.assign("t1", "w1")
+    seen = await bench.look(2, workers=("w1",), beyond=5)
+    assert (seen.waiting, seen.loads) == ([], {"w1": 2})
+    assert len((await bench.look(3, workers=("w1",), beyond=5)).waiting) == 1
 
 
 async def test_what_was_put_aside_is_seen_when_its_kind_is_asked_for(bench: Bench) -> None:
@@ -248,7 +259,7 @@ async def test_what_was_put_aside_is_seen_when_its_kind_is_asked_for(bench: Benc
 async def test_a_look_comes_after_the_assignments_of_its_call(bench: Bench) -> None:
     bench.together()
     await bench.submit_many(3)
-    look = Look(("default",), 10, workers=("w1", "w2"))
+    look = Look(("default",), {"w1": 5, "w2": 5})
     assigned = await bench.store.tasks.assign([Assignment("t1", "w1")], 1000, look=look)
     assert assigned.seen is not None
     assert (assigned.done, [each.id for each in assigned.seen.waiting]) == ([True], ["t0", "t2"])

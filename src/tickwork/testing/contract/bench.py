@@ -98,8 +98,11 @@ class Bench:
         (done,) = (await self.store.tasks.assign([Assignment(task_id, worker)], hold)).done
         return done
 
-    async def look(self, limit: int = 100, queues: tuple[str, ...] = ("default",), **fields: Any) -> Seen:
-        seen = (await self.store.tasks.assign([], 0, look=Look(queues, limit, **fields))).seen
+    async def look(
+        self, slots: int = 100, queues: tuple[str, ...] = ("default",), workers: tuple[str, ...] = ("w",), **more: Any
+    ) -> Seen:
+        """What is ready, seen by workers that have so many slots each."""
+        seen = (await self.store.tasks.assign([], 0, look=Look(queues, dict.fromkeys(workers, slots), **more))).seen
         assert seen is not None
         return seen
 

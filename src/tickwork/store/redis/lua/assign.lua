@@ -2,19 +2,24 @@
 -- parts: lanes records homes many
 -- Assign ready tasks to workers: ready -> assigned; move others to their side lanes; then look at what else is ready. Arguments:
 -- milliseconds for which an assignment holds, number of assignments, id and worker of each, number of tasks to put aside, id and
--- lane of each; then nothing, or a look: how many tasks, queues, kinds to look for in side lanes (both texts of lines, that of the
--- kinds begins with a line end), and workers. Reply: a letter for each assignment ('1' done), the types that are paused, the kinds
+-- lane of each; then nothing, or a look: how many tasks at most, how many more than there are free slots, queues, kinds to look for
+-- in side lanes (both texts of lines, that of the kinds begins with a line end), and each worker with the number of its slots. Reply: a letter for each assignment ('1' done), the types that are paused, the kinds
 -- in side lanes, the load of each worker, id and label of each task, and the queues to be woken.
 local HOLD_UNTIL = whole(now + tonumber(ARGV[3]))
 local WAKE_KEPT = 3600 -- seconds after which the wake list of an inbox is removed
 local at = 5
-local answers, inboxes, given = {}, {}, {} -- `given`: to whom each task went in this call
+local answers, inboxes, given, taken = {}, {}, {}, {} -- `given`: to whom each task went; `taken`: what leaves each stream
 
 for _ = 1, tonumber(ARGV[4]) do
   local id, worker = ARGV[at], ARGV[at + 1]
   local task = not given[id] and load(id)
   if task and not task.broken and task.status == READY then
-    leave(task)
+    if task.place == MAIN then
+      local entries = taken[task.kind.stream] or { count = 0 }
+      entries[task.position .. '-0'], entries.count, taken[task.kind.stream] = true, entries.count + 1, entries
+    else
+      leave(task)
+    end
     task.status, task.worker, given[id] = ASSIGNED, worker, worker
     local held = inboxes[worker] or {}
     held[#held + 1], held[#held + 2], inboxes[worker] = HOLD_UNTIL, id, held
@@ -28,6 +33,28 @@ for _ = 1, tonumber(ARGV[4]) do
   at = at + 2
 end
 save_all()
+
+-- Takes entries out of a stream. Trimming its head is far cheaper than deleting entries one by one.
+local function take_off(stream, entries)
+  local last
+  for _, entry in ipairs(call('XRANGE', stream, '-', '+', 'COUNT', entries.count)) do
+    if not entries[entry[1]] then
+      break
+    end
+    entries[entry[1]], last = nil, entry[1]
+  end
+  if last then
+    call('XTRIM', stream, 'MINID', string.sub(last, 1, -2) .. '1')
+  end
+  entries.count = nil
+  for entry in pairs(entries) do
+    call('XDEL', stream, entry)
+  end
+end
+
+for stream, entries in pairs(taken) do
+  take_off(stream, entries)
+end
 for worker, held in pairs(inboxes) do
   in_slices('ZADD', KEY .. 'inbox:' .. worker, held)
   call('ZADD', KEY .. 'inboxes', 'LT', HOLD_UNTIL, worker)
@@ -52,22 +79,33 @@ for i = at + 1, at + 2 * count, 2 do
 end
 at = at + 2 * count + 1
 
-local more = tonumber(ARGV[at] or '0')
+local more = 0
 local found, aside, fronts, sides, paused, paused_types, loads = {}, {}, {}, {}, {}, {}, {}
 
--- Adds a task, if it is ready in this lane. An entry of a stream must be at the task's own position.
-local function add(task, place, position)
-  local is_here = task and not task.broken and task.status == READY
-  if place then
-    is_here = is_here and task.place == MAIN and task.position .. '-0' == position
+-- Adds a task by its value, or as much of it as was read, if its state begins in there and says that it is ready.
+local function add(id, value)
+  local _, label, body = struct.unpack(LENGTHS, value)
+  local state = LABEL_AT + label + body
+  if string.sub(value, state, state) ~= READY then
+    return false
   end
-  if is_here then
-    local _, label = struct.unpack(LENGTHS, task.head)
-    found[#found + 1] = task.id
-    found[#found + 1] = string.sub(task.head, LABEL_AT, LABEL_AT + label - 1)
-    more = more - 1
+  found[#found + 1] = id
+  found[#found + 1] = string.sub(value, LABEL_AT, LABEL_AT + label - 1)
+  more = more - 1
+  return true
+end
+
+-- The same for one whose value is large or damaged.
+local function add_loaded(id)
+  local task = load(id)
+  if not task or task.broken or task.status ~= READY then
+    return false, task and task.broken and task
   end
-  return is_here
+  local _, label = struct.unpack(LENGTHS, task.head)
+  found[#found + 1] = id
+  found[#found + 1] = string.sub(task.head, LABEL_AT, LABEL_AT + label - 1)
+  more = more - 1
+  return true
 end
 
 local function look_in_main(lane)
@@ -79,16 +117,13 @@ local function look_in_main(lane)
   for first = 1, #keys, SLICE do
     for i, value in ipairs(call('MGET', unpack(keys, first, math.min(first + SLICE - 1, #keys)))) do
       local entry = entries[first + i - 1]
-      local task
-      if value then
-        task = read(entry[2][2], keys[first + i - 1], value)
-      elseif entry[2][1] == 'large' then
-        task = load(entry[2][2])
-      end
-      if not add(task, MAIN, entry[1]) then
-        call('XDEL', stream, entry[1])
-        if task and task.broken then
-          end_unreadable(task)
+      if not (value and #value > LABEL_AT and add(entry[2][2], value)) then
+        local is_ready, broken = add_loaded(entry[2][2])
+        if not is_ready then
+          call('XDEL', stream, entry[1])
+        end
+        if broken then
+          end_unreadable(broken)
         end
       end
     end
@@ -107,23 +142,23 @@ local function look_in_sorted(lane_keys)
     return a.at < b.at
   end)
   for i = 1, math.min(more, #heads) do
-    local task = load(heads[i].id)
-    if not add(task) then
+    local is_ready, broken = add_loaded(heads[i].id)
+    if not is_ready then
       off_sorted_lane(heads[i].lane_key, heads[i].id)
-      if task and task.broken then
-        end_unreadable(task)
-      end
+    end
+    if broken then
+      end_unreadable(broken)
     end
   end
 end
 
 local function look()
-  local kinds, queues, is_asked = ARGV[at + 2], {}, {}
+  local kinds, queues, is_asked = ARGV[at + 3], {}, {}
   for _, name in ipairs(call('HKEYS', KEY .. 'pauses')) do
     paused[name] = true
     paused_types[#paused_types + 1] = string.match(name, '^type:(.*)$')
   end
-  for queue in string.gmatch(ARGV[at + 1], '[^\n]+') do
+  for queue in string.gmatch(ARGV[at + 2], '[^\n]+') do
     if not paused['queue:' .. queue] and not is_asked[queue] then
       queues[#queues + 1], is_asked[queue] = queue, true
     end
@@ -148,12 +183,16 @@ local function look()
       look_in_main(lane)
     end
   end
-  for i = at + 3, #ARGV do
-    loads[#loads + 1] = call('ZCARD', leases_of(ARGV[i])) + call('ZCARD', KEY .. 'inbox:' .. ARGV[i])
-  end
 end
 
-if more > 0 then
+if ARGV[at] then
+  local free = 0
+  for i = at + 4, #ARGV, 2 do
+    local load_of_worker = call('ZCARD', leases_of(ARGV[i])) + call('ZCARD', KEY .. 'inbox:' .. ARGV[i])
+    loads[#loads + 1] = load_of_worker
+    free = free + math.max(tonumber(ARGV[i + 1]) - load_of_worker, 0)
+  end
+  more = free > 0 and math.min(free + tonumber(ARGV[at + 1]), tonumber(ARGV[at])) or 0
   look()
 end
 local queues = {}

@@ -197,7 +197,7 @@ end
 
 -- Takes what was assigned to the owner of an inbox. What is paused goes back.
 local function take_inbox(search, owner)
-  local inbox, found = KEY .. 'inbox:' .. owner, {}
+  local inbox, found, ids = KEY .. 'inbox:' .. owner, {}, {}
   for _, id in ipairs(call('ZRANGE', inbox, 0, CLAIM_MAX - 1)) do
     local task = load_whole(id)
     if task and task.status == ASSIGNED and task.worker == owner then
@@ -214,27 +214,29 @@ local function take_inbox(search, owner)
   end)
   for _, task in ipairs(found) do
     if search.more == 0 then
-      return
+      break
     end
     if search.paused['queue:' .. task.kind.queue] or search.paused['type:' .. task.kind.type] then
       unassign(task)
     elseif not (search.suspect and is_suspect(task)) then
-      call('ZREM', inbox, task.id)
+      ids[#ids + 1] = task.id
       task.inbox = owner
       search.suspect = search.suspect or is_suspect(task)
       search.taken[#search.taken + 1] = task
       search.more = search.more - 1
     end
   end
+  in_slices('ZREM', inbox, ids)
 end
 
 -- Wakes whoever assigns tasks, if a queue has some while the claimer has slots left.
 local function ask_for_more(claim)
   for _, queue in ipairs(lines_in(claim.assigned)) do
-    for _, band in pairs(BANDS) do
+    for _, band in ipairs({ 'normal', 'high', 'low' }) do
       local lane = band .. ':' .. queue
       if call('XLEN', KEY .. 'stream:' .. lane) > 0 or call('EXISTS', KEY .. 'front:' .. lane) == 1 then
         woken[queue] = true
+        break
       end
     end
   end
