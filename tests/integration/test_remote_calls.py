@@ -514,3 +514,20 @@ async def test_a_node_that_ends_tells_the_worker_and_gives_the_task_back(
         await app.start()
         assert await handle.result(60) == "again"
         assert (await app.get_task(handle.id)).attempt == 1
+
+
+async def test_a_remote_worker_that_drains_or_leaves_is_given_nothing(make: Make, url: str, secret_file: str) -> None:
+    async with crew(make, url, secret_file, "far-1", "far-2") as (app, _):
+
+        async def whos() -> set[str]:
+            handles = [await app.submit("who") for _ in range(6)]
+            return {(await each.result(60))[0] for each in handles}
+
+        async def only(worker_id: str) -> bool:
+            return await whos() == {worker_id}
+
+        await app.drain_worker("far-1")
+        await eventually(lambda: only("far-2"), timeout=60)
+        await app.resume_worker("far-1")
+        await app.unregister_worker("far-2")
+        await eventually(lambda: only("far-1"), timeout=60)

@@ -44,7 +44,7 @@ class Probes:
                 self._silent.add(member.id)
                 self._log.warning("remote worker %s does not answer as it should: %s", member.id, error)
             return
-        await self._store.members.beat(replace(member, running=0), self._ttl)
+        await self._store.members.beat(replace(member, running=0), self._ttl, join=False)
         if member.id in self._silent:
             self._silent.discard(member.id)
             self._log.info("remote worker %s answers again", member.id)

@@ -161,7 +161,7 @@ class Reports:
         if found is None or not found.address or found.host:
             return _signed(signed, refusal(404, f"worker {worker_id} is not registered as a remote worker"))
         ttl = round(self._access.config.worker_timeout * 1000)
-        heard = await store.members.beat(replace(found, running=0), ttl)
+        heard = await store.members.beat(replace(found, running=0), ttl, join=False)
         return _signed(signed, json_reply(200, HeartbeatAnswer(orders=Orders(drain=GivenOrders.of(heard.order).drain))))
 
 

@@ -34,13 +34,15 @@ class Members(Part):
                 self._workers[worker.id] = replace(worker, expires_at=worker.expires_at - by)
 
     @atomic
-    def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
+    def beat(self, worker: Worker, ttl: int | None = None, *, join: bool = True) -> Heard:
         now = self._core.now()
         self._core.pulse(now)
         leader = leads(self._leader, now)
         old = self._workers.get(worker.id)
         if rival := rival_of(worker, old, now):
             return Heard(leader, rival)
+        if old is None and not join:
+            return Heard(leader)
         self._workers[worker.id], new = joined(worker, old, now, ttl or self._core.policy.lease_ttl)
         if new:
             self._log.add(now, Fact.WORKER_JOINED, worker.id)

@@ -16,9 +16,10 @@ _worker = msgspec.msgpack.Decoder(Worker).decode
 
 
 class Members(Part):
-    async def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
-        args = (worker.id, worker.node, _encode(worker), ttl or self._core.policy.lease_ttl)
-        self._core.own_workers.add(worker.id)
+    async def beat(self, worker: Worker, ttl: int | None = None, *, join: bool = True) -> Heard:
+        args = (worker.id, worker.node, _encode(worker), ttl or self._core.policy.lease_ttl, int(join))
+        if join:
+            self._core.own_workers.add(worker.id)
         found, order, *rival = await self._core.reached("beat", self._core.layout.root, *args, purpose="work")
         leader = Leader(found[0].decode(), *found[1:]) if found else None
         return Heard(leader, _read_worker(worker.id, *rival) if rival else None, order.decode())

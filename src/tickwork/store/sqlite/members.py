@@ -29,7 +29,7 @@ def written_leader(connection: Connection) -> Leader | None:
 
 class Members(Part):
     @writes
-    def beat(self, worker: Worker, ttl: int | None = None) -> Heard:
+    def beat(self, worker: Worker, ttl: int | None = None, *, join: bool = True) -> Heard:
         now = self.now()
         keep_pulse(self.tx, now)
         row = self.tx.one("SELECT worker FROM @workers WHERE id = ?", (worker.id,))
@@ -37,6 +37,8 @@ class Members(Part):
         leader = leads(written_leader(self.tx), now)
         if rival := rival_of(worker, old, now):
             return Heard(leader, rival)
+        if old is None and not join:
+            return Heard(leader)
         worker, new = joined(worker, old, now, ttl or self.tx.policy.lease_ttl)
         self.tx.run(
             "INSERT OR REPLACE INTO @workers VALUES (?, ?, NULL, ?)",

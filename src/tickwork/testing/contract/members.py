@@ -33,6 +33,17 @@ FULL_WORKER = Worker(
 # --- workers
 
 
+async def test_a_beat_for_another_does_not_bring_back_one_that_was_removed(bench: Bench) -> None:
+    members = bench.store.members
+    await members.beat(Worker(id="far"), 1000)
+    bench.clock.advance(2)
+    await members.beat(Worker(id="far"), 60_000, join=False)
+    assert [worker.expires_at for worker in await members.workers()] == [bench.clock.now() + 60_000]
+    await members.leave("far")
+    await members.beat(Worker(id="far"), 60_000, join=False)
+    assert await members.workers() == []
+
+
 async def test_a_beat_makes_a_member_and_keeps_all_it_says(bench: Bench) -> None:
     assert await bench.store.members.beat(FULL_WORKER) == Heard(None)
     expected = replace(FULL_WORKER, started_at=START, beat_at=START, expires_at=START + Policy().lease_ttl)

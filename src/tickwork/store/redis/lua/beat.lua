@@ -1,6 +1,7 @@
 -- flags: allow-oom
 -- parts: pulse members
--- A worker's heartbeat: become a member or stay one. Arguments: id, node, description (msgpack), for how long. Reply: the
+-- A worker's heartbeat: become a member or stay one. Arguments: id, node, description (msgpack), for how long, 0 if only a worker
+-- that is listed may be a member. Reply: the
 -- leader (id, term, until, ttl) or nothing, and the order that is kept for it. If a living member of this name belongs to
 -- another node, nothing is changed, and its description, times and order follow in the reply.
 pulse()
@@ -15,6 +16,9 @@ local known, owner = call('HGET', KEY .. 'workers', id), call('HGET', KEY .. 'wo
 if known and owner ~= node and #times == 3 and times[3] > now then
   return reply({ leading, '', known, call('HGET', KEY .. 'workers:times', id),
     call('HGET', KEY .. 'workers:orders', id) or '' })
+end
+if not known and ARGV[7] == '0' then
+  return reply({ leading, '' })
 end
 local new = #times ~= 3 or owner ~= node
 local expires_at = now + tonumber(ARGV[6])
