@@ -19,6 +19,7 @@ from tickwork.store.contract import LOOK_MAX, MANY_MAX, Aside, Assignment, Look,
 
 HOLD = 10_000  # milliseconds in which a worker has to take what it was given
 MEMBERS_FOR = 0.25  # seconds for which the list of workers is trusted
+NOBODY_FOR = 1.0  # the same while none of them waits to be given tasks
 BEYOND = 16  # tasks more than there are free slots that a look asks for, once some found no worker
 PAUSE = 0.002  # seconds between two rounds while there is much to do: few large ones cost less than many small ones
 ROUNDS = 20  # in one run of the duty, so that a node that no longer leads soon stops
@@ -67,7 +68,7 @@ class Assigner:
     async def _list_workers(self) -> None:
         """All that wait to be given tasks. What was assigned to one that is gone, or drains, goes back."""
         now = time.monotonic()
-        if now - self._looked_at < MEMBERS_FOR:
+        if now - self._looked_at < (MEMBERS_FOR if self._workers else NOBODY_FOR):
             return
         members = await self._store.members.workers()
         found = {each.id: each for each in members if each.assigned and each.status in ("idle", "busy")}

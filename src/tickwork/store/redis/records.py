@@ -127,7 +127,8 @@ def pack_spec(spec: Spec) -> bytes:
         spec.depends_on, spec.scheduled_at, spec.expires, spec.expires_at, spec.requires,
     )  # fmt: skip
     body = _encode(usual + rare if any(rare) or has_deadline(spec) else usual)
-    kind, kind_size = _kind(spec.kind, spec.queue, spec.priority)
+    needless = spec.target is None and not spec.requires  # as most are
+    kind, kind_size = _kind(spec.type if needless else spec.kind, spec.queue, spec.priority)
     label = f"{kind}\n{spec.nonce}\n{spec.schedule_id or ''}\n{_pack_flags(spec)}\n{spec.workflow or ''}\n".encode()
     label += _pack_keys(spec.key, spec.dedup_key)
     packed = _LENGTHS.pack(kind_size, len(label), len(body)) + label + body
