@@ -32,7 +32,7 @@ STATUSES = {
     Status.PENDING: "waits for a time: it was delayed, or [snoozed](failures.md#snooze) itself",
     Status.BLOCKED: "waits for [other tasks](submitting.md#dependencies)",
     Status.READY: "may be taken by a worker",
-    Status.ASSIGNED: "given to one worker; not used in this version, where workers take what is ready",
+    Status.ASSIGNED: "given to one worker, which has not taken it yet: see [dispatch](dispatch.md)",
     Status.RUNNING: "a worker holds its [lease](delivery.md#leases-and-fences) and runs it",
     Status.RETRYING: "an attempt failed; waits for the [next one](failures.md#retries)",
     Status.SUCCESS: "ended: the handler returned; `completed` is accepted for it wherever a status is given",

@@ -16,19 +16,19 @@ from tickwork.dispatch.strategies import STRATEGIES, Strategies, Strategy, strat
 
 WEIGHTS = (1, 1, 2, 2, 4)
 TASKS = 10_000
-AT_ONCE = 20  # tasks that run at a time, of 100 slots: a whole number for each share of the slots
+AT_ONCE = 20  # tasks that run at a time, of 100 slots
 
 
 def five_workers() -> list[Load]:
     return [Load(id=f"w{number}", weight=weight, capacity=10 * weight) for number, weight in enumerate(WEIGHTS)]
 
 
-def spread(pick: Strategy, workers: Sequence[Load], tasks: int = TASKS) -> dict[str, int]:
+def spread(pick: Strategy, workers: Sequence[Load], tasks: int = TASKS, at_once: int = AT_ONCE) -> dict[str, int]:
     """Assign tasks that all take equally long, and count those of each worker."""
     counts = Counter[str]()
     running = deque[Load]()
     for number in range(tasks):
-        if len(running) == AT_ONCE:
+        if len(running) == at_once:
             running.popleft().running -= 1
         chosen = pick(Candidate(id=f"task-{number}"), workers)
         assert chosen is not None
@@ -57,6 +57,12 @@ BY_WEIGHT = {"w0": 1000, "w1": 1000, "w2": 2000, "w3": 2000, "w4": 4000}
 def test_each_spreads_tasks_as_it_promises(name: str, promise: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strategies, "_random", random.Random(7))
     assert spread(STRATEGIES[name], five_workers()) == pytest.approx(promise, rel=0.05)
+
+
+@pytest.mark.parametrize("at_once", [1, 5, 13, 25, 37, 60, 85])
+@pytest.mark.parametrize("name", ["weighted_round_robin", "capacity_based"])
+def test_shares_hold_at_every_load(name: str, at_once: int) -> None:
+    assert spread(STRATEGIES[name], five_workers(), at_once=at_once) == pytest.approx(BY_WEIGHT, rel=0.05)
 
 
 def holders(workers: Sequence[Load], keys: int = TASKS) -> dict[str, str]:

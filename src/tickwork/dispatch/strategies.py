@@ -69,8 +69,11 @@ def weighted_round_robin(task: Candidate, workers: Sequence[Load]) -> Load | Non
 
 
 def capacity_based(task: Candidate, workers: Sequence[Load]) -> Load | None:
-    """The one that would have the smallest share of its slots in use."""
-    return _lowest(workers, lambda worker: ((worker.running + 1) / worker.capacity, worker.picks / worker.capacity))
+    """As often as their numbers of slots say, those first that have fewer quarters of them in use."""
+    # By exact shares the large ones would get nearly everything while there is little to do.
+    return _lowest(
+        workers, lambda worker: (4 * worker.running // worker.capacity, (worker.picks + 1) / worker.capacity)
+    )
 
 
 def random_choice(task: Candidate, workers: Sequence[Load]) -> Load | None:
