@@ -246,11 +246,6 @@ func (w *worker) answer(r *http.Request, body []byte) reply {
 		return before.reply
 	}
 	entry.reply = w.signed(k, id, w.act(r.URL.Path, body))
-	if entry.reply.status == 429 { // nothing was done
-		w.mutex.Lock()
-		delete(w.seen, id)
-		w.mutex.Unlock()
-	}
 	close(entry.done)
 	return entry.reply
 }

@@ -181,9 +181,7 @@ async function answer(request, body) {
   const entry = { signature: given, until: Number(request.headers['tickwork-time']) + TOLERANCE }
   if (!remember(id, entry)) return signed(refusal(429, 'too many calls', { 'retry-after': '60' }))
   entry.answer = act(request.url, body).then(signed)
-  const reply = await entry.answer
-  if (reply.status === 429) seen.delete(id) // nothing was done
-  return reply
+  return await entry.answer
 }
 
 // --- the server

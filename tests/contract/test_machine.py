@@ -352,10 +352,10 @@ class Twins(RuleBasedStateMachine):
 
     def assign(self, any_: Random) -> None:
         """Some of what is ready to some workers, some of it aside; and some ids that are not ready."""
-        kinds = frozenset(some(any_, KINDS_OF_TASKS))
+        lanes = frozenset(f"{any_.choice(QUEUES)}/{kind}" for kind in some(any_, KINDS_OF_TASKS))
         beyond = any_.choice([0, 2]) if self.parts == 1 else MANY
         slots = dict.fromkeys((*some(any_, WORKERS), "w9"), any_.choice([1, 3, 50]) if self.parts == 1 else MANY)
-        look = Look(tuple(some(any_, QUEUES)) or QUEUES, slots, kinds, beyond)
+        look = Look(tuple(some(any_, QUEUES)) or QUEUES, slots, lanes, beyond)
         seen = self.send("tasks.assign", [], 0, look=look).seen
         ids = [each.id for each in seen.waiting] + [self.an_id(any_)]
         hold = any_.choice([1000, 20_000])

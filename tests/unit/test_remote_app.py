@@ -162,7 +162,8 @@ async def test_all_slots_are_busy() -> None:
     gate.set()
     assert (await first).status == 200
     assert worker.running == 0
-    assert (await execute(worker, a_call(token="t2"))).status == 200
+    assert (await execute(worker, a_call(token="t2"))).status == 429, "what was recorded on its way is not run later"
+    assert (await execute(worker, a_call(token="t3"))).status == 200
 
 
 async def test_failures_keep_their_text_and_no_traceback() -> None:

@@ -31,7 +31,7 @@ PAGE = 250
 EXAMPLES = 5
 AGAIN_MAX = 10_000  # ids kept of tasks that may be retried once others were
 
-WAITING = (Status.BLOCKED, Status.PENDING, Status.RETRYING, Status.READY)
+WAITING = (Status.BLOCKED, Status.PENDING, Status.RETRYING, Status.READY, Status.ASSIGNED)
 ENDED = (Status.DEAD, Status.FAILED, Status.CANCELLED, Status.SUCCESS)
 
 

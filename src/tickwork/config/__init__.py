@@ -163,6 +163,8 @@ def shown_option(name: str, value: Any) -> str:
         return "***"
     if name in ("endpoints", "grpc_targets") and isinstance(value, dict):  # headers and metadata may be confidential
         return f"targets {', '.join(map(shown, value)) or 'none'}"
+    if name == "webhooks" and value and not all(isinstance(each, Webhook) for each in value):
+        return "a list of webhooks"  # their addresses may be confidential
     if name in ("store", "redis_addr") and value is not None:
         return repr(mask_url(value)) if isinstance(value, str) else f"a {type(value).__name__}"
     return shown(value)

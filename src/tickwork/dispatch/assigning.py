@@ -21,6 +21,7 @@ HOLD = 10_000  # milliseconds in which a worker has to take what it was given
 MEMBERS_FOR = 0.25  # seconds for which the list of workers is trusted
 NOBODY_FOR = 1.0  # the same while none of them waits to be given tasks
 BEYOND = 16  # tasks more than there are free slots that a look asks for, once some found no worker
+QUIET = 0.1  # seconds between two looks while there may be work of which nobody tells
 PAUSE = 0.002  # seconds between two rounds while there is much to do: few large ones cost less than many small ones
 ROUNDS = 20  # in one run of the duty, so that a node that no longer leads soon stops
 PRIORITY_OF = (Priority.HIGH, Priority.NORMAL, Priority.LOW)  # by band
@@ -33,6 +34,7 @@ class Assigner:
         self._log = log
         self._workers: dict[str, Worker] = {}  # those that may be given tasks
         self._looked_at = -MEMBERS_FOR  # when they were listed
+        self._shared = False  # some of the queues are pulled from as well
         self._picks: dict[str, float] = {}
         self._aside: frozenset[str] = frozenset()  # kinds that had tasks in side lanes when it last looked
         self._beyond = 0
@@ -50,20 +52,20 @@ class Assigner:
         aside: list[Aside] = []
         for _ in range(ROUNDS):
             slots = {worker.id: max(worker.capacity, 1) for worker in self._workers.values()}
-            look = Look(queues, slots, self._startable_aside(), self._beyond)
+            look = Look(queues, slots, self._startable_aside(), self._beyond, self._shared)
             seen = (await self._store.tasks.assign(assignments, HOLD, aside, look)).seen
             assert seen is not None, "a look was asked for"
-            known, self._aside = self._aside, seen.aside - {kind for kind in seen.aside if _type(kind) in seen.paused}
+            known, self._aside = self._aside, frozenset(each for each in seen.aside if _type(each) not in seen.paused)
             assignments, aside, free = self._share_out(seen)
             self._adapt(seen, assignments, aside, free)
             if not assignments and not aside and known >= self._aside:
-                return None
+                return self._rest()
             if not free:
                 break
         if assignments or aside:
             await self._store.tasks.assign(assignments, HOLD, aside)
             self._assigned_at = time.monotonic()
-        return None if not free else 0.0
+        return self._rest() if not free else 0.0
 
     async def _list_workers(self) -> None:
         """All that wait to be given tasks. What was assigned to one that is gone, or drains, goes back."""
@@ -77,11 +79,23 @@ class Assigner:
         shares = [self._picks[each.id] / max(each.weight, 1) for each in found.values() if each.id in self._picks]
         level = min(shares, default=0.0)
         self._picks = {each.id: self._picks.get(each.id, level * each.weight) for each in found.values()}
+        given = {queue for each in found.values() for queue in each.assigned}
+        pullers = [each for each in members if each.node and each.lost_at is None]
+        pulled = {queue for each in pullers for queue in {*each.queues} - {*each.assigned}}
+        self._shared = bool(given & pulled)
         self._workers, self._looked_at = found, now
 
     def _startable_aside(self) -> frozenset[str]:
-        workers = self._workers.values()
-        return frozenset(kind for kind in self._aside if any(_may_run(worker, kind) for worker in workers))
+        """The side lanes, as `<queue>/<kind>`, whose tasks some worker may run now."""
+        return frozenset(lane for lane in self._aside if self._has_worker(*lane.split("/", 1)))
+
+    def _has_worker(self, queue: str, kind: str) -> bool:
+        return any(queue in worker.assigned and _may_run(worker, kind) for worker in self._workers.values())
+
+    def _rest(self) -> float | None:
+        """Until when there may be more to do of which nobody tells: a worker whose slots are free again does not look
+        into side lanes, and where others pull, they may have taken the wake-up."""
+        return QUIET if self._shared or self._startable_aside() else None
 
     def _share_out(self, seen: Seen) -> tuple[list[Assignment], list[Aside], int]:
         """Who gets which of these tasks, what nobody can run, and how many slots are left."""
@@ -139,5 +153,5 @@ def _may_run(worker: Worker, kind: str) -> bool:
     return may_run(kind, worker.task_types, worker.id, worker.labels)
 
 
-def _type(kind: str) -> str:
-    return kind.partition(" ")[0]
+def _type(lane: str) -> str:
+    return lane.partition("/")[2].partition(" ")[0]

@@ -86,8 +86,9 @@ class RemoteExecutor:
         except asyncio.CancelledError:
             await asyncio.wait([self._cancel(worker, context, "the run is over")], timeout=CANCEL_WAIT)
             raise
-        except AnswerRefused as error:
-            raise Abort(f"worker {worker.id}: {error}") from None
+        except AnswerRefused as error:  # not signed, so it may delay the task and no more
+            self._cancel(worker, context, "the answer cannot be taken")
+            raise ExecutorError(f"worker {worker.id}: {error}") from None
         except ConfigError as error:
             raise ExecutorError(f"worker {worker.id} cannot be called: {error}") from None
         except EndedElsewhere:
@@ -180,7 +181,8 @@ def result_of(worker: Called, replied: Replied) -> TaskResult:
     if status in NOT_NOW:
         raise Snooze(pause_of(replied.answer))
     if 300 <= status < 400:
-        raise Abort(f"worker {worker.id} has answered with the redirect {status}, which is not followed")
+        ending = Abort if replied.signed else ExecutorError
+        raise ending(f"worker {worker.id} has answered with the redirect {status}, which is not followed")
     text = f"worker {worker.id} has answered {status}"
     if said := refusal_text(replied.body) if status >= 400 else "":
         text = f"{text}: {said}"

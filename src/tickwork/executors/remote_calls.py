@@ -14,6 +14,7 @@ from tickwork.outbound.addresses import parse
 from tickwork.outbound.client import Answer, Outbound
 from tickwork.remote.protocol import BODY_MAX, CANCEL, HEALTH, CancelCall, Health, Unfit, decoded_health, request_id_of
 from tickwork.remote.signing import is_signed_answer, request_headers
+from tickwork.texts import said
 
 
 class Called(Struct, frozen=True):
@@ -78,7 +79,8 @@ class Caller:
         try:
             return decoded_health(replied.body)
         except Unfit as error:
-            raise ExecutorError(f"worker {worker.id} has answered a probe with something else: {error}") from None
+            text = said(str(error))
+            raise ExecutorError(f"worker {worker.id} has answered a probe with something else: {text}") from None
 
     async def close(self) -> None:
         await self._outbound.close()

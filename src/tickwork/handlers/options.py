@@ -367,6 +367,14 @@ def max_retry(value: Any) -> int:
     return value
 
 
+def task_id(value: Any) -> str:
+    """Tickwork's own tasks have ids that can be foreseen, so nobody else may take them."""
+    given = name("id", value)
+    if given.startswith(RESERVED):
+        raise ConfigError(f"id {shown(given)}: ids that begin with {RESERVED} are for Tickwork's own tasks")
+    return given
+
+
 REQUIRES_MAX = 8
 
 
@@ -388,7 +396,7 @@ def requires(value: Any) -> dict[str, str]:
 
 # Options that become fields of a spec under their own names.
 READERS: dict[str, Callable[[Any], Any]] = {
-    "id": partial(name, "id"),
+    "id": task_id,
     "queue": queue,
     "priority": priority,
     "max_retry": max_retry,

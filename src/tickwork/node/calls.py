@@ -64,6 +64,7 @@ class Directory:
         self._store = store
         self._online: dict[str, Called] = {}
         self.inboxes: tuple[str, ...] = ()
+        self.assigned: tuple[str, ...] = ()  # the queues whose tasks come by these
         self.on_change: Callable[[], None] = lambda: None
 
     def find(self, worker_id: str) -> Called | None:
@@ -72,9 +73,11 @@ class Directory:
     async def look(self) -> float | None:
         members = [each for each in await self._store.members.workers() if is_called(each) and each.lost_at is None]
         self._online = {each.id: Called(each.id, each.address) for each in members}
-        taking = tuple(each.id for each in members if each.status is not WorkerStatus.DRAINING)
-        if taking != self.inboxes:
-            self.inboxes = taking
+        taking = [each for each in members if each.status is not WorkerStatus.DRAINING]
+        inboxes = tuple(each.id for each in taking)
+        assigned = tuple(dict.fromkeys(queue for each in taking for queue in each.assigned))
+        if (inboxes, assigned) != (self.inboxes, self.assigned):
+            self.inboxes, self.assigned = inboxes, assigned
             self.on_change()
         return None
 
@@ -91,7 +94,7 @@ class CallingWorker(Worker):
 
     @property
     def sources(self) -> Sources:
-        return Sources(inboxes=self._known.inboxes)
+        return Sources(inboxes=self._known.inboxes, assigned=self._known.assigned)
 
     @property
     def free(self) -> int:

@@ -76,8 +76,8 @@ class Heart:
         await asyncio.to_thread(self._ready.wait)
 
     def hear(self, leader: Leader | None) -> None:
-        self.leader, self._heard_at = leader, time.monotonic()
-        if leader is not None:
+        had, self.leader, self._heard_at = self.leader, leader, time.monotonic()
+        if leader is not None or had is not None:  # the first heartbeat without one begins the time
             self._unled_since = self._heard_at
 
     @property
@@ -258,4 +258,4 @@ def _much(before: Member | None, now: Member) -> bool:
     was, follows = (0, "") if before is None else (before.running, before.follows)
     edges = (0, now.capacity)
     busier = was != now.running and (was in edges or now.running in edges or abs(now.running - was) * 4 >= now.capacity)
-    return busier or follows != now.follows
+    return busier or follows != now.follows or (before is not None and before.assigned != now.assigned)

@@ -293,7 +293,7 @@ class Node:
             address=config.address,
             version=__version__,
             queues=worker.queues,
-            assigned=tuple(queue for queue in worker.queues if config.is_assigned(queue)),
+            assigned=tuple(queue for queue in worker.queues if config.is_assigned(queue)) if worker.takes else (),
             task_types=tuple(sorted(worker.types)),
             labels=config.labels,
             weight=config.weight,

@@ -45,7 +45,7 @@ from tickwork.store.contract import Grant, Store
 from tickwork.worker import outcomes
 
 _ROUTE = re.compile(r"/(?:tasks/([^/]+)/(status|progress)|workers/([^/]+)/(heartbeat))")
-HEARTBEATS_MAX = 100_000  # that are remembered for five minutes
+HEARTBEATS_MAX = 1000  # of one worker, that are remembered for five minutes
 REFUSED = "no run of this task has this token now: it is wrong or late, or the end was reported before"
 
 
@@ -56,7 +56,7 @@ class Reports:
         self._access = access
         self._clock = clock
         self._keys = WorkerKeys(access.config)
-        self._heartbeats = Replays(HEARTBEATS_MAX, 0)
+        self._heartbeats: dict[str, Replays] = {}  # of each worker, so that one cannot use up the room of all
         self._log = Log.of(access.config.logger, "reports")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -147,9 +147,10 @@ class Reports:
                 [self._keys.of(worker_id)], "POST", request.target, request.headers, request.body,
                 now=self._clock(), purpose="report",
             )  # fmt: skip
-            if signed.worker_id != worker_id or self._heartbeats.find(signed) is not None:
+            seen = self._heartbeats.setdefault(signed.worker_id, Replays(HEARTBEATS_MAX, 0))
+            if signed.worker_id != worker_id or seen.find(signed) is not None:
                 raise Replayed
-            self._heartbeats.add(signed, self._clock())
+            seen.add(signed, self._clock())
         except BadSignature as error:
             return refusal(401, str(error))
         except Replayed:

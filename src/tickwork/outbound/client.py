@@ -183,8 +183,8 @@ def _checked_url(address: Address) -> Any:
     from yarl import URL
 
     url = URL(address.origin + address.path, encoded=True)
-    if (url.scheme, url.host, url.port) != (address.scheme, address.host, address.port):
-        raise ConfigError(f"URL {shown(str(url))} cannot be used: it can be read in two ways")
+    if (url.scheme, url.raw_host, url.port) != (address.scheme, address.host, address.port):
+        raise ConfigError(f"address {address.origin} cannot be used: it can be read in two ways")
     return url
 
 

@@ -181,8 +181,6 @@ class RemoteWorkerApp:
         except Exception:
             LOGGER.exception("worker %s could not answer a call", self.id)
             reply = refusal(500, "the worker has failed")
-        if reply.status in (429, 503):  # nothing was done
-            self._replays.drop(signed.request_id)
         return self._signed(signed, reply)
 
     async def _execute(self, request: Request) -> Reply:

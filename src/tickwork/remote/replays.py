@@ -77,10 +77,6 @@ class Replays:
             self._bytes -= size
             self._seen[oldest].answer = None
 
-    def drop(self, request_id: str) -> None:
-        """As if it had never come: it was refused before anything was done."""
-        self._seen.pop(request_id, None)
-
     def _forget(self, now: float) -> None:
         """Those that would be refused as too old. Their order is nearly that of their times, as clocks differ little:
         what stands behind a younger one waits for it."""

@@ -91,9 +91,9 @@ class Deliverer:
         record = await self._store.queries.get(fact.id) if needs_record(self._hook, fact) else None
         try:
             answer = await self._sender.send(payload.id, body_of(self._hook, fact, record))
-        except ExecutorError as error:
+        except (ExecutorError, ConfigError) as error:  # also an address or a secret that cannot be used any more
             await self._health.failed(str(error))
-            raise
+            raise ExecutorError(str(error)) from None
         if not 200 <= answer.status < 300:
             raise await self._refusal(answer)
         await self._health.succeeded()

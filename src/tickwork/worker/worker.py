@@ -151,6 +151,11 @@ class Worker:
         return len(self.abandoned) + self._local.leaked
 
     @property
+    def takes(self) -> bool:
+        """Whether it may be given tasks."""
+        return not (self._closed or self.stuck)
+
+    @property
     def stuck(self) -> bool:
         return self.leaked >= self.capacity
 

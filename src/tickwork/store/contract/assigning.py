@@ -25,14 +25,15 @@ class Aside(Struct, frozen=True, gc=False):
 
 class Look(Struct, frozen=True):
     """A question about ready tasks of some queues: the first of them, in the order in which a claim would take them. Of
-    the tasks in side lanes only those of `kinds` (see `Spec.kind`). `workers` are those whose load is asked for, each
-    with the number of its slots. No more tasks are shown than these have free slots, and `beyond` so many; at most
-    `LOOK_MAX`, and none if there is no free slot."""
+    the tasks in side lanes only those of `lanes`, which are named `<queue>/<kind>` (see `Spec.kind`). `workers` are
+    those whose load is asked for, each with the number of its slots. No more tasks are shown than these have free
+    slots, and `beyond` so many; at most `LOOK_MAX`, and none if there is no free slot."""
 
     queues: tuple[str, ...]
     workers: dict[str, int]
-    kinds: frozenset[str] = frozenset()
+    lanes: frozenset[str] = frozenset()
     beyond: int = 0
+    shared: bool = False  # others pull from these queues: wake-ups are left to them
 
 
 class Waiting(Struct, frozen=True, gc=False):
@@ -54,8 +55,8 @@ class Waiting(Struct, frozen=True, gc=False):
 
 
 class Seen(Struct, frozen=True):
-    """The answer to a look. `aside` are the kinds that have tasks in side lanes of these queues, `paused` the types
-    that are paused. `loads` says of each worker how many tasks it runs and has in its inbox."""
+    """The answer to a look. `aside` are the side lanes of these queues that have tasks, `paused` the types that are
+    paused. `loads` says of each worker how many tasks it runs and has in its inbox."""
 
     waiting: list[Waiting]
     aside: frozenset[str]

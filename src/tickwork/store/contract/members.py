@@ -21,8 +21,9 @@ class Heard(Struct, frozen=True):
 class Members(Protocol):
     async def beat(self, worker: Worker, ttl: int | None = None, *, join: bool = True) -> Heard:
         """Become a member or stay one, for `ttl` or the length of a lease. Refused while a member of that name that
-        belongs to another node lives: one that is not lost and whose time has not run out. Without `join` only a
-        worker that is listed already stays a member, or is one again; else nothing is changed."""
+        belongs to another node lives: one that is not lost and whose time has not run out. Without `join` only
+        one that is listed already, at the same address, stays a member or is one again, as it was described when it
+        joined; else nothing is changed."""
 
     async def order(self, worker_id: str, kind: OrderKind, value: str | None) -> bool:
         """Keep an order for a member, in place of the one of that kind before; None takes it back. Orders of other

@@ -86,7 +86,9 @@ class Dispatch:
         """Assigned tasks in the order in which they are to start. What is paused goes back."""
         inbox = self._homes.inboxes.get(owner, {})
         for record in sorted(inbox.values(), key=lambda record: (record.spec.band, record.position)):
-            if self._is_paused(record):
+            if is_overdue(record, now):
+                self._lapse(record, now)
+            elif self._is_paused(record):
                 self.unassign(record, now)
             else:
                 yield record
@@ -154,15 +156,16 @@ class Dispatch:
             for queue in dict.fromkeys(look.queues):
                 lane = homes.lanes.get((queue, band))
                 if lane is not None and ("queue", queue) not in homes.pauses:
-                    aside.update(lane.sides)
+                    aside.update(f"{queue}/{kind}" for kind in lane.sides)
                     more = limit - len(waiting)
-                    waiting += [seen_waiting(record) for record in islice(self._in_lane(lane, look.kinds), more)]
+                    waiting += [seen_waiting(record) for record in islice(self._in_lane(lane, queue, look.lanes), more)]
         paused = frozenset(name for kind, name in homes.pauses if kind == "type")
         return Seen(waiting, frozenset(aside), paused, loads)
 
-    def _in_lane(self, lane: Lane, kinds: frozenset[str]) -> Iterator[Record]:
+    def _in_lane(self, lane: Lane, queue: str, lanes: frozenset[str]) -> Iterator[Record]:
         yield from lane.front.values()
-        aside = [record for kind in lane.sides.keys() & kinds for record in lane.sides[kind].values()]
+        sides = (side for kind, side in lane.sides.items() if f"{queue}/{kind}" in lanes)
+        aside = [record for side in sides for record in side.values()]
         yield from sorted(aside, key=lambda record: record.position)
         yield from lane.main.values()
 

@@ -41,8 +41,10 @@ class Members(Part):
         old = self._workers.get(worker.id)
         if rival := rival_of(worker, old, now):
             return Heard(leader, rival)
-        if old is None and not join:
-            return Heard(leader)
+        if not join:
+            if old is None or old.address != worker.address:
+                return Heard(leader)
+            worker = replace(old, running=worker.running, lost_at=None)
         self._workers[worker.id], new = joined(worker, old, now, ttl or self._core.policy.lease_ttl)
         if new:
             self._log.add(now, Fact.WORKER_JOINED, worker.id)

@@ -30,18 +30,18 @@ async def assign_in(
     for one in aside:
         args += (one.id, _lane_number(one.reason))
     if look is not None:
-        kinds = "".join(("\n", *(f"{kind}\n" for kind in look.kinds)))
-        args += (LOOK_MAX, look.beyond, "\n".join(look.queues), kinds)
+        lanes = "".join(("\n", *(f"{lane}\n" for lane in look.lanes)))
+        args += (LOOK_MAX, look.beyond, "\n".join(look.queues), lanes)
         for worker, slots in look.workers.items():
             args += (worker, slots)
-    done, paused, kinds_aside, loads, found, woken = await core.reached("assign", prefix, *args, purpose="work")
+    done, paused, lanes_aside, loads, found, woken = await core.reached("assign", prefix, *args, purpose="work")
     core.wake({*_texts(woken), *(f"/{each.worker_id}" for each in assignments)}, prefix)
     answers = [letter == "1" for letter in done.decode()]
     if look is None:
         return Assigned(answers)
     waiting = [_waiting(task_id, label) for task_id, label in zip(found[::2], found[1::2], strict=True)]
     counts = dict(zip(look.workers, loads, strict=True))
-    return Assigned(answers, Seen(waiting, frozenset(_texts(kinds_aside)), frozenset(_texts(paused)), counts))
+    return Assigned(answers, Seen(waiting, frozenset(_texts(lanes_aside)), frozenset(_texts(paused)), counts))
 
 
 async def assign_in_parts(

@@ -17,7 +17,7 @@ _worker = msgspec.msgpack.Decoder(Worker).decode
 
 class Members(Part):
     async def beat(self, worker: Worker, ttl: int | None = None, *, join: bool = True) -> Heard:
-        args = (worker.id, worker.node, _encode(worker), ttl or self._core.policy.lease_ttl, int(join))
+        args = (worker.id, worker.node, _encode(worker), ttl or self._core.policy.lease_ttl, int(join), worker.address)
         if join:
             self._core.own_workers.add(worker.id)
         found, order, *rival = await self._core.reached("beat", self._core.layout.root, *args, purpose="work")

@@ -248,7 +248,7 @@ class PartitionedTasks(Tasks):
     ) -> Assigned:
         """Each partition is given its tasks, and asked for its share of what is ready: see `assigning.py`."""
         if look is not None:
-            self._core.look_at(look.queues)
+            self._core.look_at(() if look.shared else look.queues)
         return await assign_in_parts(self._core, assignments, hold, aside, look)
 
     async def unassign(self, workers: Sequence[str], limit: int) -> list[str]:

@@ -130,7 +130,7 @@ class Tasks(Part):
         self, assignments: Sequence[Assignment], hold: int, aside: Sequence[Aside] = (), look: Look | None = None
     ) -> Assigned:
         if look is not None:
-            self._core.look_at(look.queues)
+            self._core.look_at(() if look.shared else look.queues)
         return await assign_in(self._core, self._core.layout.root, assignments, hold, aside, look)
 
     async def unassign(self, workers: Sequence[str], limit: int) -> list[str]:

@@ -102,7 +102,9 @@ class Dispatch:
             inbox = self._rows.where("status = 'assigned' AND worker_id = ? ORDER BY band, position", (owner,))
             for record in inbox:
                 suspect = is_suspect(record, self.tx.policy)
-                if ("queue", record.spec.queue) in pauses or ("type", record.spec.type) in pauses:
+                if is_overdue(record, now):
+                    self._homes.enter(record, now, transitions.lapse(record, now))
+                elif ("queue", record.spec.queue) in pauses or ("type", record.spec.type) in pauses:
                     self.unassign(record, now)
                 elif len(found) < claim.limit and not (busy and suspect):
                     busy = busy or suspect
@@ -133,7 +135,7 @@ class Dispatch:
             found: list[Record] = []
             strange: list[Record] = []
             taken, passed = busy, 0
-            for record in self._heads(queues, may_start, limit):
+            for record in self._heads(queues, lambda _, kind: may_start(kind), limit):
                 if len(found) == wanted or len(strange) > budget.left:
                     break
                 if is_overdue(record, now) or not may_start(record.spec.kind):
@@ -167,7 +169,7 @@ class Dispatch:
         record = self._rows.get(task_id)
         return record is not None and record.status is Status.RUNNING and str(record.fence) == fence
 
-    def _heads(self, queues: list[str], may_start: Callable[[str], bool], limit: int) -> list[Record]:
+    def _heads(self, queues: list[str], may_start: Callable[[str, str], bool], limit: int) -> list[Record]:
         """The first ready tasks of these queues, in order, as far as one look at each of them can tell."""
         found: list[tuple[tuple[int, ...], Record]] = []
         horizon: tuple[int, ...] = (len(Band),)
@@ -192,10 +194,10 @@ class Dispatch:
         bands |= dict(self.tx.all(PARKED_QUEUES))
         return sorted((bands[queue], rank, queue) for rank, queue in enumerate(queues) if queue in bands)
 
-    def _parked(self, queue: str, may_start: Callable[[str], bool], limit: int) -> list[Record]:
+    def _parked(self, queue: str, may_start: Callable[[str, str], bool], limit: int) -> list[Record]:
         found: list[Record] = []
         for (kind,) in self.tx.all(PARKED_KINDS, (queue, queue)):
-            if may_start(kind):
+            if may_start(queue, kind):
                 found += self._rows.where(
                     f"status = 'ready' AND place = 1 AND queue = ? AND {KIND} = ? ORDER BY band, position LIMIT ?",
                     (queue, kind, limit),
@@ -205,16 +207,18 @@ class Dispatch:
     def look(self, look: Look) -> Seen:
         pauses = self.tx.all("SELECT kind, name FROM @pauses")
         queues = [queue for queue in dict.fromkeys(look.queues) if ("queue", queue) not in pauses]
-        kinds = {kind for queue in queues for (kind,) in self.tx.all(PARKED_KINDS, (queue, queue))}
+        lanes = {f"{queue}/{kind}" for queue in queues for (kind,) in self.tx.all(PARKED_KINDS, (queue, queue))}
         held = "SELECT count(*) FROM @tasks WHERE status = ? AND worker_id = ?"
         loads = {
             worker: sum(self.tx.one(held, (status, worker))[0] for status in ("running", "assigned"))
             for worker in look.workers
         }
         limit = shown_at_most(look, loads)
-        waiting = self._heads(queues, look.kinds.__contains__, limit)[:limit] if limit > 0 else []
+        waiting: list[Record] = []
+        if limit > 0:
+            waiting = self._heads(queues, lambda queue, kind: f"{queue}/{kind}" in look.lanes, limit)[:limit]
         paused = frozenset(name for kind, name in pauses if kind == "type")
-        return Seen([seen_waiting(record) for record in waiting], frozenset(kinds), paused, loads)
+        return Seen([seen_waiting(record) for record in waiting], frozenset(lanes), paused, loads)
 
     def promote(self, now: int, limit: int) -> int:
         self._lapse(now, limit)

@@ -37,8 +37,10 @@ class Members(Part):
         leader = leads(written_leader(self.tx), now)
         if rival := rival_of(worker, old, now):
             return Heard(leader, rival)
-        if old is None and not join:
-            return Heard(leader)
+        if not join:
+            if old is None or old.address != worker.address:
+                return Heard(leader)
+            worker = replace(old, running=worker.running, lost_at=None)
         worker, new = joined(worker, old, now, ttl or self.tx.policy.lease_ttl)
         self.tx.run(
             "INSERT OR REPLACE INTO @workers VALUES (?, ?, NULL, ?)",

@@ -168,7 +168,7 @@ class Tasks(Part):
         return Assigned(done, None if look is None else self._dispatch.look(look))
 
     def _assign(self, record: Record | None, assignment: Assignment, hold: int, now: int) -> bool:
-        if record is None or record.unreadable or record.status is not Status.READY:
+        if record is None or record.status is not Status.READY:
             return has_assigned(record, assignment)
         self._homes.enter(record, now, transitions.assign(record, assignment.worker_id, hold, now))
         return True

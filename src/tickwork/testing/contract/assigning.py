@@ -250,8 +250,9 @@ async def test_what_was_put_aside_is_seen_when_its_kind_is_asked_for(bench: Benc
     assert (await bench.record("it")).parked is ParkReason.LABELS_MISSING
     seen = await bench.look()
     assert seen.waiting == []
-    assert seen.aside == {"render gpu=a100"}
-    seen = await bench.look(kinds=frozenset({"render gpu=a100"}))
+    assert seen.aside == {"default/render gpu=a100"}
+    assert (await bench.look(lanes=frozenset({"mail/render gpu=a100"}))).waiting == []
+    seen = await bench.look(lanes=seen.aside)
     assert [each.id for each in seen.waiting] == ["it"]
     assert await bench.claimed_ids(types=("render",), labels={"gpu": "a100"}) == ["it"]
 

@@ -44,6 +44,17 @@ async def test_a_beat_for_another_does_not_bring_back_one_that_was_removed(bench
     assert await members.workers() == []
 
 
+async def test_a_beat_for_another_changes_nothing_of_what_was_registered(bench: Bench) -> None:
+    members = bench.store.members
+    await members.beat(Worker(id="far", address="http://new", labels={"zone": "low"}), 1000)
+    seen = await members.workers()
+    await members.beat(Worker(id="far", address="http://old", labels={"zone": "high"}), 60_000, join=False)
+    assert await members.workers() == seen, "it is another one"
+    await members.beat(Worker(id="far", address="http://new", labels={"zone": "high"}), 60_000, join=False)
+    (worker,) = await members.workers()
+    assert (worker.labels, worker.expires_at) == ({"zone": "low"}, bench.clock.now() + 60_000)
+
+
 async def test_a_beat_makes_a_member_and_keeps_all_it_says(bench: Bench) -> None:
     assert await bench.store.members.beat(FULL_WORKER) == Heard(None)
     expected = replace(FULL_WORKER, started_at=START, beat_at=START, expires_at=START + Policy().lease_ttl)

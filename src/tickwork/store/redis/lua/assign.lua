@@ -2,9 +2,9 @@
 -- parts: lanes records homes many
 -- Assign ready tasks to workers: ready -> assigned; move others to their side lanes; then look at what else is ready. Arguments:
 -- milliseconds for which an assignment holds, number of assignments, id and worker of each, number of tasks to put aside, id and
--- lane of each; then nothing, or a look: how many tasks at most, how many more than there are free slots, queues, kinds to look for
--- in side lanes (both texts of lines, that of the kinds begins with a line end), and each worker with the number of its slots. Reply: a letter for each assignment ('1' done), the types that are paused, the kinds
--- in side lanes, the load of each worker, id and label of each task, and the queues to be woken.
+-- lane of each; then nothing, or a look: how many tasks at most, how many more than there are free slots, queues, side lanes to look
+-- in, as `<queue>/<kind>` (both texts of lines, that of the lanes begins with a line end), and each worker with the number of its slots. Reply: a letter for each assignment ('1' done), the types that are paused, the side
+-- lanes that have tasks, the load of each worker, id and label of each task, and the queues to be woken.
 local HOLD_UNTIL = whole(now + tonumber(ARGV[3]))
 local WAKE_KEPT = 3600 -- seconds after which the wake list of an inbox is removed
 local at = 5
@@ -74,7 +74,6 @@ for i = at + 1, at + 2 * count, 2 do
     enter(task)
     save(task)
     log_task('task.parked', task, task.kind.type)
-    woken[task.kind.queue] = nil -- nobody can start it
   end
 end
 at = at + 2 * count + 1
@@ -153,7 +152,7 @@ local function look_in_sorted(lane_keys)
 end
 
 local function look()
-  local kinds, queues, is_asked = ARGV[at + 3], {}, {}
+  local lanes, queues, is_asked = ARGV[at + 3], {}, {}
   for _, name in ipairs(call('HKEYS', KEY .. 'pauses')) do
     paused[name] = true
     paused_types[#paused_types + 1] = string.match(name, '^type:(.*)$')
@@ -167,11 +166,15 @@ local function look()
     local place, lane, kind = string.match(lane_key, '^(%a+):([^/]*)/?(.*)$')
     if place == 'front' then
       fronts[lane] = lane_key
-    elseif is_asked[string.match(lane, '^%a+:(.*)$')] then
-      aside[#aside + 1] = kind
-      if string.find(kinds, '\n' .. kind .. '\n', 1, true) then
-        sides[lane] = sides[lane] or {}
-        table.insert(sides[lane], lane_key)
+    else
+      local queue = string.match(lane, '^%a+:(.*)$')
+      local name = queue .. '/' .. kind
+      if is_asked[queue] then
+        aside[#aside + 1] = name
+        if string.find(lanes, '\n' .. name .. '\n', 1, true) then
+          sides[lane] = sides[lane] or {}
+          table.insert(sides[lane], lane_key)
+        end
       end
     end
   end

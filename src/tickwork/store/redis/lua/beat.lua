@@ -1,7 +1,7 @@
 -- flags: allow-oom
 -- parts: pulse members
 -- A worker's heartbeat: become a member or stay one. Arguments: id, node, description (msgpack), for how long, 0 if only a worker
--- that is listed may be a member. Reply: the
+-- that is listed at its address may be a member and its description stays, that address. Reply: the
 -- leader (id, term, until, ttl) or nothing, and the order that is kept for it. If a living member of this name belongs to
 -- another node, nothing is changed, and its description, times and order follow in the reply.
 pulse()
@@ -17,7 +17,8 @@ if known and owner ~= node and #times == 3 and times[3] > now then
   return reply({ leading, '', known, call('HGET', KEY .. 'workers:times', id),
     call('HGET', KEY .. 'workers:orders', id) or '' })
 end
-if not known and ARGV[7] == '0' then
+local joins = ARGV[7] ~= '0'
+if not joins and (not known or cmsgpack.unpack(known).address ~= ARGV[8]) then
   return reply({ leading, '' })
 end
 local new = #times ~= 3 or owner ~= node
@@ -31,7 +32,9 @@ if owner == node then
 else
   call('HDEL', KEY .. 'workers:orders', id)
 end
-call('HSET', KEY .. 'workers', id, ARGV[5])
+if joins then
+  call('HSET', KEY .. 'workers', id, ARGV[5])
+end
 if new then
   log_fact('worker.joined', id, '\n', '', 0, 0, '')
 end

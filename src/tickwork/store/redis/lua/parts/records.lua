@@ -72,7 +72,7 @@ local function mark_of(task)
 end
 
 local function packed(task)
-  if task.fence == 0 and task.extras == '' and task.worker == '' then
+  if task.fence == 0 and task.extras == '' and task.worker == '' and task.small then
     return struct.pack(FRESH, task.status, task.cancel, task.outbox, task.watched, task.place, task.seq,
       task.submitted_at, task.due_at, task.position)
   end
