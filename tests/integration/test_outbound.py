@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import gzip
 import os
 import ssl
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +22,7 @@ from tickwork.outbound.addresses import Allowed
 from tickwork.outbound.client import Answer, AnswerRefused, CallFailed, Outbound
 from tickwork.outbound.tls import Tls
 
+ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0  # seconds; none of these tests waits for it
 
 
@@ -343,17 +344,32 @@ def test_without_aiohttp_the_error_says_what_to_install(monkeypatch: pytest.Monk
         Outbound(Allowed())
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-async def test_a_forked_child_leaves_the_connections_to_its_parent() -> None:
+FORKING = """
+import asyncio, gc, os, sys
+from tests.support.hostile_http import always, answer, serving
+from tickwork.outbound.addresses import Allowed
+from tickwork.outbound.client import Outbound
+
+async def main():
     async with serving(always(answer(b"x"))) as server:
         outbound = Outbound(Allowed([server.url]))
-        assert (await outbound.request("GET", server.url, timeout=PATIENCE)).body == b"x"
+        assert (await outbound.request("GET", server.url, timeout=60)).body == b"x"
         if (child := os.fork()) == 0:
             left = outbound._session is None
             del outbound
             gc.collect()
             os._exit(0 if left else 1)
         _, status = await asyncio.to_thread(os.waitpid, child, 0)
-        assert (await outbound.request("GET", server.url, timeout=PATIENCE)).body == b"x"
+        assert (await outbound.request("GET", server.url, timeout=60)).body == b"x"
         await outbound.close()
     assert (os.waitstatus_to_exitcode(status), server.connections) == (0, 1)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_leaves_the_connections_to_its_parent() -> None:
+    """In a process of its own: what other tests leave behind in this one may not survive a fork."""
+    ended = subprocess.run([sys.executable, "-c", FORKING], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert ended.returncode == 0, ended.stderr
