@@ -22,7 +22,7 @@ from tickwork import (
 )
 from tickwork.client import schedules
 from tickwork.client.editing import ScheduleChanges
-from tickwork.store.contract import Advance
+from tickwork.store.contract import Advance, Worker
 from tickwork.testing import ManualClock, drain
 
 # For each option that may be changed: what it is changed to, and how that is read back.
@@ -49,12 +49,13 @@ CHANGES: dict[str, tuple[Any, Any]] = {
     "context": ({"trace": "t"}, {"trace": "t"}),
     "serializer": ("msgpack", "msgpack"),
     "executor": ("elsewhere", "elsewhere"),
+    "target": ("w1", "w1"),
+    "requires": ({"gpu": "a100"}, {"gpu": "a100"}),
     "dedup_key": ("one", "one"),
     "dedup_ttl": (5, 5.0),
     "unique": ("queued", "queued"),
     "retention": (60, 60.0),
 }
-REFUSED = {"target"}  # an option without effect in this version
 READ_ONLY = {
     "id", "description", "next_at", "last_fire_at", "last_task_id", "last_status", "stopped", "created_at",
     "updated_at",
@@ -76,7 +77,7 @@ def make_app(make: Make, url: str, **options: Any) -> Scheduler:
 
 def test_all_that_can_be_changed_is_read_back() -> None:
     """An option that is added to one of them must be added to the others, and to the samples above."""
-    editable = set(ScheduleChanges.__annotations__) - REFUSED
+    editable = set(ScheduleChanges.__annotations__)
     assert editable == set(CHANGES)
     assert editable == set(ScheduleInfo.__struct_fields__) - READ_ONLY
 
@@ -88,6 +89,8 @@ async def test_one_change_leaves_the_rest(make: Make, url: str, name: str) -> No
     before = await app.schedules.put("s", "job", {"n": 1}, cron="0 3 * * *", timezone="Europe/Berlin", **beside)
     value, shown = CHANGES[name]
     changes: Any = {name: value}
+    if name == "target":
+        await (await store_of(app)).members.beat(Worker(id="w1", node="n1"))
     after = await app.schedules.edit("s", **changes)
     assert after == await app.schedules.get("s")
     assert getattr(after, name) == shown

@@ -45,6 +45,8 @@ class ScheduleInfo(Struct, frozen=True, kw_only=True):
     misfire: Misfire
     on_exhausted: str
     executor: str
+    target: str | None
+    requires: dict[str, str]
     next_at: datetime | None
     last_fire_at: datetime | None
     last_task_id: str | None
@@ -232,6 +234,8 @@ def _info(schedule: Schedule, registry: Registry) -> ScheduleInfo:
         misfire=schedule.misfire,
         on_exhausted=schedule.on_exhausted,
         executor=task.executor or "local",
+        target=task.target,
+        requires=dict(task.requires),
         next_at=None if schedule.next_at is None or not schedule.active else to_datetime(schedule.next_at),
         last_fire_at=None if schedule.last_fire_at is None else to_datetime(schedule.last_fire_at),
         last_task_id=schedule.last_task_id,

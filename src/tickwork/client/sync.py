@@ -214,6 +214,8 @@ class Sync:
     get_worker = blocking(Client.get_worker)
     drain_worker = blocking(Client.drain_worker)
     resume_worker = blocking(Client.resume_worker)
+    set_worker = blocking(Client.set_worker)
+    reset_worker = blocking(Client.reset_worker)
 
     def lock(self, name: str, ttl: float | timedelta | None = None) -> SyncLock:
         return SyncLock(self, self._app.lock(name, ttl))

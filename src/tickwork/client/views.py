@@ -66,6 +66,8 @@ def task_info(record: Record, registry: Registry, history: History = NO_HISTORY)
         attempts=tuple(map(_attempt_info, history.attempts)),
         serializer=spec.serializer,
         executor=spec.executor or "local",
+        target=spec.target,
+        requires=dict(spec.requires),
     )
 
 

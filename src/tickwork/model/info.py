@@ -104,6 +104,8 @@ class TaskInfo(Struct, frozen=True, kw_only=True):
     attempts: tuple[AttemptInfo, ...] = ()  # only of a task that was asked for alone, as is `log`
     serializer: str = "json"
     executor: str = "local"
+    target: str | None = None
+    requires: dict[str, str] = {}
 
 
 class Reason(StrEnum):
