@@ -132,6 +132,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"depends_on": [5]}, "a dependency must be 1 to 128"),
     ({"target": "w1"}, "target: there is no worker 'w1'; known are none"),
     ({"requires": ["gpu"]}, "requires must be a mapping"),
+    ({"id": "tickwork.webhook:crm:7"}, "ids that begin with tickwork. are for Tickwork's own tasks"),
     ({"requires": {"gpu": "a 100"}}, "requires: 'gpu' must be required with"),
     ({"requires": {str(n): "x" for n in range(9)}}, "requires holds 9 labels"),
     ({"executor": "magic"}, "unknown executor 'magic'; known are local"),

@@ -45,8 +45,8 @@ class ScheduleInfo(Struct, frozen=True, kw_only=True):
     misfire: Misfire
     on_exhausted: str
     executor: str
-    target: str | None
-    requires: dict[str, str]
+    target: str | None = None
+    requires: dict[str, str] = {}
     next_at: datetime | None
     last_fire_at: datetime | None
     last_task_id: str | None

@@ -207,7 +207,9 @@ def _within(name: str, reader: Reader, value: Any) -> Any:
     try:
         return reader(value)
     except ValueError as error:
-        raise ValueError(f"cannot be used: {name}: {shown(value)} {error}") from None
+        # A whole record may hold what is confidential: an address, a header, a secret in the wrong place.
+        told = "" if isinstance(value, Mapping | list | tuple) else f"{shown(value)} "
+        raise ValueError(f"cannot be used: {name}: {told}{error}") from None
 
 
 def _check_fields(given: Mapping[Any, Any], known: Collection[str]) -> None:

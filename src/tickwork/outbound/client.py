@@ -125,7 +125,7 @@ class Outbound:
             raise CallFailed(text) from None
         except aiohttp.ClientResponseError as error:
             raise AnswerRefused(f"{address.origin} has not answered in HTTP: {shown(error.message)}") from None
-        except aiohttp.ClientPayloadError:
+        except (aiohttp.ClientPayloadError, aiohttp.http_exceptions.HttpProcessingError):
             raise CallFailed(f"{address.origin} has broken off its answer") from None
         except (aiohttp.ClientError, OSError) as error:
             raise CallFailed(f"cannot call {address.origin}: {_reason(error)}") from None
