@@ -206,7 +206,15 @@ def task_options(function: F) -> F:
             click.option("--queue", metavar="NAME", help="The queue of the task.  [default: default]"),
             click.option("--max-retry", type=click.IntRange(0), help="Retries after the first attempt."),
             click.option("--timeout", type=Duration(), help="Time limit of one attempt; 0 means no limit."),
-            click.option("--key", metavar="TEXT", help="A text that is shown with the task.", hidden=True),
+            click.option("--key", metavar="TEXT", help="Whom it concerns: tasks of a key can be kept on one worker."),
+            click.option(
+                "--requires",
+                metavar="LABEL=VALUE",
+                multiple=True,
+                callback=read_pairs,
+                help="A label that a worker must have; may be given several times.",
+            ),
+            click.option("--target", metavar="ID", help="The one worker that may run it."),
             click.option("--retention", type=Duration(), help="How long the task is kept after its end."),
             tag_option,
             click.option(
