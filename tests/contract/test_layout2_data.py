@@ -157,7 +157,7 @@ async def test_every_task_comes_to_its_end(bench: Bench) -> None:
         for _ in range(5):  # leases run out only while somebody calls
             await store.tasks.reclaim(100)
             bench.clock.advance(10)
-        claim = bench.new_claim(100, "w9", QUEUES, TYPES, lease_ttl=3_000_000)
+        claim = bench.new_claim(100, "w1", QUEUES, TYPES, lease_ttl=3_000_000)  # one of them names it as its target
         claimed = await store.tasks.claim(claim)
         damaged += [each.lease.id for each in claimed.unreadable]
         outcomes: list[Outcome] = [Succeeded(grant.lease, b"1") for grant in claimed.grants]

@@ -255,7 +255,7 @@ async def test_a_wide_fan_out_is_told_in_few_scripts() -> None:
 
 async def schedules_at_once(seed: int, scale: Scale) -> Figures:
     """Many schedules tick at the same moment: each fires once, soon, by short scripts."""
-    count, ahead, bound = (1000, 3.0, 0.5) if scale == "short" else (10_000, 25.0, 2.0)
+    count, ahead, bound = (1000, 3.0, 1.0) if scale == "short" else (10_000, 25.0, 2.0)
     with RedisServer(options=QUIET) as server:
         async with crew(server.url, seed, nodes=1, concurrency=50) as team, open_store(server.url) as store:
             tick = store.now() + round(ahead * 1000)

@@ -66,7 +66,7 @@ async def describe(store: Store) -> dict[str, Any]:
         "ready": _lanes(records),
         "dependants": {record.id: await store.queries.dependants(record.id, 10) for record in records},
         "outbox": [_plain(entry) for entry in await store.tasks.outbox(100)],
-        "schedules": {each.id: _as_then(each) for each in await all_schedules(store)},
+        "schedules": {each.id: {**_as_then(each), "task": _as_then(each.task)} for each in await all_schedules(store)},
         "workers": {each.id: _as_then(each) for each in await store.members.workers()},
         "leader": _plain(await store.members.leader()),
         "locks": {name: _plain(await store.locks.holder(name)) for name in LOCKS},
@@ -105,7 +105,7 @@ def _task(record: Record, lines: list[str]) -> dict[str, Any]:
         del fields["place"]
     if record.status is not Status.RUNNING:
         del fields["lease_until"]
-    return {**fields, "spec": _plain(record.spec), "waiting": sorted(record.waiting), "log": lines}
+    return {**fields, "spec": _as_then(record.spec), "waiting": sorted(record.waiting), "log": lines}
 
 
 def _lanes(records: list[Record]) -> dict[str, list[str]]:

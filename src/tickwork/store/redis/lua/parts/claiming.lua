@@ -460,15 +460,15 @@ local function startable(claim)
       search.types[kind] = false
     end
   end
-  if call('EXISTS', KEY .. 'aside') == 1 then
-    look_aside(search, claim)
-    search.suspect = claim.suspect or runs_suspect(claim.process)
-  end
-  if claim.inboxes ~= '' then
+  if claim.inboxes ~= '' then -- first, since what is paused goes back to its front lane
     search.suspect = claim.suspect or runs_suspect(claim.process)
     for _, owner in ipairs(lines_in(claim.inboxes)) do
       take_inbox(search, owner)
     end
+  end
+  if call('EXISTS', KEY .. 'aside') == 1 then
+    look_aside(search, claim)
+    search.suspect = search.suspect or claim.suspect or runs_suspect(claim.process)
   end
   search.by_band = queues_by_band(search, claim)
   for _, band in ipairs({ 'high', 'normal', 'low' }) do
