@@ -125,7 +125,8 @@ def no_overlap(seen: Observed) -> Finding:
         patient = seen.forgets or seen.asked.get(task_id, {}).get("type") == "locked"
         for before, after in itertools.combinations(runs, 2):
             kinds = () if patient else STOPS
-            if after.at < before.till and not seen.was_troubled(before.pid, before.at, after.at, SHORTEST, *kinds):
+            older = min(before, after, key=lambda run: run.fence)  # by its claim: it may have been stopped since that
+            if after.at < before.till and not seen.was_troubled(older.pid, before.at, after.at, SHORTEST, *kinds):
                 told = "to its end" if before.till == float("inf") else f"{before.till - after.at:.3f} s"
                 yield task_id, f"processes {before.pid} and {after.pid} ran it at once, {told}"
 

@@ -205,6 +205,15 @@ def test_the_trouble_of_another_process_explains_nothing() -> None:
     assert {violation.rule for violation in check(seen)} == {"no_overlap", "no_loss_without_cause"}
 
 
+def test_a_stop_between_a_claim_and_its_start_explains_an_overlap() -> None:
+    seen = recorded()
+    late = next(each for each in seen.lines if each["what"] == "start" and each["id"] == "c" and each["pid"] == 1)
+    late["at"] = NOON + 5.51  # after the run of the other process has begun
+    assert check(seen) == []
+    next(each for each in seen.lines if each["what"] == "fault")["victim"] = 2
+    assert {violation.rule for violation in check(seen)} == {"no_overlap", "no_loss_without_cause"}
+
+
 def test_a_store_that_nobody_reached_explains_losses_but_no_overlap_of_handlers_that_can_stop() -> None:
     seen = recorded()
     fault = next(each for each in seen.lines if each["what"] == "fault")

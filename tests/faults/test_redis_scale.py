@@ -254,16 +254,19 @@ async def test_a_wide_fan_out_is_told_in_few_scripts() -> None:
 
 
 async def schedules_at_once(seed: int, scale: Scale) -> Figures:
-    """Many schedules tick at the same moment: each fires once, soon, by short scripts."""
-    count, ahead, bound = (1000, 3.0, 1.0) if scale == "short" else (10_000, 25.0, 2.0)
+    """Many schedules tick at the same moment: each fires once, by short scripts. To fire one may take a few times as
+    long as to write it."""
+    count, ahead = (1000, 3.0) if scale == "short" else (10_000, 25.0)
     with RedisServer(options=QUIET) as server:
         async with crew(server.url, seed, nodes=1, concurrency=50) as team, open_store(server.url) as store:
             tick = store.now() + round(ahead * 1000)
+            began = time.monotonic()
             for start in range(0, count, 100):
                 await asyncio.gather(*(store.schedules.put(_schedule(n, tick)) for n in range(start, start + 100)))
+            writing = time.monotonic() - began
             assert store.now() < tick, "too slow: the tick had come before all schedules were there"
             scripts = Scripts(server)
-            deadline = time.monotonic() + ahead + 20 * bound
+            deadline = time.monotonic() + ahead + 60
             while len(team.witness.starts) < count:
                 assert time.monotonic() < deadline, f"{len(team.witness.starts)} of {count} schedules were fired"
                 await asyncio.sleep(0.02)
@@ -272,8 +275,10 @@ async def schedules_at_once(seed: int, scale: Scale) -> Figures:
             records = await records_of(store)
     assert len(records) == count, f"{len(records)} tasks of {count} schedules"
     seconds = (max(record.submitted_at for record in records.values()) - tick) / 1000
-    assert seconds < lenient(bound), f"{count} schedules were fired in {seconds:.2f} s"
-    return {**figures, "schedules": count, "seconds": seconds}
+    assert seconds < lenient(6 * writing), (
+        f"{count} schedules were written in {writing:.2f} s, and fired in {seconds:.2f} s"
+    )
+    return {**figures, "schedules": count, "seconds": seconds, "writing": writing}
 
 
 def _schedule(number: int, tick: int) -> Schedule:

@@ -54,7 +54,8 @@ class Proxy:
                 link.suspect = not after
 
     def black_hole(self) -> None:
-        """Accept and keep connections, but pass nothing on, in neither direction; what arrives meanwhile is lost."""
+        """Accept and keep connections, but pass nothing on, in neither direction; what arrives meanwhile is lost, and
+        with it the connection: no network delivers what follows a gap."""
         self._flowing.clear()
 
     def heal(self) -> None:
@@ -126,7 +127,7 @@ class Proxy:
 
     def _requests(self, link: _Link) -> None:
         while data := link.client.recv(65_536):
-            if not self._flowing.is_set():
+            if self._swallows(link):
                 continue
             with self._lock:
                 if self._cuts and self._cut_after and self._cut_after in data:
@@ -137,11 +138,15 @@ class Proxy:
         while data := link.server.recv(65_536):
             if self._delay:
                 self._closed.wait(self._delay)
-            if not self._flowing.is_set():
+            if self._swallows(link):
                 continue
             if self._cut(link):
                 return
             link.client.sendall(data)
+
+    def _swallows(self, link: _Link) -> bool:
+        link.has_gap = link.has_gap or not self._flowing.is_set()
+        return link.has_gap
 
     def _cut(self, link: _Link) -> bool:
         with self._lock:
@@ -158,6 +163,7 @@ class _Link:
         self.client = client
         self.server = server
         self.suspect = True
+        self.has_gap = False  # something of it was swallowed
         self._lock = threading.Lock()
         self._closed = False
 
