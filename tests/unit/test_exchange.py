@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -312,3 +313,22 @@ async def test_it_ends_when_both_halves_are_handed_in() -> None:
     assert not running.done()
     second.answer.set_result(0)
     await running
+
+
+async def test_an_answer_that_comes_so_late_that_its_leases_may_be_over_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("tickwork.worker.exchange.time", SimpleNamespace(monotonic=lambda: now[0]))
+    it = Scene(concurrency=2)
+    running = asyncio.ensure_future(it.exchange.run())
+    first = await it.store.call(0)
+    now[0] += Config().lease_ttl  # this process was stopped
+    first.answer.set_result(2)
+    again = await it.store.call(1)
+    assert again.nonce == first.nonce
+    assert it.slots.running == []
+    again.answer.set_result(2)
+    await wait_until(lambda: len(it.slots.running) == 2)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 
 STOP_GRACE = 1.0  # seconds for work that can be asked to stop, before an exception is raised in its thread
+END_STEP, END_STEPS = 0.002, 25  # seconds between two looks whether a thread has ended, and how often that is looked at
 # Until Python 3.12 all threads share one flag of the interpreter: an exception is pending for some thread.
 SHARED_FLAG = sys.version_info < (3, 13)
 
@@ -128,6 +129,14 @@ def _interrupt_both(target: ctypes.c_ulong, work: _Work) -> None:
         return
 
 
+async def _ended(thread: _Thread) -> None:
+    """Wait a moment for a thread that was asked to end: the caller may tell others that the work can be done again."""
+    for _ in range(END_STEPS):
+        if not thread.is_alive():
+            return
+        await asyncio.sleep(END_STEP)
+
+
 class ThreadPool:
     """At most `limit` threads work at once; more work waits. The pool belongs to the event loop that first uses it."""
 
@@ -175,6 +184,7 @@ class ThreadPool:
                     stop()
                     loop.call_later(STOP_GRACE, _end_thread, work)
                 self._dispatch()
+                await _ended(work.thread)
             del work  # the traceback of an error refers to this frame, which must not refer to the error
 
     def resize(self, limit: int) -> None:

@@ -230,6 +230,7 @@ class Exchange:
         claim = turn.claim
         if self._worth_a_second:
             self._wake_second()
+        asked_at = time.monotonic()
         try:
             if batch and (unwritten := await self._notes.write_last(batch)):
                 batch = turn.sending = self._postpone(batch, unwritten)
@@ -258,6 +259,10 @@ class Exchange:
             self._store.contact.made(f"worker {self._slots.id}")
         self._one_by_one = max(self._one_by_one - len(batch), 0)
         if claimed is not None and claim is not None:
+            # A process that was stopped meanwhile may read an answer whose leases have run out: it is asked for again.
+            if claimed.grants and time.monotonic() - asked_at > self._config.lease_ttl / 2:
+                turn.claim = claim
+                return
             self._hurried = self._hurried and bool(claimed.grants)
             self._take(claimed, claim)
             if self._outcomes and not self.pace.two:
