@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tickwork.observe import StoreCalled, TasksClaimed, TaskSubmitted
+from tickwork.observe import LeasesRenewed, StoreCalled, TasksClaimed, TaskSubmitted
 from tickwork.observe.bus import Bus
 from tickwork.store.memory import MemoryStore
 from tickwork.store.observed import observed
@@ -15,5 +15,5 @@ from tickwork.testing.contract import StoreMaker
 @pytest.fixture
 def make_store() -> StoreMaker:
     bus = Bus()
-    bus.subscribe(lambda seen: None, (StoreCalled, TaskSubmitted, TasksClaimed))
+    bus.subscribe(lambda seen: None, (StoreCalled, TaskSubmitted, TasksClaimed, LeasesRenewed))
     return lambda policy, clock: observed(MemoryStore(policy, clock), bus)

@@ -10,9 +10,11 @@ import pytest
 
 from tests.integration.apps import Make, eventually, store_of
 from tickwork import Fact, Retry, StoreUnavailable, TickworkError
+from tickwork.model.tasks import Lease
 from tickwork.node import services
 from tickwork.observe import (
     LeadershipChanged,
+    LeasesRenewed,
     LoopLagged,
     ScheduleTicked,
     ServiceFailed,
@@ -60,13 +62,13 @@ async def test_submits_of_every_kind(make: Make, url: str) -> None:
     async def work(number: int) -> None: ...
 
     handles = await app.submit_many("work", [1, 2], queue="other")
-    await work.options(dedup_key="k").submit(3)
+    await work.options(dedup_key="k", priority=10).submit(3)
     with pytest.raises(TickworkError):
         await work.options(dedup_key="k").submit(4)
     await app.close()
-    assert [(each.type, each.queue, each.verdict) for each in seen] == [
-        ("work", "other", "created"), ("work", "other", "created"),
-        ("work", "default", "created"), ("work", "default", "duplicate"),
+    assert [(each.type, each.queue, each.verdict, each.priority) for each in seen] == [
+        ("work", "other", "created", 5), ("work", "other", "created", 5),
+        ("work", "default", "created", 10), ("work", "default", "duplicate", 5),
     ]  # fmt: skip
     assert [each.id for each in seen[:2]] == [handle.id for handle in handles]
 
@@ -115,6 +117,24 @@ async def test_claims_say_what_was_asked_for_and_granted(make: Make, url: str) -
     assert all(each.granted <= each.asked <= 3 for each in seen)
 
 
+async def test_leases_that_are_renewed_and_lost(make: Make, url: str) -> None:
+    app, seen, let_go = make(url), list[LeasesRenewed](), asyncio.Event()
+    app.observe(seen.append, LeasesRenewed)
+
+    @app.task
+    async def work() -> None:
+        await let_go.wait()
+
+    async with app:
+        handles = [await work.submit(), await work.submit()]
+        await eventually(lambda: any(each == LeasesRenewed(2, 0, 0) for each in seen), 30)
+        await (await store_of(app)).tasks.extend([Lease(handles[0].id, 99, "of another")], 1000)
+        await eventually(lambda: any(each == LeasesRenewed(0, 1, 0) for each in seen), 30)
+        let_go.set()
+        for handle in handles:
+            await handle.result(30)
+
+
 async def test_ticks_leadership_and_their_tasks(make: Make) -> None:
     app, seen = make("memory://"), list[Any]()
     app.observe(seen.append, ScheduleTicked, LeadershipChanged, TaskSubmitted)
@@ -129,6 +149,7 @@ async def test_ticks_leadership_and_their_tasks(make: Make) -> None:
     assert {each.node for each in changes} == {app._identity}
     fired = next(each for each in seen if isinstance(each, ScheduleTicked))
     assert (fired.fact, fired.id, fired.type) == (Fact.SCHEDULE_FIRED, "tick", "tick")
+    assert 0 <= fired.late < 10
     assert fired.detail in {each.id for each in seen if isinstance(each, TaskSubmitted)}
 
 

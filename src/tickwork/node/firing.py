@@ -78,12 +78,13 @@ async def fire(store: Store, schedule: Schedule, bus: Bus, log: Log = LOG, chain
         done = await _ThroughMiddleware(store, schedule, step, log).advance(chain, list(runs))
     if done is None:
         return
+    late = max(now - seen, 0) / 1000
     if done.fired is not None:
-        _publish(bus, Fact.SCHEDULE_FIRED, schedule, done.fired)
+        _publish(bus, Fact.SCHEDULE_FIRED, schedule, done.fired, late)
     elif done.skipped:
-        _publish(bus, Fact.SCHEDULE_SKIPPED, schedule, done.skipped)
+        _publish(bus, Fact.SCHEDULE_SKIPPED, schedule, done.skipped, late)
     else:
-        _publish(bus, Fact.SCHEDULE_MISSED, schedule, f"{done.missed} ticks")
+        _publish(bus, Fact.SCHEDULE_MISSED, schedule, f"{done.missed} ticks", late)
 
 
 class _ThroughMiddleware:
@@ -152,6 +153,6 @@ async def _unfinished(store: Store, schedule: Schedule) -> str | None:
     return None if record is None or record.status.ended else schedule.last_task_id
 
 
-def _publish(bus: Bus, fact: Fact, schedule: Schedule, detail: str) -> None:
+def _publish(bus: Bus, fact: Fact, schedule: Schedule, detail: str, late: float) -> None:
     if bus.wants(fact):
-        bus.publish(fact, ScheduleTicked(fact, schedule.id, schedule.task.type, schedule.task.queue, detail))
+        bus.publish(fact, ScheduleTicked(fact, schedule.id, schedule.task.type, schedule.task.queue, detail, late))

@@ -2,6 +2,7 @@
 
 from tickwork.observe.observations import (
     LeadershipChanged,
+    LeasesRenewed,
     LoopLagged,
     Observation,
     ScheduleTicked,
@@ -16,6 +17,7 @@ from tickwork.observe.observer import Observer
 
 __all__ = [
     "LeadershipChanged",
+    "LeasesRenewed",
     "LoopLagged",
     "Observation",
     "Observer",

@@ -22,6 +22,7 @@ class TaskSubmitted(Observation, frozen=True):
     type: str
     queue: str
     verdict: Literal["created", "exists", "duplicate", "orphan"]
+    priority: int = 5
 
 
 class TasksClaimed(Observation, frozen=True):
@@ -61,15 +62,26 @@ class TaskEnded(Observation, frozen=True):
     retry_in: float | None = None
 
 
+class LeasesRenewed(Observation, frozen=True):
+    """This node has renewed the leases of tasks that it runs: how many it still holds, how many it has lost, and of how
+    many that is not known, because a partition of the store did not answer."""
+
+    held: int
+    lost: int
+    unknown: int
+
+
 class ScheduleTicked(Observation, frozen=True):
     """This node, as the leader, has fired a schedule or not: `fact` is `Fact.SCHEDULE_FIRED`, `SCHEDULE_SKIPPED`,
-    `SCHEDULE_MISSED` or `SCHEDULE_STOPPED`; `detail` says more. `type` and `queue` are those of its tasks."""
+    `SCHEDULE_MISSED` or `SCHEDULE_STOPPED`; `detail` says more. `type` and `queue` are those of its tasks, `late` is
+    the time since the tick."""
 
     fact: Fact
     id: str
     type: str
     queue: str
     detail: str
+    late: float = 0.0
 
 
 class StoreCalled(Observation, frozen=True):
@@ -117,6 +129,7 @@ TOPICS: dict[type[Observation], tuple[Hashable, ...]] = {
     TasksClaimed: (TasksClaimed,),
     TaskStarted: (Fact.TASK_CLAIMED,),
     TaskEnded: _ENDS,
+    LeasesRenewed: (LeasesRenewed,),
     ScheduleTicked: _TICKS,
     StoreCalled: (StoreCalled,),
     LoopLagged: (LoopLagged,),

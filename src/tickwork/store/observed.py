@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, cast
 
 from tickwork.observe.bus import Bus
-from tickwork.observe.observations import StoreCalled, TasksClaimed, TaskSubmitted
-from tickwork.store.contract import Advance, Claim, Claimed, Durability, Finished, Receipt, Spec, Store
+from tickwork.observe.observations import LeasesRenewed, StoreCalled, TasksClaimed, TaskSubmitted
+from tickwork.store.contract import Advance, Claim, Claimed, Durability, Extended, Finished, Receipt, Spec, Store
 from tickwork.store.wrapped import Blocking, Method, Wrapped
 
-TOLD_BY_STORE = (StoreCalled, TaskSubmitted, TasksClaimed)
+TOLD_BY_STORE = (StoreCalled, TaskSubmitted, TasksClaimed, LeasesRenewed)
 
 
 def observed(store: Store, bus: Bus) -> Store:
@@ -90,7 +90,7 @@ def _of_submit(
 ) -> None:
     if bus.wants(TaskSubmitted):
         for spec, receipt in zip(specs, receipts, strict=True):
-            bus.publish(TaskSubmitted, TaskSubmitted(spec.id, spec.type, spec.queue, receipt.verdict))
+            bus.publish(TaskSubmitted, TaskSubmitted(spec.id, spec.type, spec.queue, receipt.verdict, spec.priority))
 
 
 def _of_advance(
@@ -98,7 +98,7 @@ def _of_advance(
 ) -> None:
     if done is not None and done.fired is not None and bus.wants(TaskSubmitted):
         for spec in ticks:
-            bus.publish(TaskSubmitted, TaskSubmitted(spec.id, spec.type, spec.queue, "created"))
+            bus.publish(TaskSubmitted, TaskSubmitted(spec.id, spec.type, spec.queue, "created", spec.priority))
 
 
 def _of_claim(bus: Bus, claimed: Claimed, claim: Claim) -> None:
@@ -112,9 +112,16 @@ def _of_finish(bus: Bus, finished: Finished, outcomes: object, then_claim: Claim
         _of_claim(bus, finished.claimed, then_claim)
 
 
+def _of_extend(bus: Bus, answers: list[Extended], leases: object, lease_ttl: object) -> None:
+    if bus.wants(LeasesRenewed):
+        lost, unknown = answers.count("lost"), answers.count("unknown")
+        bus.publish(LeasesRenewed, LeasesRenewed(len(answers) - lost - unknown, lost, unknown))
+
+
 _TELL: dict[tuple[str, str], Tell] = {
     ("tasks", "submit"): _of_submit,
     ("tasks", "claim"): _of_claim,
     ("tasks", "finish"): _of_finish,
+    ("tasks", "extend"): _of_extend,
     ("schedules", "advance"): _of_advance,
 }
