@@ -104,6 +104,8 @@ FACTS = {
     Fact.QUEUE_RESUMED: "a queue was resumed",
     Fact.TYPE_PAUSED: "a task type was paused",
     Fact.TYPE_RESUMED: "a task type was resumed",
+    Fact.ALERT_FIRED: "the condition of an alert has held for its duration; `id` is the name of the rule",
+    Fact.ALERT_RESOLVED: "it has not held for as long; the alert is over",
     Fact.LOG_MISSED: "told to a subscriber that fell behind: `detail` says how many facts it missed",
     Fact.LOG_UNREADABLE: "told to readers of the log: here are facts that this version cannot read; `detail` says why",
 }

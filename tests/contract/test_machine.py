@@ -17,7 +17,7 @@ from contextlib import AsyncExitStack
 from operator import attrgetter
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,7 +30,7 @@ from tests.support.redis_store import ClockedRedisStore
 from tests.support.stores import KINDS, PARTITIONS, open_store
 from tickwork.clock import ManualClock
 from tickwork.ids import partition_of
-from tickwork.model.facts import Event, Fact
+from tickwork.model.facts import Event, Fact, NewFact
 from tickwork.model.members import Worker
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.policy import Policy
@@ -64,10 +64,13 @@ NODES = ("", "n1", "n2")
 SCHEDULES = ("s1", "s2")
 LOCKS = ("l1", "l2")
 MARKS = (None, "", "1")
+TOLD_BY_MARKS = (Fact.ALERT_FIRED, Fact.ALERT_RESOLVED)
 KEYS = ("k1", "k2")
 LIMITS = (1, 2, 3, 50)
 MANY = 1000  # more than there are
 PARTITIONED = "redis-partitioned"
+
+Word = TypeVar("Word", bound=str)
 
 chance = st.randoms(use_true_random=True)  # a plain generator, from a seed that Hypothesis keeps
 
@@ -76,7 +79,7 @@ def moment(any_: Random) -> int | None:
     return any_.choice([None, START - 1, START + 700, START + 40_000])
 
 
-def some(any_: Random, items: tuple[str, ...]) -> list[str]:
+def some(any_: Random, items: tuple[Word, ...]) -> list[Word]:
     """Any of them, in any order, sometimes one twice."""
     return any_.choices(items, k=any_.randint(0, len(items)))
 
@@ -613,7 +616,8 @@ class Twins(RuleBasedStateMachine):
                 self.told[f"{act} {done}"] += 1
             self.send("locks.holder", name)
         seen, new = any_.choice(MARKS), any_.choice(MARKS)
-        self.told[f"marks.swap {self.send('marks.swap', name, seen, new)}"] += 1
+        facts = [NewFact(fact, any_.choice(["r1", "r2"]), "so far") for fact in some(any_, TOLD_BY_MARKS)]
+        self.told[f"marks.swap {self.send('marks.swap', name, seen, new, facts)}"] += 1
         self.send("marks.get", name)
 
     def take_lock(self, name: str, owner: str, ttl: int) -> None:

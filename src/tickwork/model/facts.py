@@ -48,6 +48,8 @@ class Fact(StrEnum):
     QUEUE_RESUMED = "queue.resumed"
     TYPE_PAUSED = "type.paused"
     TYPE_RESUMED = "type.resumed"
+    ALERT_FIRED = "alert.fired"  # `id` is the name of its rule
+    ALERT_RESOLVED = "alert.resolved"
     LOG_MISSED = "log.missed"  # told to a slow subscriber: `detail` says how many it missed
     LOG_UNREADABLE = "log.unreadable"  # told to readers: there are facts here that this version cannot read
 
@@ -65,4 +67,12 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     worker_id: str = ""
     attempt: int = 0
     duration: float = 0.0
+    detail: str = ""
+
+
+class NewFact(Struct, frozen=True):
+    """A fact that a caller asks a store to append; the store adds the number and the time."""
+
+    kind: Fact
+    id: str
     detail: str = ""

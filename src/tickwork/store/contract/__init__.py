@@ -20,7 +20,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from tickwork.errors import StoreError, StoreUnavailable
-from tickwork.model.facts import Event, Fact
+from tickwork.model.facts import Event, Fact, NewFact
 from tickwork.model.members import Leader, Worker
 from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.policy import Durability, Policy
@@ -95,6 +95,7 @@ __all__ = [
     "Look",
     "Marks",
     "Members",
+    "NewFact",
     "NotPermitted",
     "Operators",
     "OutboxEntry",

@@ -34,7 +34,7 @@ class MemoryStore:
         homes = Homes(core, self.log)
         self.members = Members(core, self.log, homes)
         self.locks = Locks(core)
-        self.marks = Marks(core)
+        self.marks = Marks(core, self.log)
         self.tasks = Tasks(core, homes, self.members)
         self.schedules = Schedules(core, self.log, homes, self.tasks.submit_one)
         self.queries = Queries(core, homes, self.members)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tickwork.model.facts import NewFact
 from tickwork.store.sqlite.core import Part, reads, writes
 
 
@@ -12,7 +15,7 @@ class Marks(Part):
         return None if row is None else row[0]
 
     @writes
-    def swap(self, name: str, seen: str | None, new: str | None) -> bool:
+    def swap(self, name: str, seen: str | None, new: str | None, facts: Sequence[NewFact] = ()) -> bool:
         row = self.tx.one("SELECT mark FROM @marks WHERE name = ?", (name,))
         stored = None if row is None else row[0]
         if stored == new:
@@ -23,4 +26,6 @@ class Marks(Part):
             self.tx.run("DELETE FROM @marks WHERE name = ?", (name,))
         else:
             self.tx.run("INSERT OR REPLACE INTO @marks VALUES (?, ?)", (name, new))
+        for fact in facts:
+            self.tx.tell(self.now(), fact.kind, fact.id, fact.detail)
         return True

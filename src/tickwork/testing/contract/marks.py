@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from tickwork.model.facts import Fact, NewFact
 from tickwork.testing.contract.bench import Bench
 
 
@@ -61,3 +62,38 @@ async def test_marks_leave_no_facts(bench: Bench) -> None:
     before = await bench.store.log.last()
     await bench.store.marks.swap("place", None, "1")
     assert await bench.store.log.last() == before
+
+
+FIRED, RESOLVED = NewFact(Fact.ALERT_FIRED, "a", "3 > 2"), NewFact(Fact.ALERT_RESOLVED, "b")
+
+
+async def test_facts_are_appended_in_the_step_that_changes_the_mark(bench: Bench) -> None:
+    marks = bench.store.marks
+    assert await marks.swap("place", None, "1", [FIRED, RESOLVED, FIRED]) is True
+    bench.clock.advance(5)
+    assert await marks.swap("place", "1", None, (RESOLVED,)) is True
+    events = await bench.events()
+    assert [(event.kind, event.id, event.detail) for event in events] == [
+        ("alert.fired", "a", "3 > 2"),
+        ("alert.resolved", "b", ""),
+        ("alert.fired", "a", "3 > 2"),
+        ("alert.resolved", "b", ""),
+    ]
+    assert [event.at - events[0].at for event in events] == [0, 0, 0, 5000]
+    assert bench.follow_each_other([event.seq for event in events])
+
+
+async def test_a_swap_that_changes_nothing_appends_no_facts(bench: Bench) -> None:
+    marks = bench.store.marks
+    assert await marks.swap("place", None, "1", [FIRED]) is True
+    assert await marks.swap("place", None, "1", [FIRED]) is True, "sent twice"
+    assert await marks.swap("place", "0", "2", [RESOLVED]) is False
+    assert await marks.swap("other", "0", "2", [RESOLVED]) is False
+    assert await bench.facts() == ["alert.fired"]
+
+
+async def test_facts_of_many_swaps_at_a_time_are_those_of_the_one_that_wins(bench: Bench) -> None:
+    marks = bench.store.marks
+    swaps = (marks.swap("place", None, f"{number}", [NewFact(Fact.ALERT_FIRED, f"{number}")]) for number in range(20))
+    answers = await asyncio.gather(*swaps)
+    assert [event.id for event in await bench.events()] == [f"{answers.index(True)}"]
