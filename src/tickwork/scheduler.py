@@ -67,6 +67,7 @@ from tickwork.texts import shown
 if TYPE_CHECKING:
     from tickwork.client.task_types import TaskMaker
     from tickwork.config.options import ChangedOptions, SchedulerOptions
+    from tickwork.monitor.listener import Listeners
     from tickwork.webhooks.admin import Webhooks
 
 NOT_IN_REACH = (
@@ -115,6 +116,7 @@ class Scheduler(Client):
         self._apply(_load({**given, **options}, config))
         self._opened = False
         self._node: Node | None = None
+        self._listeners: Listeners | None = None
         self._changing: asyncio.Event | None = None  # while a node is started or stopped
         self._stopped: asyncio.Event | None = None
         self.exhausted = False  # it stopped by itself: too many handlers are stuck, or its worker failed
@@ -195,12 +197,14 @@ class Scheduler(Client):
         self._identity = identity_of(given) if given else self.id  # by which the store tells two of one name apart
 
     def _be_one_of_several(self, number: int, parent: int) -> None:
-        """In a process that was forked to run this application beside others: a node of its own."""
+        """In a process that was forked to run this application beside others: a node with its own name and ports."""
         config = self.config
         config = replace(
             config,
             scheduler_id=config.scheduler_id and f"{config.scheduler_id}-{number}",
             labels={"parent": str(parent), "process": str(number), **config.labels},
+            health_port=config.health_port and config.health_port + number - 1,
+            metrics_port=config.metrics_port and config.metrics_port + number - 1,
         )
         self.loaded = replace(self.loaded, config=config)
         self._access.configure(config)
@@ -396,7 +400,7 @@ class Scheduler(Client):
                  store=self.url)  # fmt: skip
 
     def _parts_of_node(self, store: Store, work: bool) -> Parts:
-        """Most programs have no webhooks and no remote workers, and import nothing for them."""
+        """Most programs have none of these, and import nothing for them."""
         parts, config = self._parts, self.config
         if self.registry.store_is_swapped:  # tests call nobody
             return parts
@@ -404,6 +408,12 @@ class Scheduler(Client):
             from tickwork.webhooks.parts import with_webhooks
 
             parts = with_webhooks(parts, config, store, work)
+        if config.health or config.metrics:
+            from tickwork.monitor.listener import Listeners
+            from tickwork.monitor.parts import with_pages
+
+            self._listeners = Listeners(config)
+            parts = with_pages(parts, self._listeners)
         if config.allow_addresses and config.secret_file is not None:
             from tickwork.node.calls import with_remote_calls
 

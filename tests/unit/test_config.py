@@ -109,6 +109,7 @@ class TestDefaults:
             "shutdown_timeout": 30,
             "timezone": "UTC",
             "serializer": "json",
+            "host": "127.0.0.1",
             "metrics": False,
             "metrics_port": 9090,
             "health": False,

@@ -55,6 +55,7 @@ HELP = {
     "shutdown_timeout": "How long a shutdown waits for running tasks.",
     "timezone": "Time zone of cron lines that name none.",
     "serializer": "How payloads are written.",
+    "host": "Address of this machine that metrics and health checks are served at.",
     "metrics": "Serve metrics.",
     "metrics_port": "The port for them.",
     "health": "Serve health checks.",

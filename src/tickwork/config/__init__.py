@@ -96,6 +96,7 @@ class Config(Struct, frozen=True, kw_only=True):
     shutdown_timeout: Seconds = 30.0
     timezone: str = "UTC"
     serializer: Any = "json"
+    host: str = "127.0.0.1"  # that the ports below are of
     metrics: bool = False
     metrics_port: int = 9090
     health: bool = False

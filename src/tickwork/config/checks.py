@@ -69,6 +69,8 @@ def _bad_names(config: Config) -> Iterator[tuple[str, str]]:
         yield "namespace", "must be 1 to 64 letters, digits and . _ : -"
     if len(config.address) > ADDRESS_MAX or not config.address.isprintable():
         yield "address", f"must be a text of at most {ADDRESS_MAX} characters in one line"
+    if not config.host or len(config.host) > ADDRESS_MAX or not config.host.isprintable():
+        yield "host", "must be an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them"
     modes = config.dispatch if isinstance(config.dispatch, dict) else {"default": config.dispatch}
     for mode in modes.values():
         if mode not in DISPATCH_MODES:

@@ -61,6 +61,7 @@ class _Options(TypedDict, total=False):
     shutdown_timeout: Duration
     timezone: str
     serializer: str | Serializer
+    host: str
     metrics: bool
     metrics_port: int
     health: bool

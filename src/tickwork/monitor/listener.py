@@ -1,0 +1,160 @@
+"""Pages that a node serves by HTTP: a listener for each port, which answers GET and HEAD of the paths that parts of the
+node have added to it, and nothing else."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from tickwork.config import Config
+from tickwork.errors import ConfigError
+from tickwork.node.services import Service
+from tickwork.observe.loggers import Log
+from tickwork.remote.asgi import Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from tickwork.monitor.serving import Server
+
+PORT_MAX = 65_535
+TEXT = "text/plain; charset=utf-8"
+NEEDS_EXTRA = '{} needs a web server, which comes with: pip install "tickwork[server]"'
+
+
+class Reply(NamedTuple):
+    status: int
+    content_type: str
+    body: bytes
+
+
+Handler = Callable[[], Awaitable[Reply]]
+
+
+class Listeners:
+    """One for each port that the options of a node name: options with the same port share a listener."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._listeners: dict[int, Listener] = {}
+
+    def at(self, option: str) -> Listener:
+        """The listener of an option such as `health_port`."""
+        port: int = getattr(self._config, option)
+        if port not in self._listeners:
+            self._listeners[port] = Listener(self._config.host, port, Log.of(self._config.logger, "listener"))
+        listener = self._listeners[port]
+        listener.options.append(option)
+        return listener
+
+    def url(self, option: str) -> str:
+        """Where the pages of an option are, once the node has started."""
+        return next(each.url for each in self._listeners.values() if option in each.options)
+
+    def services(self) -> list[Service]:
+        return [
+            Service(f"the listener of {each.option}", each.run, start=each.start, stop=each.stop)
+            for each in self._listeners.values()
+        ]
+
+
+class Listener:
+    """An ASGI application, and the server that it is served by while the node runs."""
+
+    def __init__(self, host: str, port: int, log: Log) -> None:
+        self.host = host
+        self.port = port  # 0 is any that is free; the one that was taken, once it is started
+        self.options: list[str] = []  # that have asked for it
+        self._handlers: dict[str, Handler] = {}
+        self._log = log
+        self._server: Server | None = None
+
+    @property
+    def option(self) -> str:
+        return " and ".join(self.options)
+
+    @property
+    def url(self) -> str:
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    def add(self, path: str, handler: Handler) -> None:
+        """Answer requests of a path by what the handler returns. Before the node starts."""
+        assert path not in self._handlers, path
+        self._handlers[path] = handler
+
+    # --- the service
+
+    async def start(self) -> None:
+        """Take the port. Raises `ConfigError` if it cannot be had."""
+        try:
+            from tickwork.monitor.serving import Server
+        except ModuleNotFoundError as error:
+            raise ConfigError(NEEDS_EXTRA.format(self.option)) from error
+        opened = self._bind()
+        self.port = opened.getsockname()[1]
+        self._server = Server(self, opened)
+        await self._server.start()
+        self._log.line(logging.INFO, "Listening", url=self.url, paths=" ".join(sorted(self._handlers)))
+
+    async def run(self) -> None:
+        assert self._server is not None, "start() comes first"
+        await self._server.closed.wait()
+
+    async def stop(self, grace: float) -> None:
+        if self._server is not None:
+            await self._server.stop(grace)
+
+    def _bind(self) -> socket.socket:
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        if self.port > PORT_MAX:
+            raise ConfigError(f"{self.option}: the port of this process would be {self.port}, above {PORT_MAX}")
+        try:
+            return socket.create_server((self.host, self.port), family=family)
+        except socket.gaierror as error:
+            raise ConfigError(f"host: {self.host!r} is no address of this machine: {error.strerror}") from None
+        except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise ConfigError(f"host: {self.host!r} is no address of this machine") from None
+            where = f"{self.option}: port {self.port} of {self.host}"
+            if error.errno == errno.EADDRINUSE:
+                hint = "give each process a port of its own; 0 takes any that is free"
+                raise ConfigError(f"{where} is taken already: {hint}") from None
+            raise ConfigError(f"{where} cannot be listened on: {error.strerror}") from None
+
+    # --- the application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reply = await self._reply(scope)
+        headers = {
+            "content-type": reply.content_type,
+            "content-length": str(len(reply.body)),
+            "cache-control": "no-store",
+            "x-content-type-options": "nosniff",
+        }
+        if reply.status == 405:
+            headers["allow"] = "GET, HEAD"
+        if 400 <= reply.status < 500:  # it may have a body, which nobody reads
+            headers["connection"] = "close"
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": reply.status, "headers": raw})
+        await send({"type": "http.response.body", "body": reply.body})
+
+    async def _reply(self, scope: Scope) -> Reply:
+        handler = self._handlers.get(scope["path"])
+        if handler is None:
+            return _refusal(404, f"there is nothing here but {', '.join(sorted(self._handlers))}")
+        if scope["method"] not in ("GET", "HEAD"):
+            return _refusal(405, "this is read by GET")
+        if any(name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0"))
+               for name, value in scope["headers"]):  # fmt: skip
+            return _refusal(413, "a request here has no body")
+        try:
+            return await handler()
+        except Exception as error:
+            self._log.error("the page %s could not be made", scope["path"], exc_info=error)
+            return _refusal(500, "the page could not be made; the log of this node says why")
+
+
+def _refusal(status: int, text: str) -> Reply:
+    return Reply(status, TEXT, f"{text}\n".encode())
