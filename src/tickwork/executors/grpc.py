@@ -15,6 +15,7 @@ from tickwork.errors import LONGEST_WAIT, Abort, ConfigError, ExecutorError
 from tickwork.handlers.context import TaskContext
 from tickwork.handlers.registry import Entry
 from tickwork.model.info import TaskResult
+from tickwork.outbound import call_headers
 from tickwork.outbound.addresses import Address, Allowed
 from tickwork.outbound.secrets import Secret
 from tickwork.store.contract import Grant
@@ -43,11 +44,12 @@ class _Target:
         self.line: Line | None = None  # while the executor is started
 
     def metadata(self) -> list[tuple[str, str]]:
-        """With the secrets as they are in their files now."""
-        return [
-            (name, value if isinstance(value, str) else value[0] + value[1].text())
+        """With the secrets as they are in their files now, and with what goes along with every call of this run."""
+        own = {
+            name: value if isinstance(value, str) else value[0] + value[1].text()
             for name, value in self._metadata.items()
-        ]
+        }
+        return list(call_headers.with_current(own).items())
 
 
 class GrpcExecutor:

@@ -13,6 +13,7 @@ from tickwork.handlers.context import TaskContext
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.model.info import TaskResult
 from tickwork.model.tasks import Spec
+from tickwork.outbound import call_headers
 from tickwork.outbound.addresses import Allowed
 from tickwork.outbound.client import AnswerRefused, CallFailed, Outbound
 from tickwork.payload.codec import JSON, encode
@@ -70,8 +71,8 @@ class HttpExecutor:
         try:
             url, headers = endpoint.request(task, cache(lambda: self._payload(task.spec)))
             answer = await self._clients[name].request(
-                settings.method, url, headers=headers, body=self._body(task.spec, endpoint), timeout=left,
-                limit=settings.response_limit,
+                settings.method, url, headers=call_headers.with_current(headers),
+                body=self._body(task.spec, endpoint), timeout=left, limit=settings.response_limit,
             )  # fmt: skip
         except AnswerRefused as error:
             raise Abort(f"endpoint {name!r}: {error}") from None

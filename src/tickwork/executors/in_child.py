@@ -10,6 +10,7 @@ import logging
 import math
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,6 +51,7 @@ class ChildCall(Struct, frozen=True, array_like=True):
     decides: bool = False  # the child says whether an error is worth a retry, by the rules of the handler
     asks: bool = False  # and asks its function when that comes
     store_is_swapped: bool = False  # a test has put another store in the place of the scheduler's own
+    headers: dict[str, str] = {}  # for middleware in the child: what a call to another service would have
 
 
 class ChildReply(Struct, frozen=True, array_like=True):
@@ -127,9 +129,10 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
     )
     try:
         arguments = arguments_of(entry, registry, call.serializer, call.payload)
-        value = _with_dependencies(entry, arguments, context) if entry.dependencies else entry.call(arguments, context)
-        if inspect.isawaitable(value):
-            value = OwnLoop(lambda: value).run() if runner is None else _run_on(runner, value)
+        with ExitStack() as around:
+            for middleware in registry.middleware.in_child:
+                around.enter_context(middleware.in_child(context, call.headers))
+            value = _called(entry, arguments, context, runner)
         result = encode_result(entry, value)
         if isinstance(result, TaskResult):
             data = None if result.data is None else bytes(result.data)
@@ -144,6 +147,13 @@ def invoke(target: object, body: bytes, note: Callable[[bytes], None]) -> bytes:
         decision = entry.retry_rules.decide(error, call.attempt - 1, call.asks)
         raise Judged(error, msgpack.encode(decision)) from None
     return msgpack.encode(reply)
+
+
+def _called(entry: Entry, arguments: dict[str, Any], context: TaskContext, runner: asyncio.Runner | None) -> Any:
+    value = _with_dependencies(entry, arguments, context) if entry.dependencies else entry.call(arguments, context)
+    if not inspect.isawaitable(value):
+        return value
+    return OwnLoop(lambda: value).run() if runner is None else _run_on(runner, value)
 
 
 async def _with_dependencies(entry: Entry, arguments: dict[str, Any], context: TaskContext) -> Any:

@@ -19,6 +19,7 @@ from tickwork.handlers.depends import provided
 from tickwork.handlers.registry import Entry, Registry
 from tickwork.handlers.retrying import asks_for_wait
 from tickwork.model.info import TaskResult
+from tickwork.outbound import call_headers
 from tickwork.store.contract import Grant
 
 
@@ -81,7 +82,7 @@ class LocalExecutor:
                 spec.id, spec.type, grant.attempt, grant.lease.fence, grant.lease.nonce, spec.timeout or 0.0, spec.tags,
                 spec.context, spec.payload, spec.serializer, LOGGER.getEffectiveLevel(), spec.queue,
                 spec.max_retry or 0, grant.due_at, spec.depends_on, entry.retry_rules is not None,
-                asks_for_wait(spec, grant.attempt), self._registry.store_is_swapped,
+                asks_for_wait(spec, grant.attempt), self._registry.store_is_swapped, call_headers.current(),
             )
         )  # fmt: skip
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from tickwork.client.remote_workers import WorkerKeys
 from tickwork.errors import ExecutorError
 from tickwork.ids import new_id
+from tickwork.outbound import call_headers
 from tickwork.outbound.addresses import parse
 from tickwork.outbound.client import Answer, Outbound
 from tickwork.remote.protocol import BODY_MAX, CANCEL, HEALTH, CancelCall, Health, Unfit, decoded_health, request_id_of
@@ -58,7 +59,7 @@ class Caller:
         if body:
             headers["content-type"] = "application/json"
         answer = await self._outbound.request(
-            method, url, headers=headers, body=body or None, timeout=timeout, limit=BODY_MAX
+            method, url, headers=call_headers.with_current(headers), body=body or None, timeout=timeout, limit=BODY_MAX
         )
         signed = is_signed_answer(
             keys, answer.status, answer.headers, answer.body, worker_id=worker.id, request_id=request_id

@@ -125,7 +125,7 @@ class TaskContext:
         self._shared_context = context
         self.deadline = datetime.now(UTC) + timedelta(seconds=timeout) if timeout else None
         self._ends_at = time.monotonic() + timeout if timeout else None
-        self._stopped = False
+        self._stopped_by = ""  # why the run was asked to stop: timeout, cancel, release, lost or fenced
         self._ends_elsewhere = False  # somebody else may end the run, with its token
         self._notes = Notes(wake)
         self._logger = logger
@@ -164,7 +164,7 @@ class TaskContext:
     @property
     def cancelled(self) -> bool:
         """True once the task was cancelled, timed out, or its lease was lost. Long loops should look at it."""
-        return self._stopped
+        return bool(self._stopped_by)
 
     @property
     def remaining(self) -> float | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -128,7 +129,7 @@ class RunNext(Protocol):
 class Middleware:
     """What a program does around each submit and each run of a task: `app.use(MyMiddleware())`.
 
-    Override one method or both. A method that is not overridden costs nothing.
+    Override one method or several. A method that is not overridden costs nothing.
     """
 
     async def submit(self, call: SubmitCall, next: SubmitNext) -> list[Receipt]:
@@ -141,6 +142,11 @@ class Middleware:
         the attempt, as if the handler had raised it."""
         return await next(call)
 
+    def in_child(self, ctx: TaskContext, headers: Mapping[str, str]) -> AbstractContextManager[object]:
+        """Around a handler with `run_in="process"`, in its child process; `run` is around it in the worker. `headers`
+        are what a call to another service would have had there, such as those of a trace."""
+        return nullcontext()
+
 
 class Middlewares:
     """What a scheduler uses, the outermost first. Which methods are to be called is decided when one is added."""
@@ -148,6 +154,7 @@ class Middlewares:
     def __init__(self) -> None:
         self.around_submit: tuple[Middleware, ...] = ()
         self.around_run: tuple[Middleware, ...] = ()
+        self.in_child: tuple[Middleware, ...] = ()
 
     def add(self, middleware: Middleware) -> None:
         if not isinstance(middleware, Middleware):
@@ -160,6 +167,8 @@ class Middlewares:
             self.around_submit += (middleware,)
         if kind.run is not Middleware.run:
             self.around_run += (middleware,)
+        if kind.in_child is not Middleware.in_child:
+            self.in_child += (middleware,)
 
 
 def new_task(spec: Spec, payload: Callable[[], Any]) -> NewTask:

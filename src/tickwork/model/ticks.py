@@ -76,3 +76,8 @@ def run_of(schedule: Schedule, tick: int, after: tuple[str, ...] = (), *, by_han
         depends_on=after,
         run_after="end",
     )
+
+
+def is_tick(task_id: str) -> bool:
+    """Whether a task of a schedule is one of its ticks, by its id; else it was run by hand."""
+    return task_id.rpartition("@")[2].isdecimal()

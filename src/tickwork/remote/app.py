@@ -45,6 +45,7 @@ BUSY_SECONDS = 1  # after which a call may be tried again that found no free slo
 STOPPING_SECONDS = 5
 REQUESTS_MAX = 200_000  # that are remembered for five minutes: 666 a second
 ANSWERS_MAX = 16 << 20  # bytes of their answers
+TRACE_HEADERS = ("traceparent", "tracestate", "baggage", "sentry-trace")
 
 F = TypeVar("F", bound=Function)
 
@@ -193,11 +194,12 @@ class RemoteWorkerApp:
         if self._busy >= self.capacity:
             return refusal(429, f"all {self.capacity} slots are busy", retry_after=str(BUSY_SECONDS))
         payload = handler.payload(call)
-        end = await self._run(handler, payload, call)
+        trace = {name: request.headers[name] for name in TRACE_HEADERS if name in request.headers}
+        end = await self._run(handler, payload, call, RemoteCall(call, trace))
         return Reply(202 if isinstance(end, Later) else 200, encoded_end(end, self.body_limit))
 
-    async def _run(self, handler: Handler, payload: Any, call: ExecuteCall) -> Any:
-        given = self._calls[call.token] = RemoteCall(call)
+    async def _run(self, handler: Handler, payload: Any, call: ExecuteCall, given: RemoteCall) -> Any:
+        self._calls[call.token] = given
         self._busy += 1
         task = self._tasks[call.token] = handler.start(payload, given, self._threads, self._freed)
         try:

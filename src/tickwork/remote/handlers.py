@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import time
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -36,7 +37,7 @@ class UnfitPayload(Exception):
 class RemoteCall:
     """One run of one task, for a handler that has a second parameter."""
 
-    def __init__(self, call: ExecuteCall) -> None:
+    def __init__(self, call: ExecuteCall, trace: Mapping[str, str] | None = None) -> None:
         self.id = call.id
         self.type = call.type
         self.attempt = call.attempt
@@ -44,6 +45,7 @@ class RemoteCall:
         self.worker_id = call.worker_id
         self.tags = call.tags
         self.context = call.context
+        self.trace = dict(trace or {})  # the headers of the caller's trace; they are not signed
         self.token = call.token
         self.callback_url = call.callback_url
         self.deadline = call.deadline
@@ -99,7 +101,7 @@ class Handler:
             task.add_done_callback(lambda _: freed())
             return task
         loop = asyncio.get_running_loop()
-        thread = threads.submit(self.function, *arguments)
+        thread = threads.submit(contextvars.copy_context().run, self.function, *arguments)
         thread.add_done_callback(lambda _: None if loop.is_closed() else loop.call_soon_threadsafe(freed))
         return asyncio.wrap_future(thread)
 

@@ -71,7 +71,7 @@ class RecordingContext(TaskContext):
 
     def cancel(self) -> None:
         """Let `ctx.cancelled` be true, as after a cancel or a timeout."""
-        self._stopped = True
+        self._stopped_by = "cancel"
 
 
 class _KeptNotes(Notes):

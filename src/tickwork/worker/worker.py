@@ -327,7 +327,7 @@ class Worker:
             return
         run.reason = reason
         if run.context is not None:
-            run.context._stopped = True
+            run.context._stopped_by = reason
         assert run.task is not None
         run.task.cancel()
         if run.timer is not None:
