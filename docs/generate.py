@@ -182,6 +182,9 @@ MEANINGS = {
         "debug": "the same as `log_level` `debug`",
     },
     "Pages of a node": {
+        "health": "serve [health checks](health.md)",
+        "health_port": "their port; 0 takes any that is free, and the one of metrics may be shared",
+        "health_check_interval": "how often health is checked, and changes of it logged, if nobody asks",
         "host": "the address of this machine that `health_port` and `metrics_port` are of; `0.0.0.0` is all of them",
     },
     "Read and checked, but without effect in this version (setting one logs a warning)": {
@@ -191,12 +194,9 @@ MEANINGS = {
         "load_balance_strategy": "how assigned tasks are spread",
         "metrics": "serve metrics",
         "metrics_port": "their port; 0 takes any that is free",
-        "health": "serve health checks",
-        "health_port": "their port; 0 takes any that is free, and the one of metrics may be shared",
         "server": "serve the management API",
         "monitoring": "evaluate alert rules",
         "metrics_interval": "how often metrics are gathered",
-        "health_check_interval": "how often health is checked",
         "alert_rules": "`AlertRule(name, metric, threshold, operator, duration)`",
     },
 }

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tickwork.handlers.registry import Handler
     from tickwork.model.bulk import BulkResult, Refused, TaskFilter
     from tickwork.model.facts import Fact
+    from tickwork.model.health import Check, Health
     from tickwork.model.info import (
         AttemptInfo,
         Event,
@@ -84,6 +85,7 @@ __all__ = [
     "BulkResult",
     "Candidate",
     "Capabilities",
+    "Check",
     "Config",
     "ConfigError",
     "Cron",
@@ -103,6 +105,7 @@ __all__ = [
     "Handle",
     "Handler",
     "HandlerNotFound",
+    "Health",
     "JSONSerializer",
     "Job",
     "LeaseLost",
@@ -173,7 +176,7 @@ _HOMES = (
     "errors", "backoff", "config", "model.tasks", "model.info", "model.members", "model.bulk", "model.schedules",
     "model.facts", "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry",
     "handlers.middleware", "handlers.depends", "handlers.periodic", "client.queues", "client.schedules",
-    "client.functions", "client.lock", "client.sync", "scheduler", "store.contract", "store.opening",
+    "client.functions", "client.lock", "client.sync", "scheduler", "store.contract", "store.opening", "model.health",
     "executors.base", "node.duties", "node.services", "dispatch.strategies",
 )  # fmt: skip
 

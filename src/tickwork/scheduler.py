@@ -18,6 +18,7 @@ from tickwork import host, logs
 from tickwork.client.client import Client
 from tickwork.client.functions import TaskFunction, task_maker
 from tickwork.client.handle import Handle
+from tickwork.client.health import health_of
 from tickwork.client.jobs import Jobs
 from tickwork.client.periodic import (
     Declared,
@@ -46,6 +47,7 @@ from tickwork.handlers.options import PeriodicOptions, wait_limit
 from tickwork.handlers.periodic import PeriodicTask, Runnable
 from tickwork.handlers.registry import Registry, RunIn
 from tickwork.ids import identity_of, name_of
+from tickwork.model.health import Health
 from tickwork.model.info import SchedulerStatus
 from tickwork.node import running
 from tickwork.node.duties import Duty
@@ -61,12 +63,13 @@ from tickwork.payload.parameters import MISSING
 from tickwork.store.bounded import SHARE_OF_BLOCKING, SubmitLimit, bounded, within
 from tickwork.store.contract import Capabilities, Store
 from tickwork.store.observed import observed
-from tickwork.store.opening import check_own_store, make_store, own_store, redis_client
+from tickwork.store.opening import check_own_store, make_store, name_of_check, own_store, redis_client
 from tickwork.texts import shown
 
 if TYPE_CHECKING:
     from tickwork.client.task_types import TaskMaker
     from tickwork.config.options import ChangedOptions, SchedulerOptions
+    from tickwork.monitor.health import Condition
     from tickwork.monitor.listener import Listeners
     from tickwork.webhooks.admin import Webhooks
 
@@ -413,7 +416,7 @@ class Scheduler(Client):
             from tickwork.monitor.parts import with_pages
 
             self._listeners = Listeners(config)
-            parts = with_pages(parts, self._listeners)
+            parts = with_pages(parts, config, self._listeners, self.health, self._condition)
         if config.allow_addresses and config.secret_file is not None:
             from tickwork.node.calls import with_remote_calls
 
@@ -569,6 +572,19 @@ class Scheduler(Client):
             queues=queue_stats(stats),
             dropped_dead_letters=stats.dropped,
         )
+
+    async def health(self) -> Health:
+        """How the store, its workers, queues and dead letters are; also of a store that cannot be reached."""
+        return await health_of(self._access.open_store, name_of_check(self.url), self.config)
+
+    def _condition(self) -> Condition:
+        if self.exhausted:
+            return "failed"
+        if self._node is None:
+            return "draining"
+        if self._changing is not None:
+            return "starting"
+        return "draining" if self._node.is_drained() else "running"
 
     def __repr__(self) -> str:
         return f"<Scheduler {self.id} on {self.url}>"

@@ -52,6 +52,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Check": {
         "doctor": ("doctor", "Check the store, the workers and the schedules; say what to do."),
+        "health": ("health", "Say how the store, its workers and its queues are; status 1 if unhealthy."),
         "migrate": ("migrate", "Move the data of an older version of Tickwork to the layout of this one."),
         "acl": ("redis", "Print the smallest Redis ACL line for the namespace."),
         "switchover": ("redis", "Change the master under Sentinel on purpose, losing nothing."),
@@ -64,7 +65,8 @@ HOMES = {name: home for commands in COMMANDS.values() for name, home in commands
 EPILOG = """\b
 Exit status:
   0  all is well
-  1  something is wrong: not found, a task failed, doctor found a problem
+  1  something is wrong: not found, a task failed, doctor found a problem,
+     health found the store unhealthy
   2  a mistake in the command, the configuration or the payload
   3  the store cannot be reached
 

@@ -63,7 +63,7 @@ HELP = {
     "server": "Serve the HTTP API.",
     "monitoring": "Watch over alert rules.",
     "metrics_interval": "Time between measurements.",
-    "health_check_interval": "Time between looks at remote workers.",
+    "health_check_interval": "Time between two health checks that nobody asked for.",
     "alert_rules": "Rules, as a JSON list.",
     "worker_timeout": "Time without a heartbeat after which a remote worker is offline.",
     "allow_addresses": "Addresses that may be called, such as https://api.example.com.",

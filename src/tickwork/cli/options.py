@@ -25,12 +25,15 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         ctx.meta[f"tickwork.{param.name}"] = value
 
 
-def _keep_store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+def keep_store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """For an option or an argument that names the store."""
     from tickwork.config.urls import has_password
 
-    _keep(ctx, param, value)
+    if value:
+        ctx.meta["tickwork.store"] = value
     if value and has_password(value):
-        text = "--store has a password, which `ps` shows to everybody here: use ?password_file=FILE, or TICKWORK_STORE"
+        said = "--store" if isinstance(param, click.Option) else "STORE_URL"
+        text = f"{said} has a password, which `ps` shows to everybody here: use ?password_file=FILE, or TICKWORK_STORE"
         click.echo(click.style("warning: ", fg="yellow") + text, err=True)
 
 
@@ -50,7 +53,7 @@ _GLOBAL: tuple[Callable[[Any], Any], ...] = (
     _global(
         "--store",
         metavar="URL",
-        callback=_keep_store,
+        callback=keep_store,
         help="The store: sqlite:///FILE, redis://HOST/DB, or memory:// for up and bench.",
     ),
     _global("--namespace", metavar="NAME", help="Keeps applications on one store apart."),

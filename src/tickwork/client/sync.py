@@ -20,6 +20,7 @@ from tickwork.errors import TickworkError
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handlers.options import CallOptions, Options, wanted_durability
 from tickwork.handlers.periodic import Runnable
+from tickwork.model.health import Health
 from tickwork.model.info import SchedulerStatus, Task, TaskInfo
 from tickwork.payload.parameters import MISSING
 
@@ -224,6 +225,9 @@ class Sync:
 
     def status(self) -> SchedulerStatus:
         return self.run(self._app.status())
+
+    def health(self) -> Health:
+        return self.run(self._app.health())
 
     def start(self, *, work: bool = True, lead: bool = True) -> None:
         self.run(self._app.start(work=work, lead=lead))

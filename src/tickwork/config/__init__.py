@@ -147,7 +147,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 OPTIONS = Config.__struct_fields__
 WITHOUT_EFFECT = (
-    "alert_rules", "breaker", "health", "health_check_interval", "health_port", "metrics", "metrics_interval",
+    "alert_rules", "breaker", "metrics", "metrics_interval",
     "metrics_port", "monitoring", "rate_limit", "server",
 )  # fmt: skip
 """Read and checked already, but nothing goes by them yet."""

@@ -19,6 +19,7 @@ from tickwork.executors.registry import Executors
 from tickwork.handlers.registry import Registry
 from tickwork.host import host_id, process_started
 from tickwork.ids import new_tail
+from tickwork.model.members import DRAIN
 from tickwork.model.members import Worker as Member
 from tickwork.node import duties
 from tickwork.node.declarations import declares
@@ -144,6 +145,10 @@ class Node:
         if self.candidate.leads or self.heart is None:
             return True
         return self.heart.unled_for < self._config.leader_lease_ttl
+
+    def is_drained(self) -> bool:
+        """Whether all of its workers were asked to take no more tasks."""
+        return bool(self.workers) and all(DRAIN in worker.follows.split() for worker in self.workers)
 
     def _stand_in(self, heart: Heart) -> None:
         config, log = self._config, self._duty_log

@@ -68,6 +68,11 @@ def kind_of(url: str) -> Literal["memory", "sqlite", "redis"] | None:
     return "redis" if url.startswith(("redis:", "rediss:", "redis+", "rediss+")) else None
 
 
+def name_of_check(url: str) -> str:
+    """What the health check of a store is called."""
+    return "redis" if kind_of(url) == "redis" else "store"
+
+
 def _make_store(url: str, config: Config, clock: Clock | None, client: Any, patience: float | None) -> Store:
     policy, kind = policy_of(config), kind_of(url)
     if client is not None or kind == "redis":
