@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -10,8 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tickwork import __version__
-from tickwork.errors import Abort, ConfigError, Retry, Snooze
-from tickwork.executors.base import EndedElsewhere
+from tickwork.contrib.outcomes import UNFIT, outcome_of
+from tickwork.errors import ConfigError
 from tickwork.executors.calling import UnfitPayload
 from tickwork.executors.process import ChildError
 from tickwork.handlers.context import TaskContext
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 SYSTEM = "tickwork"
-UNFIT = "the payload does not fit the handler"  # without the text, which may hold parts of the payload
 
 
 class OpenTelemetry(Middleware):
@@ -186,7 +184,7 @@ def _nanoseconds(moment: datetime) -> int:
 
 
 def _tell(span: Span, call: RunCall, error: BaseException) -> None:
-    outcome, is_error = _outcome(call, error)
+    outcome, is_error = outcome_of(call, error)
     span.set_attribute("tickwork.run.outcome", outcome)
     if not is_error:
         return
@@ -198,25 +196,6 @@ def _tell(span: Span, call: RunCall, error: BaseException) -> None:
         span.set_status(Status(StatusCode.ERROR, f"timed out after {call._spec.timeout:g} s"))
     else:
         span.set_status(Status(StatusCode.ERROR, _recorded(span, error, kind)))
-
-
-def _outcome(call: RunCall, error: BaseException) -> tuple[str, bool]:
-    """What became of the run, as far as it is known here, and whether that is an error."""
-    match error:
-        case Snooze():
-            return "snoozed", False
-        case EndedElsewhere():
-            return "reported", False
-        case Retry():
-            return "retry", call.ctx.is_last_attempt
-        case asyncio.CancelledError() if call.ctx._stopped_by == "timeout":
-            return "timeout", True
-        case asyncio.CancelledError() if call.ctx.cancelled:
-            return "stopped", False
-        case Abort():
-            return "aborted", True
-        case _:
-            return "failed", True
 
 
 def _recorded(span: Span, error: BaseException, kind: str) -> str:
