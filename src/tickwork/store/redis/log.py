@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -12,7 +13,8 @@ from tickwork.store.redis.core import Part
 from tickwork.store.rules import before_newest, is_about_task, missed
 from tickwork.store.unreadable import UNREADABLE, unreadable_fact
 
-STEP = 100  # entries in one read, so that no reply is huge
+STEP_FIRST, STEP_MAX = 20, 500  # entries in one read; later reads go by how many facts the entries have
+PIECE = 2_000  # facts in one reply at most, about, so that none is huge
 FACTS_AT = 5  # index of the first fact in a group, behind the fields that they share
 
 _groups = msgspec.msgpack.Decoder().decode
@@ -26,9 +28,9 @@ class FactLog(Part):
         horizon = await self._settle() if len(logs) > 1 else None
         pieces = await asyncio.gather(*(self._events_of(part, after, limit, task_id, horizon) for part in logs))
         dropped = max(piece[1] for piece in pieces)
+        if len(pieces) == 1 and core.alone:
+            return pieces[0][0], missed(after, dropped)
         found = sorted((event for events, _ in pieces for event in events), key=lambda event: event.seq)
-        if core.alone:
-            return found[:limit], missed(after, dropped)
         return found[:limit], 1 if dropped > after else 0  # numbers have gaps, so they cannot be counted
 
     async def _events_of(
@@ -37,19 +39,25 @@ class FactLog(Part):
         found: list[Event] = []
         dropped = await self._dropped(part)
         start = place = max(after, dropped)
+        step, read, facts = STEP_FIRST, 0, 0
         while len(found) < limit:
-            entries = await self._core.ask(part, "XRANGE", f"{part}events", f"({place}-0", "+", "COUNT", STEP)
+            entries = await self._core.ask(part, "XRANGE", f"{part}events", f"({place}-0", "+", "COUNT", step)
             for entry in entries:
-                place = int(entry[0].partition(b"-")[0])
-                found += [
-                    event
-                    for event in self._facts_of(entry)
-                    if event.seq > start and (task_id is None or is_about_task(task_id, event.kind, event.id))
-                ]
-            if len(entries) < STEP or (horizon is not None and place > horizon):
+                events = self._facts_of(entry)
+                place, facts = events[-1].seq, facts + len(events)
+                if task_id is not None:
+                    events = [event for event in events if is_about_task(task_id, event.kind, event.id)]
+                found += [event for event in events if event.seq > start] if not read else events
+                read += 1
+                if len(found) >= limit:
+                    break
+            if len(entries) < step or (horizon is not None and place > horizon):
                 break
-        # An entry may hold facts on both sides of the horizon.
-        return [event for event in found if horizon is None or event.seq <= horizon][:limit], dropped
+            wanted = PIECE if task_id is not None else min(PIECE, limit - len(found))
+            step = min(max(wanted * read // facts, 1), STEP_MAX)
+        if horizon is not None:  # an entry may hold facts on both sides of it
+            found = [event for event in found if event.seq <= horizon]
+        return found[:limit], dropped
 
     async def _settle(self) -> int:
         """The number up to which the logs of several partitions can be read as one. It is that of the newest fact.
@@ -83,12 +91,10 @@ class FactLog(Part):
         return int(await self._core.ask(self._core.layout.root, "GET", f"{self._core.layout.root}facts") or 0)
 
     def _first_number(self, entry: Any) -> int:
-        last = int(entry[0].partition(b"-")[0])
         try:
-            count = sum((len(group) - FACTS_AT) // 2 for group in _groups(entry[1][3]))
+            return _first_of(entry, _groups(entry[1][3]), len(self._core.prefixes))
         except UNREADABLE:
-            return last
-        return last - (count - 1) * len(self._core.prefixes)
+            return int(entry[0].partition(b"-")[0])
 
     def _facts_of(self, entry: Any) -> list[Event]:
         try:
@@ -97,13 +103,21 @@ class FactLog(Part):
             return [unreadable_fact(int(entry[0].partition(b"-")[0]), error)]
 
     def _read_facts(self, entry: Any) -> list[Event]:
-        at, number = int(entry[1][1]), self._first_number(entry)
+        at, groups, step = int(entry[1][1]), _groups(entry[1][3]), len(self._core.prefixes)
+        number = _first_of(entry, groups, step)
         found = []
-        for group in _groups(entry[1][3]):
+        for group in groups:
             kind, name, worker, attempt, detail = group[:FACTS_AT]
             task_type, _, queue = name.partition("\n")
-            for subject, took in zip(group[FACTS_AT::2], group[FACTS_AT + 1 :: 2], strict=True):
-                event = Event(number, at, kind, subject, task_type, queue, worker, attempt, took / 1e6, detail)
-                found.append(event)
-                number += len(self._core.prefixes)
+            found += [
+                Event(each, at, kind, subject, task_type, queue, worker, attempt, took / 1e6, detail)
+                for each, subject, took in zip(count(number, step), group[FACTS_AT::2], group[FACTS_AT + 1 :: 2])
+            ]
+            number += (len(group) - FACTS_AT) // 2 * step
         return found
+
+
+def _first_of(entry: Any, groups: Any, step: int) -> int:
+    """The number of the first fact of an entry, which itself has that of the last one."""
+    last = int(entry[0].partition(b"-")[0])
+    return last - (sum((len(group) - FACTS_AT) // 2 for group in groups) - 1) * step

@@ -25,9 +25,12 @@ class FactLog(Part):
         start = max(after, dropped)
         found: list[Event] = []
         for number, facts in self.reader.run("SELECT first, facts FROM @events WHERE last > ? ORDER BY last", (start,)):
-            for event in _read_facts(facts, number):
-                if event.seq > start and (task_id is None or is_about_task(task_id, event.kind, event.id)):
-                    found.append(event)
+            events = _read_facts(facts, number)
+            if number <= start:
+                events = [event for event in events if event.seq > start]
+            if task_id is not None:
+                events = [event for event in events if is_about_task(task_id, event.kind, event.id)]
+            found += events
             if len(found) >= limit:
                 break
         return found[:limit], missed(after, dropped)
