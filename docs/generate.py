@@ -123,6 +123,7 @@ MEANINGS = {
         "retention_max": "how many ended tasks are kept; the oldest go first",
         "cleanup_interval": "the longest pause between two looks for old tasks; looked at least every 5 seconds",
         "events": "whether the [event log](events-and-logs.md) is written",
+        "statistics": "whether [statistics for reports](reports.md) are made from it",
     },
     "Workers": {
         "scheduler_id": "the name of this process, and of no other; none makes one from host, process and chance",

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         WorkerInfo,
     )
     from tickwork.model.members import WorkerStatus
+    from tickwork.model.reports import FailureGroup, Percentiles, Report, ReportRow, ScheduleRun
     from tickwork.model.schedules import Misfire, Overlap
     from tickwork.model.tasks import Priority, Status
     from tickwork.node.duties import Duty
@@ -100,6 +101,7 @@ __all__ = [
     "Explanation",
     "ExponentialBackoff",
     "Fact",
+    "FailureGroup",
     "FixedDelay",
     "Grant",
     "Handle",
@@ -122,6 +124,7 @@ __all__ = [
     "Overlap",
     "Page",
     "PayloadError",
+    "Percentiles",
     "PeriodicTask",
     "Priority",
     "ProtobufSerializer",
@@ -132,6 +135,8 @@ __all__ = [
     "Receipt",
     "Refused",
     "RemoteWorker",
+    "Report",
+    "ReportRow",
     "ResultError",
     "ResultTimeout",
     "Retry",
@@ -141,6 +146,7 @@ __all__ = [
     "ScheduleHandle",
     "ScheduleInfo",
     "ScheduleNotFound",
+    "ScheduleRun",
     "Scheduler",
     "SchedulerStatus",
     "Serializer",
@@ -174,7 +180,7 @@ __all__ = [
 
 _HOMES = (
     "errors", "backoff", "config", "model.tasks", "model.info", "model.members", "model.bulk", "model.schedules",
-    "model.facts", "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry",
+    "model.reports", "model.facts", "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry",
     "handlers.middleware", "handlers.depends", "handlers.periodic", "client.queues", "client.schedules",
     "client.functions", "client.lock", "client.sync", "scheduler", "store.contract", "store.opening", "model.health",
     "executors.base", "node.duties", "node.services", "dispatch.strategies",

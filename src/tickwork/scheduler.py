@@ -407,6 +407,10 @@ class Scheduler(Client):
         parts, config = self._parts, self.config
         if self.registry.store_is_swapped:  # tests call nobody
             return parts
+        if config.statistics and config.events:
+            from tickwork.monitor.statistics import with_statistics
+
+            parts = with_statistics(parts, config, store)
         if config.webhooks:
             from tickwork.webhooks.parts import with_webhooks
 

@@ -133,6 +133,7 @@ class TestDefaults:
             "store_timeout": None,
             "submit_timeout": 15,
             "events": True,
+            "statistics": True,
             "logger": None,
             "log_level": None,
             "debug": False,

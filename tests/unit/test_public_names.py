@@ -95,13 +95,13 @@ METHODS = {
     "list_registered schedule schedule_after get_task list_tasks index_tasks queue_stats status cancel retry run_now "
     "update_task_status register_worker unregister_worker get_worker list_workers drain_worker resume_worker "
     "set_worker reset_worker set_serializer explain lock use "
-    "on_startup on_shutdown reschedule reports health",
+    "on_startup on_shutdown reschedule reports health report failures",
     "registry": "register unregister has list clear set_serializer",
     "executors": "register list",
     "strategies": "register list of",
     "tasks": "cancel retry run_now delete",
     "dlq": "list get retry retry_all remove clear",
-    "schedules": "put list get pause resume trigger next_runs delete",
+    "schedules": "put list get pause resume trigger next_runs runs delete",
     "queues": "list pause resume",
     "events": "subscribe read last",
     "sync": "submit call submit_many submit_tasks get_task lock tasks dlq schedules queues",

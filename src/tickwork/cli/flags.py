@@ -78,6 +78,7 @@ HELP = {
     "store_timeout": "How long a call waits for a store that cannot be reached.",
     "submit_timeout": "How long a whole submit waits for it, with the opening of the store.",
     "events": "Keep the log of events.",
+    "statistics": "Keep statistics for reports, made from that log.",
     "log_level": "Lowest level that is logged.",
     "debug": "Log everything.",
 }

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from tickwork.client import explain, orders, remote_workers, steering, submitting, views
+from tickwork.client import explain, orders, remote_workers, reports, steering, submitting, views
 from tickwork.client.access import Access
 from tickwork.client.calling import call
 from tickwork.client.dead_letters import DeadLetters
@@ -40,6 +40,7 @@ from tickwork.handlers.options import (
 from tickwork.handlers.registry import Registry
 from tickwork.model.info import Explanation, Page, QueueStats, RemoteWorker, Task, TaskInfo, WorkerInfo
 from tickwork.model.members import WorkerStatus
+from tickwork.model.reports import FailureGroup, Report
 from tickwork.model.tasks import Status
 from tickwork.payload.parameters import MISSING
 from tickwork.store.contract import PAGE_MAX, SUBMIT_MAX, Store
@@ -200,6 +201,30 @@ class Client:
         if queue is None:
             return views.queue_stats(await store.queries.stats())
         return await stats_of_queue(store, name("queue", queue))
+
+    async def report(
+        self,
+        since: datetime | timedelta | None = None,
+        until: datetime | timedelta | None = None,
+        *,
+        by: reports.By = "type",
+        type: str | None = None,
+        queue: str | None = None,
+    ) -> Report:
+        """What has happened: how many tasks were submitted and how they ended, how long they waited and ran, by type,
+        by queue, or by day, hour or minute (of UTC).
+
+        `since` and `until` are times, or say how long ago; the last 24 hours if left out. `type` and `queue` narrow it
+        down. Statistics are kept by the minute for 3 hours, by the hour for 8 days and by the day for 400 days, so the
+        report may begin a little earlier than asked; it says when.
+        """
+        return await reports.report(self._access, since, until, by, type, queue)
+
+    async def failures(
+        self, *, type: str | None = None, since: datetime | timedelta | None = None, limit: int = 50
+    ) -> list[FailureGroup]:
+        """Failed attempts grouped by what went wrong where; what was seen last comes first."""
+        return await reports.failures(self._access, type, since, limit)
 
     async def audit(self) -> list[str]:
         """Everything in the store that is not as it must be; empty when all is well."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tickwork.backoff import Backoff
 from tickwork.client.access import Access
 from tickwork.client.editing import OF_SCHEDULE, ScheduleChanges, check_dedup, edited
+from tickwork.client.reports import runs_of
 from tickwork.client.targets import check_targets
 from tickwork.client.views import payload_of
 from tickwork.clock import to_datetime
@@ -23,6 +24,7 @@ from tickwork.handlers.registry import Registry
 from tickwork.ids import new_tail
 from tickwork.model import ticks
 from tickwork.model.info import Page
+from tickwork.model.reports import ScheduleRun
 from tickwork.model.schedules import UNDECLARED, Misfire, Overlap, Schedule
 from tickwork.model.tasks import Priority
 from tickwork.payload.parameters import MISSING
@@ -208,6 +210,11 @@ class Schedules:
         if schedule.cron is None or not schedule.active:
             return []
         return ticks.cron_of(schedule).upcoming(n, to_datetime((await self._access.open_store()).now()))
+
+    async def runs(self, schedule_id: str) -> Sequence[ScheduleRun]:
+        """How its last runs ended, 60 at most, the latest first; ticks that were left out are among them. A run is told
+        a few seconds after its end."""
+        return await runs_of(self._access, schedule_id)
 
     async def delete(self, schedule_id: str) -> None:
         if not await (await self._access.open_store()).schedules.drop(known_schedule(schedule_id)):

@@ -202,6 +202,8 @@ class Sync:
     index_tasks = blocking(Client.index_tasks)
     explain = blocking(Client.explain)
     queue_stats = blocking(Client.queue_stats)
+    report = blocking(Client.report)
+    failures = blocking(Client.failures)
     audit = blocking(Client.audit)
     cancel = blocking(Client.cancel)
     retry = blocking(Client.retry)

@@ -123,6 +123,7 @@ class SyncSchedules(_Part):
     resume = blocking(Schedules.resume)
     trigger = blocking(Schedules.trigger)
     next_runs = blocking(Schedules.next_runs)
+    runs = blocking(Schedules.runs)
     delete = blocking(Schedules.delete)
 
 

@@ -120,6 +120,7 @@ class Config(Struct, frozen=True, kw_only=True):
     store_timeout: Seconds | None = None  # as patient as the store: 15 seconds on Redis
     submit_timeout: Seconds = SUBMIT_TIMEOUT
     events: bool = True
+    statistics: bool = True
     logger: Any = None
     log_level: str | None = None  # what the program has set
     debug: bool = False

@@ -85,6 +85,7 @@ class _Options(TypedDict, total=False):
     store_timeout: Duration | None
     submit_timeout: Duration
     events: bool
+    statistics: bool
     logger: Any
     log_level: str | None
     debug: bool
