@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from tickwork.config.options import ChangedOptions, SchedulerOptions
     from tickwork.monitor.health import Condition
     from tickwork.monitor.listener import Listeners
+    from tickwork.monitor.metrics import Metrics
     from tickwork.webhooks.admin import Webhooks
 
 NOT_IN_REACH = (
@@ -113,6 +114,7 @@ class Scheduler(Client):
         self._bus = Bus()
         self._observers = Observers(self._bus)
         self._logging: list[Subscription] = []
+        self._metrics: Metrics | None = None
         super().__init__(self._open, Registry(), Config())
         self._lifespan = self.registry.lifespan = Lifespan(self, lifespan)
         self.executors = Executors(self.registry)
@@ -147,6 +149,7 @@ class Scheduler(Client):
     def _apply(self, loaded: Loaded, of_command: bool = False) -> None:
         self.loaded = loaded
         config, access = loaded.config, self._access
+        self._forget_metrics()
         access.configure(config)
         self.executors.configure(config)
         self._name_node()
@@ -378,6 +381,8 @@ class Scheduler(Client):
         strategy = self.strategies.of(self.config.load_balance_strategy)
         if work:
             self.registry.check_processes()
+        if self.config.metrics and not self.registry.store_is_swapped:
+            self._count_metrics()
         store = await self._open()
         if self.config.log_level or self.config.debug:
             self._log.setLevel("DEBUG" if self.config.debug else str(self.config.log_level).upper())
@@ -402,6 +407,23 @@ class Scheduler(Client):
         self._log.line(logging.INFO, "Task scheduler started", tasks=len(self._periodic.names), id=self.id,
                  store=self.url)  # fmt: skip
 
+    def _count_metrics(self) -> None:
+        """From before the store is opened, and on when it is started again."""
+        try:
+            from tickwork.monitor.metrics import Metrics
+        except ModuleNotFoundError as error:
+            extra = 'pip install "tickwork[metrics,server]"'
+            raise ConfigError(f"metrics: they need {error.name}, which is not installed: {extra}") from error
+        if self._metrics is None:
+            self._metrics = Metrics(self.config, self.id, self.url, self._bus, lambda: self._node,
+                                    self.registry.list(), self._periodic.names)  # fmt: skip
+            self._observe_store()
+
+    def _forget_metrics(self) -> None:
+        if self._metrics is not None:
+            self._metrics.close()
+            self._metrics = None
+
     def _parts_of_node(self, store: Store, work: bool) -> Parts:
         """Most programs have none of these, and import nothing for them."""
         parts, config = self._parts, self.config
@@ -420,6 +442,9 @@ class Scheduler(Client):
             from tickwork.monitor.parts import with_pages
 
             self._listeners = Listeners(config)
+            if self._metrics is not None:
+                self._metrics.read_from(store)
+                self._metrics.serve_on(self._listeners.at("metrics_port"))
             parts = with_pages(parts, config, self._listeners, self.health, self._condition)
         if config.allow_addresses and config.secret_file is not None:
             from tickwork.node.calls import with_remote_calls
@@ -543,6 +568,7 @@ class Scheduler(Client):
             keep(node)
             node.after_fork()
         self._observers.after_fork()
+        self._forget_metrics()
         self._opened = False
         self._lifespan.forget()
         self._stopped = self._changing = self._node_loop = None

@@ -81,14 +81,14 @@ def test_the_applications_own_lines_are_shown_in_the_same_format(tmp_path: Path)
 
 def test_every_line_is_json_when_that_is_asked_for(tmp_path: Path) -> None:
     up = Up(
-        tmp_path, "--log-format", "json", "--metrics",
+        tmp_path, "--log-format", "json", "--server",
         setup="logging.getLogger('shop').warning('at import')\nwarnings.warn('at import too')\n",
-        options="health=True",
+        options="rate_limit=(1, 2)",
     )  # fmt: skip
     assert up.entry("at import")["level"] == "warning"
     assert up.entry("Task registered")["name"] == "new_year"
     assert up.entry("an order came")["logger"] == "shop.orders"
-    assert up.entry("without effect in this version: ")["event"].endswith(": health, metrics")
+    assert up.entry("without effect in this version: ")["event"].endswith(": rate_limit, server")
     assert isinstance(up.entry("Task failed")["duration"], float)
     assert [entry["logger"] for entry in up.entries].count("py.warnings") == 2
 
@@ -152,15 +152,15 @@ def test_up_says_that_it_waits_for_redis(tmp_path: Path) -> None:
 
 
 async def test_options_without_effect_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    app = Scheduler("memory://", metrics=True, rate_limit=(1, 2))
-    app.configure(health=True)
+    app = Scheduler("memory://", rate_limit=(1, 2))
+    app.configure(server=True)
     assert caplog.records == [], "not before it is used"
     await app.start()
     await app.shutdown(0)
     await app.queue_stats()
     await app.close()
     told = [record.getMessage() for record in caplog.records if "effect" in record.getMessage()]
-    assert told == ["without effect in this version: health, metrics, rate_limit"]
+    assert told == ["without effect in this version: rate_limit, server"]
 
 
 async def test_a_store_of_the_environment_that_is_not_used_is_told(

@@ -148,8 +148,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 OPTIONS = Config.__struct_fields__
 WITHOUT_EFFECT = (
-    "alert_rules", "breaker", "metrics", "metrics_interval",
-    "metrics_port", "monitoring", "rate_limit", "server",
+    "alert_rules", "breaker", "monitoring", "rate_limit", "server",
 )  # fmt: skip
 """Read and checked already, but nothing goes by them yet."""
 
