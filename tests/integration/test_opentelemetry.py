@@ -240,6 +240,7 @@ async def test_a_task_that_was_submitted_without_a_trace_begins_one(
         await app.start()
     await eventually(lambda: traces.named("run nothing"))
     assert traces.one("run nothing").parent is None
+    assert not traces.named("wait nothing")
 
 
 # --- what is carried

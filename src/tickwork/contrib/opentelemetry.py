@@ -90,8 +90,9 @@ class OpenTelemetry(Middleware):
         cause = self._extracted(call.ctx.context)
         began = time.time_ns()
         about = _of_run(call)
-        due = min(_nanoseconds(max(call.ctx.scheduled_at, call.submitted_at)), began)
-        self._tracer.start_span(f"wait {call.type}", cause, attributes=about, start_time=due).end(began)
+        if trace.get_current_span(cause).get_span_context().is_valid:  # else it would be a trace of its own
+            due = min(_nanoseconds(max(call.ctx.scheduled_at, call.submitted_at)), began)
+            self._tracer.start_span(f"wait {call.type}", cause, attributes=about, start_time=due).end(began)
         with self._started(call, cause, about, began) as span, call_headers.added(self._carried):
             try:
                 result = await next(call)
