@@ -14,7 +14,7 @@ FILES = {
     "proto.txt": ("--only-group", "proto"),  # an old generator, which does not go with the rest
     "runtime.txt": LIKE_DEV,
     "runtime-all.txt": ("--extra", "all", *LIKE_DEV),
-    "floors.txt": ("--all-extras", "--resolution", "lowest-direct"),
+    "floors.txt": ("--all-extras", "--group", "traces", "--resolution", "lowest-direct"),
 }
 
 
