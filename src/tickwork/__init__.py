@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         Task,
         TaskInfo,
         TaskResult,
+        TaskUpdate,
         WorkerInfo,
     )
     from tickwork.model.members import WorkerStatus
@@ -171,6 +172,7 @@ __all__ = [
     "TaskInfo",
     "TaskNotFound",
     "TaskResult",
+    "TaskUpdate",
     "TickworkError",
     "WorkerInfo",
     "WorkerNotFound",

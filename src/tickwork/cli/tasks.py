@@ -10,6 +10,7 @@ import click
 
 from tickwork.cli import output
 from tickwork.cli.bulk import key_option, queue_option, status_option, type_option
+from tickwork.cli.following import follow_task
 from tickwork.cli.options import cursor_option, global_options, limit_option, tag_option
 from tickwork.cli.output import Column
 from tickwork.cli.pages import find
@@ -112,9 +113,16 @@ async def explanation(client: Client, task_id: str) -> Explanation:
 
 @click.command("task")
 @click.argument("task_id", metavar="ID")
+@click.option("--follow", "-f", is_flag=True, help="Show status, progress and log as they come, until it has ended.")
 @global_options
-def task_command(task_id: str) -> None:
-    """Show everything known about a task, and why it is not running."""
+def task_command(task_id: str, follow: bool) -> None:
+    """Show everything known about a task, and why it is not running.
+
+    With --follow, --json prints one update a line; the status is 1 if the task ended without success.
+    """
+    if follow:
+        follow_task(task_id)
+        return
 
     async def look(client: Client) -> tuple[TaskInfo, Explanation, list[Event], list[TaskInfo]]:
         info = await client.get_task(task_id)

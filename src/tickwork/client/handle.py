@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tickwork.client.following import follow
 from tickwork.client.results import Patience, wait_for_result
-from tickwork.model.info import TaskInfo
+from tickwork.model.info import TaskInfo, TaskUpdate
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
@@ -37,6 +39,11 @@ class Handle(Generic[R]):
     async def info(self) -> TaskInfo:
         return await self._client.get_task(self.id)
 
+    def follow(self) -> AsyncGenerator[TaskUpdate, None]:
+        """How it is now, and then each change of its status, its progress and its log, until it has ended:
+        `async for update in handle.follow(): ...`. Raises `TaskNotFound` when there is none of that id."""
+        return follow(self._client._access, self.id)
+
     async def cancel(self, force: bool = False) -> None:
         """Cancel it; one that runs only with `force`, which asks its handler to stop."""
         await self._client.cancel(self.id, force)
@@ -56,6 +63,9 @@ class ScheduleHandle(Handle[Any]):
 
     async def result(self, timeout: float | timedelta | None = None) -> Any:
         raise TypeError(f"{self.id} is a schedule and has no result of its own; each of its runs is a task")
+
+    def follow(self) -> AsyncGenerator[TaskUpdate, None]:
+        raise TypeError(f"{self.id} is a schedule and has no log of its own; each of its runs is a task")
 
     async def info(self) -> TaskInfo:
         raise TypeError(f"{self.id} is a schedule, not a task; ask for its schedule()")

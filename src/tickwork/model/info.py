@@ -108,6 +108,20 @@ class TaskInfo(Struct, frozen=True, kw_only=True):
     requires: dict[str, str] = {}
 
 
+class TaskUpdate(Struct, frozen=True, kw_only=True):
+    """How a task is at a moment, for those who follow it. `lines` are those of its log that came since the update
+    before; `missed` says that more came than are kept of a task."""
+
+    id: str
+    at: datetime
+    status: Status
+    attempt: int
+    progress: float | None = None
+    progress_note: str = ""
+    lines: tuple[str, ...] = ()
+    missed: bool = False
+
+
 class Reason(StrEnum):
     """Why a task is not running."""
 
