@@ -371,6 +371,13 @@ def redis_keys() -> Iterable[str]:
         yield ""
 
 
+def metrics() -> Iterable[str]:
+    from tickwork.monitor.exposition import TABLE  # it needs an extra
+
+    rows = ((code(row.name), row.kind, ", ".join(map(code, row.labels)), row.text) for row in TABLE)
+    return table("metric", "kind", "labels", "what it tells", rows=rows)
+
+
 PARTS: dict[str, Callable[[], Iterable[str]]] = {
     "redis_keys": redis_keys,
     "statuses": statuses,
@@ -383,6 +390,7 @@ PARTS: dict[str, Callable[[], Iterable[str]]] = {
     "commands": commands,
     "crons": cron_lines,
     "dst": daylight_saving,
+    "metrics": metrics,
 }
 
 
