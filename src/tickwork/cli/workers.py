@@ -30,6 +30,9 @@ WORKER_COLUMNS = (
     Column("TYPES", least=8, drop=4),
     Column("LABELS", least=8, drop=5),
     Column("ADDRESS", least=8, drop=6),
+    Column("CPU", right=True, drop=7),
+    Column("MEMORY", right=True, drop=8),
+    Column("LAG", right=True, drop=9),
     Column("PID", right=True, drop=3),
     Column("UP", drop=1, right=True),
     Column("SEEN"),
@@ -79,6 +82,7 @@ def list_command(status: str | None) -> None:
             ", ".join(worker.task_types),
             ", ".join(f"{label}={text}" for label, text in sorted(worker.labels.items())),
             worker.address,
+            *_vitals(worker),
             worker.pid or "",
             output.duration(max((now - worker.started_at) // SECOND, 0)) if worker.lost_at is None else "",
             output.age(worker.beat_at, now),
@@ -87,6 +91,13 @@ def list_command(status: str | None) -> None:
     ]
     none = f"no worker is {status}" if status in ("busy", "offline") else "no worker is up"
     output.show_table(WORKER_COLUMNS, rows, f"{none}; start one with `tickwork up MODULE:APP`")
+
+
+def _vitals(worker: WorkerInfo) -> tuple[str, str, str]:
+    """CPU, memory and lag of its process; empty where they are not known, as of one that is gone."""
+    if worker.lost_at is not None or not worker.memory:
+        return "", "", ""
+    return f"{worker.cpu:.0%}", f"{worker.memory / 1e6:.0f} MB", f"{worker.loop_lag * 1000:.0f} ms"
 
 
 def status_of(worker: WorkerInfo) -> str:

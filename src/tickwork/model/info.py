@@ -167,7 +167,8 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
 
     It is `offline` from `lost_at` on, when it has given no sign of life until `expires_at`. `running` counts the tasks
     that are leased to it now; `leaked` counts handlers that could not be stopped. `order` is what it was asked to do,
-    such as `capacity=20 drain`, and `follows` what of it it does already.
+    such as `capacity=20 drain`, and `follows` what of it it does already. `cpu` (1.0 is one core), `memory` (resident
+    bytes) and `loop_lag` (seconds) are those of its process at its last heartbeat, 0 where they are not known.
     """
 
     id: str
@@ -184,6 +185,9 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     capacity: int
     running: int
     leaked: int
+    cpu: float = 0.0
+    memory: int = 0
+    loop_lag: float = 0.0
     started_at: datetime
     beat_at: datetime
     expires_at: datetime

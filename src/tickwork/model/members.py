@@ -80,6 +80,9 @@ class Worker(Struct, frozen=True, kw_only=True):
     capacity: int = 10
     running: int = 0
     leaked: int = 0
+    cpu: float = 0.0  # share of one core that its process took of late
+    memory: int = 0  # resident bytes of its process; 0 where that is not known
+    loop_lag: float = 0.0  # seconds that its event loop was late, at worst, of late
     assigned: tuple[str, ...] = ()  # those of its queues whose tasks it waits to be given
     declares: tuple[str, ...] | None = None  # schedules that its program has in code; None: it does not say
     started_at: int = 0

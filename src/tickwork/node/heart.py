@@ -85,6 +85,9 @@ class Heart:
         """For how many seconds heartbeats have reported no leader."""
         return self._heard_at - self._unled_since
 
+    def take_lag(self) -> float:
+        return self._watch.take_lag()
+
     async def run(self) -> None:
         """Wait for the end of the thread. Raises the error that ended it, if it was not stopped."""
         await asyncio.shield(self._ended)

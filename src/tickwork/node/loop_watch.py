@@ -37,6 +37,8 @@ class LoopWatch:
         self._workers = workers
         self._log = log
         self._answered = True
+        self._waiting_since: float | None = None
+        self._worst_lag = 0.0
         self._warned: set[Lease] = set()
         self._warned_at = -SELDOM
 
@@ -45,17 +47,33 @@ class LoopWatch:
             if not any(worker.running for worker in self._workers):
                 await asyncio.sleep(PATIENCE)
                 continue
-            self._answered, asked_at = False, time.monotonic()
             try:
-                self._home.call_soon_threadsafe(self._answer)
+                asked_at = self.ask()
             except RuntimeError:  # it is closed
                 return
             await asyncio.sleep(PATIENCE)
             if not self._answered and time.monotonic() - asked_at < PATIENCE + LATE:
                 self._warn()
 
-    def _answer(self) -> None:
-        self._answered = True
+    def ask(self) -> float:
+        """Ask the loop for an answer; returns when that was."""
+        self._answered, asked_at = False, time.monotonic()
+        if self._waiting_since is None:
+            self._waiting_since = asked_at
+        self._home.call_soon_threadsafe(self._answer, asked_at)
+        return asked_at
+
+    def _answer(self, asked_at: float) -> None:
+        self._answered, self._waiting_since = True, None
+        self._worst_lag = max(self._worst_lag, time.monotonic() - asked_at)
+
+    def take_lag(self) -> float:
+        """The longest that the loop took to answer since this was last asked, in seconds. A loop that runs no handler
+        is not watched."""
+        since = self._waiting_since
+        waiting = 0.0 if since is None else time.monotonic() - since
+        worst, self._worst_lag = self._worst_lag, 0.0
+        return max(worst, waiting)
 
     def _warn(self) -> None:
         """Warn once for each run that blocks the loop."""

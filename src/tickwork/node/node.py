@@ -30,6 +30,7 @@ from tickwork.node.parts import Parts
 from tickwork.node.services import Service, Supervisor, tell_loop_lag
 from tickwork.node.standard import standard_duties
 from tickwork.node.unled import StandIn
+from tickwork.node.vitals import Pulse
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.observe.observations import LoopLagged
@@ -98,6 +99,7 @@ class Node:
             for own in (self._parts.workers if work else ())
         ]
         self.heart: Heart | None = None
+        self._pulse = Pulse(lambda: 0.0 if self.heart is None else self.heart.take_lag())
         self.candidate = Candidate(store, identity, config.leader_lease_ttl, config.leader_renew_interval, self._lead,
                                    Log.of(config.logger, "leader"), bus)  # fmt: skip
         self.supervisor = Supervisor(self._log, self._drain, bus)
@@ -288,7 +290,7 @@ class Node:
                     group.create_task(self.supervisor.watch(self._repeated(duty)), name=duty.name)
 
     def _member(self, worker: Worker) -> Member:
-        config = worker.config
+        config, vitals = worker.config, self._pulse.read()
         return Member(
             id=worker.id,
             node=self.id,
@@ -305,6 +307,9 @@ class Node:
             capacity=worker.capacity,
             running=len(worker.running),
             leaked=worker.leaked,
+            cpu=vitals.cpu,
+            memory=vitals.memory,
+            loop_lag=vitals.loop_lag,
             follows=worker.follows,
             declares=declares(self._declared()),
         )
