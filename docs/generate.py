@@ -18,8 +18,9 @@ from zoneinfo import ZoneInfo
 from tickwork import errors, logs
 from tickwork.backoff import ExponentialBackoff
 from tickwork.cli import COMMANDS
-from tickwork.config import OPTIONS, Config
+from tickwork.config import OPTIONS, AlertRule, Config
 from tickwork.config import names as config_names
+from tickwork.config.alerts import BUILT_IN, METRICS
 from tickwork.cron import Cron, Dst
 from tickwork.model.facts import Fact
 from tickwork.model.table import TABLE, Op
@@ -104,7 +105,7 @@ FACTS = {
     Fact.QUEUE_RESUMED: "a queue was resumed",
     Fact.TYPE_PAUSED: "a task type was paused",
     Fact.TYPE_RESUMED: "a task type was resumed",
-    Fact.ALERT_FIRED: "the condition of an alert has held for its duration; `id` is the name of the rule",
+    Fact.ALERT_FIRED: "the condition of an [alert](alerts.md) has held for its duration; `id` is the name of the rule",
     Fact.ALERT_RESOLVED: "it has not held for as long; the alert is over",
     Fact.LOG_MISSED: "told to a subscriber that fell behind: `detail` says how many facts it missed",
     Fact.LOG_UNREADABLE: "told to readers of the log: here are facts that this version cannot read; `detail` says why",
@@ -188,6 +189,12 @@ MEANINGS = {
         "health_check_interval": "how often health is checked, and changes of it logged, if nobody asks",
         "host": "the address of this machine that `health_port` and `metrics_port` are of; `0.0.0.0` is all of them",
     },
+    "Alerts": {
+        "monitoring": "let the leader look at [alert rules](alerts.md), and tell when one fires",
+        "alert_rules": "`AlertRule(name, metric, threshold, operator, duration)`, beside those that are built in",
+        "alerts_off": "the names of rules that are not looked at",
+        "metrics_interval": "how often numbers are read for alerts",
+    },
     "Read and checked, but without effect in this version (setting one logs a warning)": {
         "rate_limit": "submissions a second, and burst",
         "breaker": "failures in a row that open a circuit breaker, and seconds until it is tried again",
@@ -196,9 +203,6 @@ MEANINGS = {
         "metrics": "serve metrics",
         "metrics_port": "their port; 0 takes any that is free",
         "server": "serve the management API",
-        "monitoring": "evaluate alert rules",
-        "metrics_interval": "how often metrics are gathered",
-        "alert_rules": "`AlertRule(name, metric, threshold, operator, duration)`",
     },
 }
 
@@ -364,6 +368,17 @@ def kind_of(line: str) -> str:
     return "interval" if minute.startswith("*") or hour.startswith("*") else "fixed"
 
 
+def alert_rules() -> Iterable[str]:
+    def condition(rule: AlertRule) -> str:
+        return f"{code(f'{rule.metric} {rule.operator} {rule.threshold:g}')} for {rule.duration:g} s"
+
+    return table("rule", "fires when", rows=((code(rule.name), condition(rule)) for rule in BUILT_IN))
+
+
+def alert_metrics() -> Iterable[str]:
+    return table("metric", "is", rows=((code(name), meaning) for name, meaning in METRICS.items()))
+
+
 def redis_keys() -> Iterable[str]:
     for heading, keys in (("In every partition", TASK_KEYS), ("Once in a namespace", NAMESPACE_KEYS)):
         yield from (f"**{heading}**", "")
@@ -391,6 +406,8 @@ PARTS: dict[str, Callable[[], Iterable[str]]] = {
     "crons": cron_lines,
     "dst": daylight_saving,
     "metrics": metrics,
+    "alert_rules": alert_rules,
+    "alert_metrics": alert_metrics,
 }
 
 

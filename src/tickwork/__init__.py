@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from tickwork.handlers.middleware import Middleware, NewTask, RunCall, RunNext, SubmitCall, SubmitNext
     from tickwork.handlers.periodic import Job, PeriodicTask
     from tickwork.handlers.registry import Handler
+    from tickwork.model.alerts import Alert
     from tickwork.model.bulk import BulkResult, Refused, TaskFilter
     from tickwork.model.facts import Fact
     from tickwork.model.health import Check, Health
@@ -82,6 +83,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Abort",
+    "Alert",
     "AlertRule",
     "AttemptInfo",
     "BulkResult",
@@ -185,7 +187,7 @@ _HOMES = (
     "model.reports", "model.facts", "cron", "payload.codec", "handlers.context", "client.handle", "handlers.registry",
     "handlers.middleware", "handlers.depends", "handlers.periodic", "client.queues", "client.schedules",
     "client.functions", "client.lock", "client.sync", "scheduler", "store.contract", "store.opening", "model.health",
-    "executors.base", "node.duties", "node.services", "dispatch.strategies",
+    "executors.base", "node.duties", "node.services", "dispatch.strategies", "model.alerts",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

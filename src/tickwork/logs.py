@@ -14,7 +14,7 @@ from tickwork.model.facts import Fact
 from tickwork.node.forking import PROCESS
 from tickwork.observe.bus import Bus, Subscription
 from tickwork.observe.loggers import Log, quoted
-from tickwork.observe.observations import ScheduleTicked, TaskEnded, TaskStarted
+from tickwork.observe.observations import AlertChanged, ScheduleTicked, TaskEnded, TaskStarted
 from tickwork.observe.tracebacks import headline, story
 
 # What people know these moments by: level, text, and the keys that go with it.
@@ -31,6 +31,8 @@ LINES: dict[Fact, tuple[int, str, tuple[str, ...]]] = {
     Fact.SCHEDULE_SKIPPED: (logging.DEBUG, "Task already running on another instance", ("task", "schedule", "detail")),
     Fact.SCHEDULE_MISSED: (logging.WARNING, "Schedule missed", ("schedule", "detail")),
     Fact.SCHEDULE_STOPPED: (logging.ERROR, "Schedule stopped", ("schedule", "detail")),
+    Fact.ALERT_FIRED: (logging.WARNING, "Alert fired", ("alert", "detail")),
+    Fact.ALERT_RESOLVED: (logging.INFO, "Alert resolved", ("alert", "detail")),
 }
 
 
@@ -45,17 +47,23 @@ def _subscribe(bus: Bus, log: Log, fact: Fact) -> Subscription:
     def wanted() -> bool:
         return log.logger.isEnabledFor(level)
 
-    def write(what: TaskStarted | TaskEnded | ScheduleTicked) -> None:
+    def write(what: TaskStarted | TaskEnded | ScheduleTicked | AlertChanged) -> None:
         error = what.error if isinstance(what, TaskEnded) and level >= logging.WARNING else None
         log.line(level, text, error, **{key: _value(what, key) for key in keys})
 
     return bus.subscribe(write, (fact,), wanted)
 
 
-_FIELDS = {"task": "type", "schedule": "id", "worker": "worker_id", "error": "detail"}  # where a key is named otherwise
+_FIELDS = {
+    "task": "type",
+    "schedule": "id",
+    "alert": "id",
+    "worker": "worker_id",
+    "error": "detail",
+}  # where a key is named otherwise
 
 
-def _value(what: TaskStarted | TaskEnded | ScheduleTicked, key: str) -> Any:
+def _value(what: TaskStarted | TaskEnded | ScheduleTicked | AlertChanged, key: str) -> Any:
     value = getattr(what, _FIELDS.get(key, key))
     match key:
         case "duration":

@@ -446,6 +446,10 @@ class Scheduler(Client):
                 self._metrics.read_from(store)
                 self._metrics.serve_on(self._listeners.at("metrics_port"))
             parts = with_pages(parts, config, self._listeners, self.health, self._condition)
+        if config.monitoring:
+            from tickwork.monitor.alerts import with_alerts
+
+            parts = with_alerts(parts, config, store, self._bus)
         if config.allow_addresses and config.secret_file is not None:
             from tickwork.node.calls import with_remote_calls
 

@@ -19,6 +19,7 @@ from tickwork.store.contract import Claim, Heard
 from tickwork.store.hints import CONTROL
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse
+from tickwork.store.redis.ops.server import memory_used
 
 ROOM = 2_000_000
 WISH = Claim("w1", ("default",), frozenset({"job"}), 10, 30_000, "claim-1")
@@ -178,3 +179,9 @@ async def test_a_forced_cancel_wakes_only_the_store_of_its_worker(server: RedisS
         assert await not_heard.wait(0.1) is False
     for store in stores:
         await store.close()
+
+
+def test_how_full_a_server_is_goes_by_its_limit() -> None:
+    assert memory_used({"used_memory": "75", "maxmemory": "100"}) == 0.75
+    assert memory_used({"used_memory": "120", "maxmemory": "100"}) == 1
+    assert memory_used({"used_memory": "75", "maxmemory": "0"}) == memory_used({}) == 0

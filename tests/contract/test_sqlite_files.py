@@ -14,6 +14,7 @@ import textwrap
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -382,3 +383,19 @@ async def test_a_file_that_was_made_without_the_table_of_marks_gets_it(store: Sq
     await store.open()
     assert await store.marks.swap("place", None, "1") is True
     assert await store.marks.get("place") == "1"
+
+
+async def test_a_disk_is_full_when_little_of_it_is_free(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store.open()
+
+    def disk(total: float, free: float) -> None:
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=total, free=free))
+
+    disk(20e9, 2e9)
+    assert await store.queries.fullness() == pytest.approx(0.8)
+    disk(4e9, 2e9)
+    assert await store.queries.fullness() == pytest.approx(0.5)
+    disk(10_000e9, 100e9)
+    assert await store.queries.fullness() == 0, "there is much room left"
+    disk(20e9, 0)
+    assert await store.queries.fullness() == 1

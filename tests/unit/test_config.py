@@ -119,6 +119,7 @@ class TestDefaults:
             "metrics_interval": 30,
             "health_check_interval": 60,
             "alert_rules": (),
+            "alerts_off": (),
             "worker_timeout": 120,
             "endpoints": {},
             "allow_addresses": (),
@@ -232,7 +233,10 @@ class TestConfigObjects:
 
     def test_every_field_of_it_arrives(self) -> None:
         config = Config(
-            retry=FixedDelay(3), rate_limit=(1, 2), labels={"zone": "eu"}, alert_rules=(AlertRule("a", "b", 1, ">"),)
+            retry=FixedDelay(3),
+            rate_limit=(1, 2),
+            labels={"zone": "eu"},
+            alert_rules=(AlertRule("a", "tasks_running", 1, ">"),),
         )
         assert load(config=config, environ=self.ENVIRON).config == msgspec.structs.replace(config, store="redis://h/0")
 
@@ -849,6 +853,7 @@ class TestAlertRules:
             ({"name": "a", "metrik": "m"}, "has an unknown field 'metrik'; did you mean 'metric'?"),
             ({"type": "fixed"}, "has an unknown field 'type'"),
             ({"name": "a", "metric": "m", "threshold": "many", "operator": ">"}, "threshold: 'many' is not a number"),
+            ({"name": "a", "metric": "task_runing", "threshold": 1, "operator": ">"}, "did you mean 'tasks_running'?"),
             ({"name": "a", "metric": "m", "threshold": 1, "operator": "!="}, "hold the operator '!='"),
             ({"name": "a", "metric": "m", "threshold": 1, "operator": ">", "duration": -1}, "hold the duration -1"),
             ({"name": "", "metric": "m", "threshold": 1, "operator": ">"}, "must each have a name of its own"),
@@ -1072,7 +1077,7 @@ class TestValidation:
             validate(Config(breaker=pair))
 
     def test_bounds_themselves_are_fine(self) -> None:
-        rules = (AlertRule("a", "m", 1, ">", 0), AlertRule("b", "m", 1, ">", LONGEST_WAIT))
+        rules = (AlertRule("a", "tasks_running", 1, ">", 0), AlertRule("b", "tasks_running", 1, ">", LONGEST_WAIT))
         config = Config(rate_limit=(0.1, 1), breaker=(1, LONGEST_WAIT), retention=LONGEST_WAIT, alert_rules=rules)
         assert validate(config) == validate(Config(breaker=(1, 0.5))) == []
 
@@ -1181,7 +1186,7 @@ class TestDescribe:
             rate_limit=(10, 20),
             breaker=(5, 30),
             dispatch={"a": "assigned"},
-            alert_rules=(AlertRule("a", "m", 1, ">", 60),),
+            alert_rules=(AlertRule("a", "tasks_running", 1, ">", 60),),
             metrics=True,
             timeout=1.5,
         )
@@ -1364,7 +1369,7 @@ class TestArgumentsForTypeCheckers:
     def test_a_config_holds_seconds_and_tuples_whatever_it_was_given(self) -> None:
         made = Config(timeout=timedelta(minutes=1), queues=["a", "b"], breaker=(3, timedelta(seconds=5)))
         assert (made.timeout, made.queues, made.breaker) == (60.0, ("a", "b"), (3, 5.0))
-        rule = AlertRule("late", "lag", 5, ">", timedelta(seconds=3))
+        rule = AlertRule("late", "queue_age_seconds", 5, ">", timedelta(seconds=3))
         assert rule.duration == 3.0
         app = Scheduler("memory://", config=Config(lease_ttl=timedelta(minutes=2), alert_rules=[rule]))
         assert (app.config.lease_ttl, app.config.alert_rules) == (120.0, (rule,))

@@ -95,7 +95,7 @@ METHODS = {
     "list_registered schedule schedule_after get_task list_tasks index_tasks queue_stats status cancel retry run_now "
     "update_task_status register_worker unregister_worker get_worker list_workers drain_worker resume_worker "
     "set_worker reset_worker set_serializer explain lock use "
-    "on_startup on_shutdown reschedule reports health report failures",
+    "on_startup on_shutdown reschedule reports health report failures alerts",
     "registry": "register unregister has list clear set_serializer",
     "executors": "register list",
     "strategies": "register list of",

@@ -47,6 +47,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "task": ("tasks", "Show everything known about a task, and why it is not running."),
         "stats": ("stats", "Count tasks by status and queue."),
         "workers": ("workers", "Look after workers: what they do, and whether they take tasks."),
+        "alerts": ("alerts", "Show how the alert rules stand: which fire, and since when."),
         "events": ("events", "Show what has happened; --follow shows what happens."),
         "index": ("index", "Keep tasks findable by type, queue and key, or stop it."),
     },

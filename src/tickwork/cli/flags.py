@@ -65,6 +65,7 @@ HELP = {
     "metrics_interval": "Time between measurements.",
     "health_check_interval": "Time between two health checks that nobody asked for.",
     "alert_rules": "Rules, as a JSON list.",
+    "alerts_off": "Names of rules that are not looked at, with commas between.",
     "worker_timeout": "Time without a heartbeat after which a remote worker is offline.",
     "allow_addresses": "Addresses that may be called, such as https://api.example.com.",
     "secret_file": "File of the secret from which the keys for calls are derived.",

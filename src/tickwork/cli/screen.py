@@ -36,6 +36,8 @@ SHOWN: dict[str, tuple[str, str]] = {
     Fact.QUEUE_RESUMED: ("resumed", "magenta"),
     Fact.LEADER_ELECTED: ("leads", "blue"),
     Fact.SCHEDULE_STOPPED: ("stopped", "red"),
+    Fact.ALERT_FIRED: ("alert", "red"),
+    Fact.ALERT_RESOLVED: ("resolved", "green"),
     Fact.TASK_FAILED: ("failed", "red"),
 }
 FAILURES = (Fact.TASK_RETRYING, Fact.TASK_DIED, Fact.TASK_FAILED)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from tickwork.client import explain, orders, remote_workers, reports, steering, submitting, views
 from tickwork.client.access import Access
+from tickwork.client.alerts import alerts_of
 from tickwork.client.calling import call
 from tickwork.client.dead_letters import DeadLetters
 from tickwork.client.dependants import cancelled_with
@@ -38,6 +39,7 @@ from tickwork.handlers.options import (
     wanted_durability,
 )
 from tickwork.handlers.registry import Registry
+from tickwork.model.alerts import Alert
 from tickwork.model.info import Explanation, Page, QueueStats, RemoteWorker, Task, TaskInfo, WorkerInfo
 from tickwork.model.members import WorkerStatus
 from tickwork.model.reports import FailureGroup, Report
@@ -225,6 +227,11 @@ class Client:
     ) -> list[FailureGroup]:
         """Failed attempts grouped by what went wrong where; what was seen last comes first."""
         return await reports.failures(self._access, type, since, limit)
+
+    async def alerts(self) -> list[Alert]:
+        """How the alert rules stand, those that fire first; as the leader has last seen it (`looked_at`). None while no
+        node with `monitoring` has led."""
+        return await alerts_of(await self._access.open_store())
 
     async def audit(self) -> list[str]:
         """Everything in the store that is not as it must be; empty when all is well."""

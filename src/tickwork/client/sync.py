@@ -204,6 +204,7 @@ class Sync:
     queue_stats = blocking(Client.queue_stats)
     report = blocking(Client.report)
     failures = blocking(Client.failures)
+    alerts = blocking(Client.alerts)
     audit = blocking(Client.audit)
     cancel = blocking(Client.cancel)
     retry = blocking(Client.retry)

@@ -106,6 +106,7 @@ class Config(Struct, frozen=True, kw_only=True):
     metrics_interval: Seconds = 30.0
     health_check_interval: Seconds = 60.0
     alert_rules: tuple[AlertRule, ...] = ()
+    alerts_off: tuple[str, ...] = ()  # rules that are not looked at
     worker_timeout: Seconds = 120.0  # remote workers
     allow_addresses: tuple[str, ...] = ()  # what may be called
     secret_file: str | None = None
@@ -148,7 +149,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 OPTIONS = Config.__struct_fields__
 WITHOUT_EFFECT = (
-    "alert_rules", "breaker", "monitoring", "rate_limit", "server",
+    "breaker", "rate_limit", "server",
 )  # fmt: skip
 """Read and checked already, but nothing goes by them yet."""
 

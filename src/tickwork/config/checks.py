@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import fields
 
-from tickwork.config import CHOICES, DISPATCH_MODES, OPERATORS, OPTIONS, Config, shown_option, values
+from tickwork.config import CHOICES, DISPATCH_MODES, OPTIONS, Config, shown_option, values
 from tickwork.config.readers import READERS
 from tickwork.config.webhooks import bad_webhooks
 from tickwork.errors import LONGEST_WAIT, ConfigError
@@ -100,19 +100,10 @@ def _bad_names(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _bad_rules(config: Config) -> Iterator[tuple[str, str]]:
-    for rule in config.alert_rules:
-        if rule.operator not in OPERATORS:
-            yield "alert_rules", f"hold the operator {shown(rule.operator)}; known are {' '.join(OPERATORS)}"
-        if not abs(rule.threshold) < math.inf:
-            yield "alert_rules", f"hold the threshold {shown(rule.threshold)}, which is never met"
-        if not 0 <= rule.duration <= LONGEST_WAIT:
-            yield (
-                "alert_rules",
-                f"hold the duration {shown(rule.duration)}; it must be from 0 to {LONGEST_WAIT} seconds",
-            )
-    names = [rule.name for rule in config.alert_rules]
-    if len(set(names)) < len(names) or "" in names:
-        yield "alert_rules", "must each have a name of its own"
+    if config.alert_rules or config.alerts_off:
+        from tickwork.config.alerts import bad_rules
+
+        yield from bad_rules(config)
 
 
 def _bad_webhooks(config: Config) -> Iterator[tuple[str, str]]:

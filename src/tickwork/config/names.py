@@ -63,7 +63,7 @@ SECTIONS = {
     "lock": "prefix=lock_prefix ttl=lock_ttl",
     "metrics": "enabled=metrics port=metrics_port interval=metrics_interval",
     "health": "enabled=health port=health_port check_interval=health_check_interval",
-    "monitoring": "enabled=monitoring metrics_interval health_check_interval alert_rules",
+    "monitoring": "enabled=monitoring metrics_interval health_check_interval alert_rules alerts_off",
     "log": "level=log_level debug",
 }
 

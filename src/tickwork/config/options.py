@@ -71,6 +71,7 @@ class _Options(TypedDict, total=False):
     metrics_interval: Duration
     health_check_interval: Duration
     alert_rules: Sequence[AlertRule]
+    alerts_off: Sequence[str]
     worker_timeout: Duration
     allow_addresses: Sequence[str]
     secret_file: str | None

@@ -15,8 +15,8 @@ from tickwork.node.services import Service
 from tickwork.texts import shown
 from tickwork.worker.worker import Worker
 
-STANDARD = ("take back", "reclaim", "promote", "fire schedules", "propagate", "prune", "stand in", "webhooks", "probe",
-            "know remote workers", "check health", "statistics")  # fmt: skip
+STANDARD = ("take back", "reclaim", "promote", "fire schedules", "propagate", "prune", "stand in", "webhooks", "alerts",
+            "probe", "know remote workers", "check health", "statistics")  # fmt: skip
 WHO = ("leader", "all")
 
 

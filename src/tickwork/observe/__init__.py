@@ -1,6 +1,7 @@
 """Logs, and what happens in this process. What observers hear is exported here."""
 
 from tickwork.observe.observations import (
+    AlertChanged,
     LeadershipChanged,
     LeasesRenewed,
     LoopLagged,
@@ -16,6 +17,7 @@ from tickwork.observe.observations import (
 from tickwork.observe.observer import Observer
 
 __all__ = [
+    "AlertChanged",
     "LeadershipChanged",
     "LeasesRenewed",
     "LoopLagged",

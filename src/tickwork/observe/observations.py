@@ -107,6 +107,14 @@ class LeadershipChanged(Observation, frozen=True):
     leads: bool
 
 
+class AlertChanged(Observation, frozen=True):
+    """This node leads, and has seen that an alert fires or is over: `fact` says which, `id` is the name of its rule."""
+
+    fact: Fact
+    id: str
+    detail: str
+
+
 class ServiceFailed(Observation, frozen=True):
     """A part of this node ended by an error. It is started again (`restarts` says how many times it was by then),
     except if it is vital: then the node is drained."""
@@ -134,5 +142,6 @@ TOPICS: dict[type[Observation], tuple[Hashable, ...]] = {
     StoreCalled: (StoreCalled,),
     LoopLagged: (LoopLagged,),
     LeadershipChanged: (LeadershipChanged,),
+    AlertChanged: (Fact.ALERT_FIRED, Fact.ALERT_RESOLVED),
     ServiceFailed: (ServiceFailed,),
 }

@@ -108,6 +108,9 @@ class Queries(Protocol):
         """By queue that has ready tasks, the time since which the first of them waits: the earliest time at which one
         of those at the heads of its lanes was due (or submitted, if that was later)."""
 
+    async def fullness(self) -> float:
+        """How much of the room that it may use is taken, from 0 to 1; 0 where it knows of no bound."""
+
     async def audit(self) -> list[str]:
         """Everything that is not as it must be: each task is in exactly one place, each lease has its task, and so on.
         It may need more rights on a server than other calls; without them it raises `NotPermitted`."""

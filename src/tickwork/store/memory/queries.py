@@ -185,6 +185,10 @@ class Queries(Part):
         }
         return [f"the {name} are not those of the tasks" for name, is_right in right.items() if not is_right]
 
+    async def fullness(self) -> float:
+        """The memory of the process has no bound that it knows of."""
+        return 0.0
+
     async def health(self) -> list[Finding]:
         """There is no server or file that could be wrong."""
         return []

@@ -15,6 +15,7 @@ from tickwork.store.redis.indexes import CURSOR, Indexes
 from tickwork.store.redis.looks import Looks
 from tickwork.store.redis.ops.audit import Audit
 from tickwork.store.redis.ops.doctor import Doctor
+from tickwork.store.redis.ops.server import memory_used, read_info
 from tickwork.store.redis.records import unpack, unpack_attempt
 from tickwork.store.rules import first_waits, matches, not_a_cursor
 
@@ -285,6 +286,11 @@ class Queries(Part):
 
     async def audit(self) -> list[str]:
         return await self._audit.examine()
+
+    async def fullness(self) -> float:
+        """That of the fullest of its servers, if they have a `maxmemory`."""
+        replies = await asyncio.gather(*(self._core.ask(part, "INFO", "memory") for part in self._core.prefixes))
+        return max(memory_used(read_info(reply)) for reply in replies)
 
     async def health(self) -> list[Finding]:
         return await Doctor(self._core).health()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from urllib.parse import quote
 
@@ -11,6 +12,8 @@ from tickwork.store.contract import Finding
 
 # With O_EXCL a link is never followed; O_NOFOLLOW says it once more where there is such a thing.
 _CREATE = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+ENOUGH = 10e9  # bytes: with so much free, a disk is not full at all
 
 
 class Files:
@@ -25,6 +28,11 @@ class Files:
         self._known: tuple[tuple[int, int], tuple[int, int]] | None = None
         self._file = self.log = b""
         self.absolute = ""  # once it was created: the working directory may change
+
+    def fullness(self) -> float:
+        """How full its disk is. One with much room left is not, however much is on it."""
+        disk = shutil.disk_usage(os.path.dirname(self.absolute))
+        return 1.0 - max(disk.free / disk.total, min(disk.free / ENOUGH, 1.0))
 
     def uri(self, mode: str) -> str:
         return uri_of(self.absolute, mode)

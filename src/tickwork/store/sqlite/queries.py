@@ -169,6 +169,9 @@ class Queries(Part):
             if wanted and self.reader.one(f"SELECT 1 FROM @{table} WHERE seq = ?", (record.seq,)) is None
         ]
 
+    async def fullness(self) -> float:
+        return self._core.files.fullness()
+
     async def health(self) -> list[Finding]:
         """Who else may read or replace the file."""
         return self._core.files.health()

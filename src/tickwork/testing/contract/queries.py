@@ -429,3 +429,8 @@ async def test_the_time_is_not_before_any_submit_that_was_answered(bench: Bench)
     assert before <= min(times) <= max(times) <= after
     bench.clock.advance(5)
     assert await bench.store.queries.time() == after + 5000
+
+
+async def test_how_full_it_is_is_a_share(bench: Bench) -> None:
+    await bench.submit("t1")
+    assert 0 <= await bench.store.queries.fullness() <= 1

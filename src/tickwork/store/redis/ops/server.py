@@ -37,6 +37,12 @@ def read_info(reply: bytes) -> dict[str, str]:
     return {name: value for name, colon, value in lines if colon}
 
 
+def memory_used(info: dict[str, str]) -> float:
+    """As a share of what the server may use; 0 where it may use all."""
+    used, limit = (int(info.get(name, 0)) for name in ("used_memory", "maxmemory"))
+    return min(used / limit, 1.0) if limit else 0.0
+
+
 async def check_server(wire: Wire, key: str, durability: str) -> Server:
     """Refuse a server that would lose tasks. Raises `StoreUnavailable` when there is none."""
     info = read_info(await wire.call(key, "INFO"))
