@@ -46,6 +46,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "tasks": ("tasks", "List tasks."),
         "task": ("tasks", "Show everything known about a task, and why it is not running."),
         "stats": ("stats", "Count tasks by status and queue."),
+        "report": ("report", "Show how many tasks ended how, and how long they waited and ran."),
+        "failures": ("report", "Show failed attempts, grouped by what went wrong where."),
         "workers": ("workers", "Look after workers: what they do, and whether they take tasks."),
         "alerts": ("alerts", "Show how the alert rules stand: which fire, and since when."),
         "events": ("events", "Show what has happened; --follow shows what happens."),
