@@ -27,6 +27,14 @@ def test_whether_a_listener_wants_to_hear_is_asked_each_time() -> None:
     assert bus.wants(Fact.TASK_DIED)
 
 
+def test_a_listener_that_does_not_want_to_hear_is_not_called_for_the_sake_of_others() -> None:
+    bus, got, others = Bus(), list[object](), list[object]()
+    bus.subscribe(got.append, [Fact.TASK_DIED], wanted=lambda: False)
+    bus.subscribe(others.append, [Fact.TASK_DIED])
+    bus.publish(Fact.TASK_DIED, "this")
+    assert (got, others) == ([], ["this"])
+
+
 def test_a_listener_that_is_removed_hears_no_more() -> None:
     bus, got, others = Bus(), list[object](), list[object]()
     mine = bus.subscribe(got.append, [Fact.TASK_DIED, Fact.TASK_DUE])

@@ -57,7 +57,8 @@ class Bus:
     def publish(self, topic: Hashable, what: object) -> None:
         for subscription in self._listeners.get(topic, ()):
             try:
-                subscription.listener(what)
+                if subscription.wanted():
+                    subscription.listener(what)
             except Exception as broken:  # a bug in a log filter must not end a worker
                 self._report(subscription, broken)
 
