@@ -31,6 +31,7 @@ WITH_PAGES = (
     "docs/**/*.md",
 )
 LANGUAGES = {
+    ".json": "json",
     ".py": "python",
     ".yaml": "yaml",
     ".service": "ini",
