@@ -114,6 +114,24 @@ async def test_what_runs_and_waits_now(make: Make, url: str) -> None:
         assert page["worker_utilization"] == 0
 
 
+async def test_a_task_that_was_set_aside_counts_once(make: Make, url: str) -> None:
+    app = make(url, **OPTIONS)
+
+    @app.task
+    async def hold() -> None: ...
+
+    async with app:
+        await app.queues.pause_type("hold")
+        await app.submit_many("hold", [None] * 3)
+
+        async def all_are_aside() -> bool:
+            return sum(sum(queue.parked.values()) for queue in await app.queues.list()) == 3
+
+        await eventually(all_are_aside, what="all tasks are aside")
+        page = await page_that(app, lambda page: page["tasks_pending"] == 3)
+        assert page["scheduler_queue_size", "queue=default"] == 3
+
+
 async def test_periodic_tasks(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "LAG_INTERVAL", 0.01)
     app = make("memory://", **OPTIONS)

@@ -366,7 +366,7 @@ class TestStoreNumbers:
 
     async def test_all_of_them(self) -> None:
         statuses = dict.fromkeys(Status, 1) | {Status.RUNNING: 4, Status.DEAD: 3, Status.PENDING: 7}
-        stats = Stats(statuses, {("fast", 0): 2, ("fast", 2): 1}, {("fast", "greet"): 5}, 6, 9)
+        stats = Stats(statuses, {("fast", 0): 2, ("fast", 2): 6}, {("fast", "greet"): 5}, 6, 9)
         page = Scrape(await metrics_of(queries=Queries(stats, {"fast": 990_000})).page())
         assert page["scheduler_tasks", "status=dead"] == 3
         assert page["scheduler_dead_letter_queue_size"] == 3

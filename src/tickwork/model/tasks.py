@@ -51,6 +51,7 @@ DELAYED = frozenset({Status.PENDING, Status.RETRYING})
 WAITING = frozenset({Status.READY, Status.ASSIGNED})  # for a worker
 HELD = frozenset({Status.RUNNING, Status.ASSIGNED})  # by one worker, for a time
 MOVABLE = DELAYED | WAITING  # to another time
+UNSTARTED = MOVABLE | {Status.BLOCKED}  # they wait for whatever
 MAY_EXPIRE = WAITING | {Status.BLOCKED, Status.PENDING}  # if it has never started
 
 

@@ -11,11 +11,10 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import Status
+from tickwork.model.tasks import UNSTARTED, Status
 from tickwork.monitor.store_numbers import StoreNumbers
 from tickwork.monitor.tallies import CLAIM, ERRORS, FINAL_ERRORS, Histogram, OfType, Tallies
 
-WAITING = (Status.PENDING, Status.BLOCKED, Status.READY, Status.ASSIGNED, Status.RETRYING)
 ENDS = {
     Fact.TASK_SUCCEEDED: "success",
     Fact.TASK_RETRYING: "retrying",
@@ -203,7 +202,7 @@ TABLE: tuple[Row, ...] = (
     Row("scheduler_tasks", "gauge", ("status",), "Tasks in the store by status.",
         lambda n: [((status.value,), count) for status, count in n.store.statuses.items()]),
     Row("tasks_pending", "gauge", (), "Tasks in the store that wait: for a time, for others, for a worker or a retry.",
-        _one(lambda n: sum(n.store.statuses[status] for status in WAITING))),
+        _one(lambda n: sum(n.store.statuses[status] for status in UNSTARTED))),
     Row("tasks_running", "gauge", (), "Tasks in the store that run.",
         _one(lambda n: n.store.statuses[Status.RUNNING])),
     Row("scheduler_queue_size", "gauge", ("queue",), "Ready tasks by queue.",

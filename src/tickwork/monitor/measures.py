@@ -7,17 +7,16 @@ from collections.abc import Callable
 
 from tickwork.client.views import seen_at
 from tickwork.config.alerts import WINDOW
+from tickwork.handlers.options import RESERVED
 from tickwork.model.alerts import Ends
 from tickwork.model.facts import Event, Fact
 from tickwork.model.members import Worker
-from tickwork.model.tasks import Status
+from tickwork.model.tasks import UNSTARTED, Status
 from tickwork.store.contract import Stats, Store
 
-OWN = "tickwork."  # queues and types of Tickwork itself: webhooks that fail must not count as tasks that fail
 READ_STEP = 1000  # facts in one read
 READ_MAX = 20_000  # facts that one look counts: of more, these stand for all
 SLICE = WINDOW / 30  # seconds: what is counted within this time is kept as one
-WAITING = (Status.PENDING, Status.BLOCKED, Status.READY, Status.ASSIGNED, Status.RETRYING)
 
 Values = dict[str, float | None]
 
@@ -43,7 +42,7 @@ async def count_ends(store: Store, read: int | None, before: list[Ends], now: in
 
 
 def _counted(found: Ends, facts: list[Event]) -> Ends:
-    kinds = [fact.kind for fact in facts if not fact.type.startswith(OWN)]
+    kinds = [fact.kind for fact in facts if not fact.type.startswith(RESERVED)]  # webhooks are no tasks of a program
     died = kinds.count(Fact.TASK_DIED)
     some = Ends(
         found.at,
@@ -102,7 +101,7 @@ def _of_stats(stats: Stats, dlq_max: int) -> Values:
     return {
         "scheduler_dead_letter_queue_size": dead,
         "dead_letter_queue_used": _share(dead, dlq_max),
-        "tasks_pending": sum(stats.statuses[status] for status in WAITING),
+        "tasks_pending": sum(stats.statuses[status] for status in UNSTARTED),
         "tasks_running": stats.statuses[Status.RUNNING],
         "scheduler_queue_size": stats.statuses[Status.READY],
     }
@@ -126,7 +125,7 @@ def _of_workers(members: list[Worker], now: int) -> Values:
 
 
 def _is_own(worker: Worker) -> bool:
-    return all(queue.startswith(OWN) for queue in worker.queues)
+    return all(queue.startswith(RESERVED) for queue in worker.queues)
 
 
 async def _queue_age(store: Store, now: int) -> float:

@@ -10,7 +10,7 @@ from tickwork.errors import TickworkError
 from tickwork.model.tasks import Status
 from tickwork.monitor.tallies import OTHER, Bounded
 from tickwork.observe.loggers import Log
-from tickwork.store.contract import Stats, Store
+from tickwork.store.contract import Store
 
 READ_MAX = 5.0  # seconds that a reader of metrics waits for the store
 BREAKER = "default"  # the name that is shown while there is no breaker
@@ -68,16 +68,8 @@ class StoreNumbers:
         self.statuses = {status: stats.statuses.get(status, 0) for status in Status}
         self.workers, self.dropped = stats.workers, stats.dropped
         queues = Bounded(QueueNumbers, self.queues)  # a new one, since another thread may read the old one
-        for name, size in _sizes(stats).items():
+        for (name, _), size in stats.ready.items():  # also those in side lanes
             queues[name].size += size
         for name, at in since.items():
             queues[name].age = max(queues[name].age, (now - at) / 1000)
         self.queues = queues
-
-
-def _sizes(stats: Stats) -> dict[str, int]:
-    """The ready tasks of each queue, also those in side lanes."""
-    sizes: dict[str, int] = {}
-    for (queue, _), count in [*stats.ready.items(), *stats.parked.items()]:
-        sizes[queue] = sizes.get(queue, 0) + count
-    return sizes
