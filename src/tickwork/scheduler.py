@@ -34,7 +34,7 @@ from tickwork.client.sync import Sync
 from tickwork.client.views import queue_stats
 from tickwork.clock import Clock
 from tickwork.config import SUBMIT_TIMEOUT, Config
-from tickwork.config.loading import Loaded, load
+from tickwork.config.loading import Loaded, load_given
 from tickwork.config.remarks import unused_store, without_effect
 from tickwork.config.urls import mask_url
 from tickwork.dispatch.strategies import Strategies
@@ -49,11 +49,12 @@ from tickwork.handlers.registry import Registry, RunIn
 from tickwork.ids import identity_of, name_of
 from tickwork.model.health import Health
 from tickwork.model.info import SchedulerStatus
+from tickwork.monitor.monitor import Monitor
 from tickwork.node import running
+from tickwork.node.callbacks import CallbackApp
 from tickwork.node.duties import Duty
 from tickwork.node.node import Node, new_node_id
 from tickwork.node.parts import Parts
-from tickwork.node.reports import Reports
 from tickwork.node.services import Service
 from tickwork.observe.bus import Bus, Subscription
 from tickwork.observe.loggers import Log
@@ -70,8 +71,6 @@ if TYPE_CHECKING:
     from tickwork.client.task_types import TaskMaker
     from tickwork.config.options import ChangedOptions, SchedulerOptions
     from tickwork.monitor.health import Condition
-    from tickwork.monitor.listener import Listeners
-    from tickwork.monitor.metrics import Metrics
     from tickwork.webhooks.admin import Webhooks
 
 NOT_IN_REACH = (
@@ -114,14 +113,13 @@ class Scheduler(Client):
         self._bus = Bus()
         self._observers = Observers(self._bus)
         self._logging: list[Subscription] = []
-        self._metrics: Metrics | None = None
+        self._monitor = Monitor(self._bus, lambda: self._node, self.health, self._condition)
         super().__init__(self._open, Registry(), Config())
         self._lifespan = self.registry.lifespan = Lifespan(self, lifespan)
         self.executors = Executors(self.registry)
-        self._apply(_load({**given, **options}, config))
+        self._apply(load_given({**given, **options}, config))
         self._opened = False
         self._node: Node | None = None
-        self._listeners: Listeners | None = None
         self._changing: asyncio.Event | None = None  # while a node is started or stopped
         self._stopped: asyncio.Event | None = None
         self.exhausted = False  # it stopped by itself: too many handlers are stuck, or its worker failed
@@ -144,12 +142,13 @@ class Scheduler(Client):
         self._config_file = config or self._config_file
         if "store" in options:
             self._own_store = self._redis_client = None
-        self._apply(_load({**self.loaded.set_in_code(), **options}, self._config_file), of_command="store" in options)
+        loaded = load_given({**self.loaded.set_in_code(), **options}, self._config_file)
+        self._apply(loaded, of_command="store" in options)
 
     def _apply(self, loaded: Loaded, of_command: bool = False) -> None:
         self.loaded = loaded
         config, access = loaded.config, self._access
-        self._forget_metrics()
+        self._monitor.stop()
         access.configure(config)
         self.executors.configure(config)
         self._name_node()
@@ -329,10 +328,10 @@ class Scheduler(Client):
         self._check_not_started("add_service()")
         self._parts.add_service(service)
 
-    def reports(self) -> Reports:
-        """An ASGI application that takes the reports of remote workers: serve it, alone or mounted in another one, at
-        the address that `callback_url` names to them."""
-        return Reports(self._access)
+    def callback_app(self) -> CallbackApp:
+        """An ASGI application that takes what remote workers report: serve it, alone or mounted in another one, at the
+        address that `callback_url` names to them."""
+        return CallbackApp(self._access)
 
     def _check_not_started(self, what: str) -> None:
         if self._node is not None or self._changing is not None:
@@ -381,8 +380,8 @@ class Scheduler(Client):
         strategy = self.strategies.of(self.config.load_balance_strategy)
         if work:
             self.registry.check_processes()
-        if self.config.metrics and not self.registry.store_is_swapped:
-            self._count_metrics()
+        if not self.registry.store_is_swapped:
+            self._start_monitor()
         store = await self._open()
         if self.config.log_level or self.config.debug:
             self._log.setLevel("DEBUG" if self.config.debug else str(self.config.log_level).upper())
@@ -407,49 +406,21 @@ class Scheduler(Client):
         self._log.line(logging.INFO, "Task scheduler started", tasks=len(self._periodic.names), id=self.id,
                  store=self.url)  # fmt: skip
 
-    def _count_metrics(self) -> None:
-        """From before the store is opened, and on when it is started again."""
-        try:
-            from tickwork.monitor.metrics import Metrics
-        except ModuleNotFoundError as error:
-            extra = 'pip install "tickwork[metrics,server]"'
-            raise ConfigError(f"metrics: they need {error.name}, which is not installed: {extra}") from error
-        if self._metrics is None:
-            self._metrics = Metrics(self.config, self.id, self.url, self._bus, lambda: self._node,
-                                    self.registry.list(), self._periodic.names)  # fmt: skip
+    def _start_monitor(self) -> None:
+        types, schedules = self.registry.list(), self._periodic.names
+        if self._monitor.start(self.config, self.id, self.url, types, schedules):
             self._observe_store()
-
-    def _forget_metrics(self) -> None:
-        if self._metrics is not None:
-            self._metrics.close()
-            self._metrics = None
 
     def _parts_of_node(self, store: Store, work: bool) -> Parts:
         """Most programs have none of these, and import nothing for them."""
         parts, config = self._parts, self.config
         if self.registry.store_is_swapped:  # tests call nobody
             return parts
-        if config.statistics and config.events:
-            from tickwork.monitor.statistics import with_statistics
-
-            parts = with_statistics(parts, config, store)
+        parts = self._monitor.join(parts, config, store)
         if config.webhooks:
             from tickwork.webhooks.parts import with_webhooks
 
             parts = with_webhooks(parts, config, store, work)
-        if config.health or config.metrics:
-            from tickwork.monitor.listener import Listeners
-            from tickwork.monitor.parts import with_pages
-
-            self._listeners = Listeners(config)
-            if self._metrics is not None:
-                self._metrics.read_from(store)
-                self._metrics.serve_on(self._listeners.at("metrics_port"))
-            parts = with_pages(parts, config, self._listeners, self.health, self._condition)
-        if config.monitoring:
-            from tickwork.monitor.alerts import with_alerts
-
-            parts = with_alerts(parts, config, store, self._bus)
         if config.allow_addresses and config.secret_file is not None:
             from tickwork.node.calls import with_remote_calls
 
@@ -572,7 +543,7 @@ class Scheduler(Client):
             keep(node)
             node.after_fork()
         self._observers.after_fork()
-        self._forget_metrics()
+        self._monitor.stop()
         self._opened = False
         self._lifespan.forget()
         self._stopped = self._changing = self._node_loop = None
@@ -622,11 +593,3 @@ class Scheduler(Client):
 
     def __repr__(self) -> str:
         return f"<Scheduler {self.id} on {self.url}>"
-
-
-def _load(arguments: dict[str, Any], config: Any) -> Loaded:
-    if config is None or isinstance(config, str | os.PathLike):
-        return load(arguments, file=config)
-    if isinstance(config, Config | Mapping):
-        return load(arguments, config=config)
-    raise ConfigError(f"config must be a file, a mapping or a Config, not {type(config).__name__}")

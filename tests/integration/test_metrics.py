@@ -190,7 +190,7 @@ async def test_a_store_that_is_away_does_not_take_the_page_away(make: Make, monk
         await page_that(app, lambda page: page["workers_online"] == 1)
         monkeypatch.setattr(app._store.queries, "stats", fails)
         app._observe_store()
-        app._metrics.read_from(app._observed)  # type: ignore[union-attr]
+        app._monitor.metrics.read_from(app._observed)  # type: ignore[union-attr]
         page = await scrape(app)
         assert page["scheduler_store_up"] == 0
         assert page["scheduler_store_errors_total", "method=queries.stats"] == 1
@@ -201,7 +201,7 @@ async def test_a_program_under_test_has_none() -> None:
     with_work(app)
     async with run(app):
         await (await app.submit("wait")).result(30)
-    assert app._metrics is None
+    assert app._monitor.metrics is None
 
 
 def test_nothing_is_imported_when_they_are_off() -> None:

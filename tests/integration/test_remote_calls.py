@@ -228,7 +228,7 @@ async def test_a_worker_reports_the_end_later(
 ) -> None:
     calls: list[RemoteCall] = []
     app, worker = await later_app(make, url, secret_file, calls)
-    async with served(worker) as address, served(app.reports()) as callback_url:
+    async with served(worker) as address, served(app.callback_app()) as callback_url:
         calling(app, address, callback_url)
         async with app:
             handle = await app.submit("later", max_retry=1)
@@ -270,7 +270,7 @@ async def test_a_report_that_never_comes_is_a_failed_attempt_at_the_deadline(
 async def test_wrong_late_and_foreign_tokens_look_the_same(make: Make, url: str, secret_file: str) -> None:
     calls: list[RemoteCall] = []
     app, worker = await later_app(make, url, secret_file, calls)
-    reports = app.reports()
+    reports = app.callback_app()
 
     async def tell(task_id: str, what: str = "status", **body: Any) -> tuple[int, bytes]:
         encoded = msgspec.json.encode({"status": "completed", "value": 0.5, **body})
@@ -318,7 +318,7 @@ async def test_wrong_late_and_foreign_tokens_look_the_same(make: Make, url: str,
 async def test_reports_that_make_no_sense(
     make: Make, secret_file: str, method: str, path: str, body: bytes, status: int
 ) -> None:
-    answered = await ask(make("memory://", secret_file=secret_file).reports(), method, path, body)
+    answered = await ask(make("memory://", secret_file=secret_file).callback_app(), method, path, body)
     assert answered.status == status
     assert list(answered.json()) == ["error"]
     assert "set-cookie" not in answered.headers
@@ -359,7 +359,7 @@ async def test_an_id_that_lives_elsewhere_is_not_taken_over(make: Make, url: str
 
 async def test_a_heartbeat_keeps_a_worker_online_and_tells_its_orders(make: Make, url: str, secret_file: str) -> None:
     app = make(url, secret_file=secret_file, allow_addresses=(ADDRESS,))
-    reports, keys = app.reports(), WorkerKeys(app.config).of("far-1")
+    reports, keys = app.callback_app(), WorkerKeys(app.config).of("far-1")
 
     async def beat(
         request_id: str, worker_id: str = "far-1", purpose: Literal["call", "report"] = "report"

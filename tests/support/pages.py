@@ -24,8 +24,8 @@ class Page(NamedTuple):
 
 def url_of(app: Scheduler, option: str = "health_port") -> str:
     """Where a scheduler that has started serves the pages of an option."""
-    assert app._listeners is not None
-    return app._listeners.url(option)
+    assert app._monitor.listeners is not None
+    return app._monitor.listeners.url(option)
 
 
 async def fetch(url: str, method: str = "GET", body: bytes | None = None) -> Page:

@@ -77,6 +77,15 @@ def load(
     return Loaded(loaded, origins, validate(loaded, origins))
 
 
+def load_given(arguments: dict[str, Any], config: Any) -> Loaded:
+    """The same, for what a caller has given as `config`: nothing, a file, a mapping or a `Config`."""
+    if config is None or isinstance(config, str | os.PathLike):
+        return load(arguments, file=config)
+    if isinstance(config, Config | Mapping):
+        return load(arguments, config=config)
+    raise ConfigError(f"config must be a file, a mapping or a Config, not {type(config).__name__}")
+
+
 def _layer(layer: int, entries: Iterable[config_names.Entry]) -> dict[str, config_names.Entry]:
     settings: dict[str, config_names.Entry] = {}
     for entry in entries:

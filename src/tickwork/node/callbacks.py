@@ -1,4 +1,4 @@
-"""Reports from remote workers: the ends of runs that they have answered with 202, progress, and heartbeats."""
+"""What remote workers send to `callback_url`: ends of runs that they have answered with 202, progress, heartbeats."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ HEARTBEATS_MAX = 1000  # of one worker, that are remembered for five minutes
 REFUSED = "no run of this task has this token now: it is wrong or late, or the end was reported before"
 
 
-class Reports:
+class CallbackApp:
     """An ASGI application. It answers everybody who can reach it, and believes tokens and signatures only."""
 
     def __init__(self, access: Access, clock: Callable[[], float] = time.time) -> None:
@@ -57,7 +57,7 @@ class Reports:
         self._clock = clock
         self._keys = WorkerKeys(access.config)
         self._heartbeats: dict[str, Replays] = {}  # of each worker, so that one cannot use up the room of all
-        self._log = Log.of(access.config.logger, "reports")
+        self._log = Log.of(access.config.logger, "callbacks")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
