@@ -55,6 +55,7 @@ OPERATIONS = {
     Op.FAIL: "the attempt failed and a retry is left",
     Op.ABORT: "the attempt failed and no retry is left, or the handler raised `Abort`",
     Op.SNOOZE: "the handler raised `Snooze`; the attempt is given back",
+    Op.HOLD: "a [limit, breaker or switch](limits.md) did not let it run: the attempt is given back, and it waits",
     Op.RELEASE: "given back unfinished at shutdown; the attempt is given back",
     Op.STOP: "the handler ended because the task was cancelled",
     Op.OVERDUE: "it has not started by its [deadline](submitting.md#deadlines); one that has started never expires",
@@ -81,6 +82,7 @@ FACTS = {
     Fact.TASK_FAILED: "it failed for good, with dead letters off",
     Fact.TASK_DIED: "it failed for good and is a dead letter; `detail` is the error",
     Fact.TASK_SNOOZED: "it is to run later: its handler asked for that, or its payload does not fit there",
+    Fact.TASK_HELD: "a [limit, breaker or switch](limits.md) did not let it run; `detail` names it",
     Fact.TASK_RELEASED: "it was given back unfinished at a shutdown",
     Fact.TASK_LOST: "its worker vanished; it is ready again",
     Fact.TASK_CANCEL_ASKED: "it runs, and its handler was asked to stop",
@@ -105,12 +107,20 @@ FACTS = {
     Fact.QUEUE_RESUMED: "a queue was resumed",
     Fact.TYPE_PAUSED: "a task type was paused",
     Fact.TYPE_RESUMED: "a task type was resumed",
+    Fact.LIMIT_SET: "a [limit](limits.md) was set by hand; `id` says of what, `detail` by whom, and how much",
+    Fact.LIMIT_REMOVED: "it was removed; what the program says holds again",
+    Fact.SWITCH_OFF: "tasks of a type, key or tag were switched off; `detail` says by whom, and why",
+    Fact.SWITCH_ON: "they were switched on again",
+    Fact.BREAKER_OPENED: "too many runs failed in a row, or somebody opened it: nothing is let through",
+    Fact.BREAKER_PROBED: "one task is let through, to try; `detail` names it",
+    Fact.BREAKER_CLOSED: "that one succeeded, or somebody closed it: everything is let through again",
     Fact.ALERT_FIRED: "the condition of an [alert](alerts.md) has held for its duration; `id` is the name of the rule",
     Fact.ALERT_RESOLVED: "it has not held for as long; the alert is over",
     Fact.LOG_MISSED: "told to a subscriber that fell behind: `detail` says how many facts it missed",
     Fact.LOG_UNREADABLE: "told to readers of the log: here are facts that this version cannot read; `detail` says why",
 }
 
+NOT_YET = "Read and checked, but without effect in this version (setting one logs a warning)"
 MEANINGS = {
     "Store": {
         "store": "the [store's URL](#stores); none is `memory://`",
@@ -143,6 +153,8 @@ MEANINGS = {
         "leader_renew_interval": "how often leadership is renewed; less than half of `leader_lease_ttl`",
         "scan_interval": "the longest pause between two looks for work; due times and submissions wake it earlier",
         "batch_size": "tasks moved by one call to the store",
+        "dispatch": 'how tasks come to workers: [`"pull"` or `"assigned"`](dispatch.md), or one of them for each queue',
+        "load_balance_strategy": "the [strategy](dispatch.md#assigned-queues) by which assigned tasks are spread",
         "worker_timeout": "after this long without a sign of life a worker registered from outside counts as lost",
         "shutdown_timeout": "how long a [shutdown](delivery.md#graceful-shutdown) waits for what runs",
     },
@@ -160,6 +172,8 @@ MEANINGS = {
         "dlq_max": "dead letters that are kept; the oldest are dropped",
         "payload_limit": "bytes that a payload, with its context, tags, key and dependencies, or a result may have",
         "serializer": "the default [serialiser](handlers.md#serialisers): a name, or as an argument an object",
+        "fair_queues": "the queues in which the keys of tasks [take turns](submitting.md#fair-queues); what counts is "
+        "the configuration of whoever submits",
         "timezone": "the zone of [schedules](schedules.md) that name none",
     },
     "Calls to other hosts": {
@@ -187,21 +201,22 @@ MEANINGS = {
         "health": "serve [health checks](health.md)",
         "health_port": "their port; 0 takes any that is free, and the one of metrics may be shared",
         "health_check_interval": "how often health is checked, and changes of it logged, if nobody asks",
+        "metrics": "serve [metrics](metrics.md) for Prometheus",
+        "metrics_port": "their port; 0 takes any that is free, and the line `Listening` in the log tells which",
+        "metrics_interval": "the page of metrics reads the numbers of the whole store at most once in this time, and "
+        "the leader looks at [alert rules](alerts.md) so often",
         "host": "the address of this machine that `health_port` and `metrics_port` are of; `0.0.0.0` is all of them",
+    },
+    "Limits": {
+        "rate_limit": "[submissions](limits.md) a second of all processes together, and burst",
+        "breaker": "failures in a row that open the [breaker](limits.md) of a type, and seconds until it is tried",
     },
     "Alerts": {
         "monitoring": "let the leader look at [alert rules](alerts.md), and tell when one fires",
         "alert_rules": "`AlertRule(name, metric, threshold, operator, duration)`, beside those that are built in",
         "alerts_off": "the names of rules that are not looked at",
-        "metrics_interval": "how often numbers are read for alerts",
     },
-    "Read and checked, but without effect in this version (setting one logs a warning)": {
-        "rate_limit": "submissions a second, and burst",
-        "breaker": "failures in a row that open a circuit breaker, and seconds until it is tried again",
-        "dispatch": '`"pull"` or `"assigned"`, or one for each queue',
-        "load_balance_strategy": "how assigned tasks are spread",
-        "metrics": "serve metrics",
-        "metrics_port": "their port; 0 takes any that is free",
+    NOT_YET: {
         "server": "serve the management API",
     },
 }

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tickwork.backoff import CustomRetry, ExponentialBackoff, FixedDelay, LinearBackoff, RetryPolicy
+    from tickwork.client.breakers import BreakerInfo
     from tickwork.client.functions import TaskFunction
     from tickwork.client.handle import Handle, ScheduleHandle
+    from tickwork.client.limits import LimitInfo
     from tickwork.client.lock import Lock
     from tickwork.client.queues import QueueInfo
     from tickwork.client.schedules import ScheduleInfo
+    from tickwork.client.switches import SwitchInfo
     from tickwork.client.sync import SyncHandle
     from tickwork.config import AlertRule, Config
     from tickwork.cron import Cron
@@ -86,6 +89,7 @@ __all__ = [
     "Alert",
     "AlertRule",
     "AttemptInfo",
+    "BreakerInfo",
     "BulkResult",
     "Candidate",
     "Capabilities",
@@ -114,6 +118,7 @@ __all__ = [
     "JSONSerializer",
     "Job",
     "LeaseLost",
+    "LimitInfo",
     "LinearBackoff",
     "Load",
     "Lock",
@@ -163,6 +168,7 @@ __all__ = [
     "StoreUnavailable",
     "SubmitCall",
     "SubmitNext",
+    "SwitchInfo",
     "SyncHandle",
     "Task",
     "TaskCancelled",
@@ -188,6 +194,7 @@ _HOMES = (
     "handlers.middleware", "handlers.depends", "handlers.periodic", "client.queues", "client.schedules",
     "client.functions", "client.lock", "client.sync", "scheduler", "store.contract", "store.opening", "model.health",
     "executors.base", "node.duties", "node.services", "dispatch.strategies", "model.alerts",
+    "client.limits", "client.breakers", "client.switches",
 )  # fmt: skip
 
 if not TYPE_CHECKING:  # to a type checker it would mean that every name exists

@@ -58,7 +58,7 @@ from tickwork.node.parts import Parts
 from tickwork.node.services import Service
 from tickwork.observe.bus import Bus, Subscription
 from tickwork.observe.loggers import Log
-from tickwork.observe.observations import Observation
+from tickwork.observe.observations import Observation, SubmitRejected
 from tickwork.observe.observer import Observer, Observers
 from tickwork.payload.parameters import MISSING
 from tickwork.store.bounded import SHARE_OF_BLOCKING, SubmitLimit, bounded, within
@@ -115,6 +115,9 @@ class Scheduler(Client):
         self._logging: list[Subscription] = []
         self._monitor = Monitor(self._bus, lambda: self._node, self.health, self._condition)
         super().__init__(self._open, Registry(), Config())
+        self._access.on_rejected = lambda specs, seconds: self._bus.publish(
+            SubmitRejected, SubmitRejected(tuple(spec.type for spec in specs), seconds)
+        )
         self._lifespan = self.registry.lifespan = Lifespan(self, lifespan)
         self.executors = Executors(self.registry)
         self._apply(load_given({**given, **options}, config))

@@ -26,7 +26,7 @@ from tickwork.monitor import measures
 from tickwork.monitor.alerts import Alerts
 from tickwork.observe.bus import Bus
 from tickwork.observe.observations import AlertChanged
-from tickwork.store.contract import Claim, Store
+from tickwork.store.contract import Ask, Claim, Gate, Left, Store
 
 RULE = AlertRule("waiting", "tasks_pending", 3, ">=", 60)
 
@@ -209,6 +209,25 @@ async def test_the_failure_rate_is_that_of_the_last_minutes(leaders: Leaders) ->
     await alerts.look()
     assert await leaders.values(*rates) == [0, 0, 0]
     assert await leaders.values("scheduler_dead_letter_queue_size", "dead_letter_queue_used") == [5, 0.05]
+
+
+async def test_a_breaker_that_stays_open_is_an_alert(leaders: Leaders) -> None:
+    alerts, gates = leaders.leader(*rules_in_force(Config())), leaders.store.gates
+    assert await leaders.values("breakers_open") == [0]
+    gate = Gate("breaker:type:job", failures=1, timeout=300_000)
+    await gates.enter([Ask("a", (gate,))])
+    await gates.leave([Left("a", (gate.name,), "failed")])
+    assert await leaders.values("breakers_open") == [1]
+    for _ in range(7):
+        await alerts.look()
+        leaders.clock.advance(10)
+    assert ("alert.fired", "breaker_open") in await leaders.facts()
+    leaders.clock.advance(300)
+    assert await leaders.values("breakers_open") == [0], "it is half open, and nobody waits"
+    await gates.enter([Ask("probe", (gate,)), Ask("b", (gate,))])
+    assert await leaders.values("breakers_open") == [1], "one tries, and another waits for it"
+    await gates.leave([Left("probe", (gate.name,), "ok")])
+    assert await leaders.values("breakers_open") == [0]
 
 
 async def test_one_failure_alone_is_no_high_failure_rate(leaders: Leaders) -> None:

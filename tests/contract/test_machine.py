@@ -32,19 +32,22 @@ from tickwork.clock import ManualClock
 from tickwork.ids import partition_of
 from tickwork.model.facts import Event, Fact, NewFact
 from tickwork.model.members import Worker
-from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.outcomes import Aborted, Failed, Held, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import DELAYED, ENDS, Lease, Place, Record, Spec, Status
 from tickwork.store.contract import (
     Advance,
     Aside,
+    Ask,
     Assigned,
     Assignment,
     Claim,
     Claimed,
     Edge,
     Finished,
+    Gate,
+    Left,
     Look,
     OutboxEntry,
     ParkReason,
@@ -64,13 +67,20 @@ NODES = ("", "n1", "n2")
 SCHEDULES = ("s1", "s2")
 LOCKS = ("l1", "l2")
 MARKS = (None, "", "1")
-TOLD_BY_MARKS = (Fact.ALERT_FIRED, Fact.ALERT_RESOLVED)
+TOLD_BY_MARKS = (
+    Fact.ALERT_FIRED, Fact.ALERT_RESOLVED, Fact.LIMIT_SET, Fact.LIMIT_REMOVED, Fact.SWITCH_OFF, Fact.SWITCH_ON,
+)  # fmt: skip
+GATES = (
+    Gate("type:a", slots=2), Gate("type:a", slots=1, rate=0.001, burst=2), Gate("type:a", failures=1, timeout=2000),
+    Gate("key:a", rate=0.002, burst=3), Gate("key:a", failures=2, timeout=700, slots=3), Gate("queue:q", shut=True),
+    Gate("queue:q"), Gate("key:b", slots=1),
+)  # fmt: skip
 KEYS = ("k1", "k2")
 LIMITS = (1, 2, 3, 50)
 MANY = 1000  # more than there are
 PARTITIONED = "redis-partitioned"
 
-Word = TypeVar("Word", bound=str)
+Item = TypeVar("Item")
 
 chance = st.randoms(use_true_random=True)  # a plain generator, from a seed that Hypothesis keeps
 
@@ -79,7 +89,7 @@ def moment(any_: Random) -> int | None:
     return any_.choice([None, START - 1, START + 700, START + 40_000])
 
 
-def some(any_: Random, items: tuple[Word, ...]) -> list[Word]:
+def some(any_: Random, items: tuple[Item, ...]) -> list[Item]:
     """Any of them, in any order, sometimes one twice."""
     return any_.choices(items, k=any_.randint(0, len(items)))
 
@@ -122,6 +132,7 @@ def a_spec(any_: Random, task_id: str, others: list[str]) -> Spec:
         tags=any_.choice([{}, {"env": "prod"}]),
         requires=any_.choice([{}, {}, {}, {}, {"gpu": "a100"}, {"gpu": "a100", "zone": "eu"}]),
         target=any_.choice([None, None, None, None, None, "w2"]),
+        fair=Random(task_id).choice([0, 0, 0, 1000, 333]),
     )
 
 
@@ -136,11 +147,16 @@ def a_schedule(any_: Random) -> Schedule:
     )
 
 
+def gates_of(any_: Random) -> tuple[Gate, ...]:
+    return tuple({gate.name: gate for gate in some(any_, GATES)[:3]}.values())
+
+
 def an_outcome(any_: Random, lease: Lease) -> Outcome:
     outcomes: list[Outcome] = [
         Succeeded(lease, b"1", 2, "ok", 0.5),
         Failed(lease, "boom", any_.choice([0, 1000]), 0.25),
         Aborted(lease, "broken", 0.75),
+        Held(lease, "type:a", any_.choice([ParkReason.LIMITED, ParkReason.SWITCHED_OFF]), any_.choice([0, 300])),
         Snoozed(lease, any_.choice([None, START - 5, START + 20_000]), 300, any_.choice(["", "does not fit"])),
         Released(lease),
         Stopped(lease, 1.5),
@@ -157,7 +173,7 @@ def plain(record: Record) -> Record:
 
 def lanes(records: list[Record], parts: int) -> dict[tuple[Any, ...], list[str]]:
     found: dict[tuple[Any, ...], list[str]] = {}
-    for record in sorted(records, key=lambda record: record.position):
+    for record in sorted(records, key=lambda record: (record.position, record.seq)):  # in fair lanes there are ties
         if record.status is Status.READY:
             part = partition_of(record.id, parts)
             found.setdefault((part, record.spec.queue, record.spec.band, record.place), []).append(record.id)
@@ -306,8 +322,9 @@ class Twins(RuleBasedStateMachine):
         return self.fit(a_spec(any_, self.an_id(any_), self.ids[-12:]))
 
     def fit(self, spec: Spec) -> Spec:
-        """A dedup key has to be in the partition of the task."""
-        return spec if self.parts == 1 else replace(spec, dedup_key=None)
+        """A dedup key has to be in the partition of the task. Each partition is fair by itself, so the turns of tasks
+        in one are not those that they would have among all."""
+        return spec if self.parts == 1 else replace(spec, dedup_key=None, fair=0)
 
     # --- in and time
 
@@ -620,6 +637,41 @@ class Twins(RuleBasedStateMachine):
         self.told[f"marks.swap {self.send('marks.swap', name, seen, new, facts)}"] += 1
         self.send("marks.get", name)
 
+    def pass_gates(self, any_: Random) -> None:
+        for _ in range(any_.randint(1, 4)):
+            ids = [any_.choice(["g1", "g2", "g3", "g4", "g5"]) for _ in range(any_.randint(1, 4))]
+            act = any_.choices(["enter", "leave", "renew", "wake", "reset"], [8, 6, 1, 3, 1])[0]
+            names = tuple(gate.name for gate in gates_of(any_))
+            if act == "enter":
+                asks = [Ask(any_.choice([task_id, task_id, ""]), gates_of(any_), any_.randint(0, 3)) for task_id in ids]
+                for answer in self.send("gates.enter", asks):
+                    self.told["gate passed" if answer is None else f"gate {answer.reason}"] += 1
+            elif act == "leave":
+                left = [Left(task_id, names, any_.choice(["ok", "failed", "failed", "none"])) for task_id in ids]
+                self.told["gate left, woken"] += len(self.send("gates.leave", left))
+            elif act == "renew":
+                self.send("gates.renew", [(task_id, names) for task_id in ids])
+            elif act == "wake":
+                self.told["gate woken"] += len(self.send("gates.wake", any_.choice([1, 2, 100])))
+            else:
+                self.send("gates.reset", any_.choice(GATES).name)
+        if any_.random() < 0.3:
+            self.try_a_breaker(any_)
+        self.send("gates.look", [gate.name for gate in GATES])
+        self.send("gates.opened")
+        self.send("gates.crowded", any_.choice([1, 100]))
+
+    def try_a_breaker(self, any_: Random) -> None:
+        """It opens, and is asked before and after its time. By chance alone this is rare."""
+        gate = any_.choice([gate for gate in GATES if gate.failures])
+        self.send("gates.reset", gate.name)
+        for number in range(gate.failures + 1):
+            (answer,) = self.send("gates.enter", [Ask(f"g{number + 1}", (gate,), 0)])
+            self.told["gate passed" if answer is None else f"gate {answer.reason}"] += 1
+            self.send("gates.leave", [Left(f"g{number + 1}", (gate.name,), "failed")])
+        self.move(any_.choice([0, gate.timeout]))
+        self.send("gates.enter", [Ask("g4", (gate,), 0), Ask("g5", (gate,), 0)])
+
     def take_lock(self, name: str, owner: str, ttl: int) -> None:
         """Fences may differ between stores, but they change together, and only upwards."""
         show(("lock", name, owner, ttl))
@@ -676,6 +728,7 @@ ACTS: dict[Callable[[Twins, Random], None], int] = {
     Twins.fire: 5,
     Twins.meet: 4,
     Twins.lock_and_unlock: 3,
+    Twins.pass_gates: 5,
 }
 
 
@@ -763,6 +816,7 @@ RARE = {
     *("lock taken", "lock renewed", "lock refused", "index True", "index False"),
     *("locks.extend True", "locks.extend False", "locks.release True", "locks.release False"),
     *("marks.swap True", "marks.swap False"),
+    *("gate passed", "gate shut", "gate open", "gate full", "gate rate", "gate left, woken", "gate woken"),
 }
 
 EXAMPLES = {"redis-6.2": 30, "valkey": 30, PARTITIONED: 60}  # mostly the same scripts

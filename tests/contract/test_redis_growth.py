@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from tickwork.model.outcomes import Succeeded
 from tickwork.model.policy import Policy
 from tickwork.node.duties import propagate
 from tickwork.observe.bus import Bus
-from tickwork.store.contract import MANY_MAX, Edge
+from tickwork.store.contract import MANY_MAX, Ask, Edge, Gate, Left
 from tickwork.store.redis.claims import claim_args
 from tickwork.store.redis.keys import Layout
 from tickwork.store.redis.scripts import Script, compose
@@ -205,3 +205,31 @@ async def test_a_delayed_task_whose_worker_does_not_come_wakes_another(bench: Be
     bench.clock.advance(60)
     await bench.store.tasks.promote(10)
     assert shared_server().command("LLEN", f"{ROOT}wake:default") == 1
+
+
+async def test_limits_of_many_keys_cost_no_more_than_those_of_few(bench: Bench) -> None:
+    gates = bench.store.gates
+
+    def asks(who: str, keys: Iterable[int]) -> list[Ask]:
+        return [Ask(f"{who}{key}", (Gate(f"limit:type:mail/key={key}", rate=0.001, burst=2, slots=1),)) for key in keys]
+
+    async def crowd(keys: Iterable[int]) -> None:
+        """At each key one is inside and two wait."""
+        for who in ("inside", "first", "second"):
+            await gates.enter(asks(who, keys))
+
+    async def cost(keys: range) -> int:
+        async def turn() -> None:
+            left = [Left(f"inside{key}", (f"limit:type:mail/key={key}",)) for key in keys]
+            assert await gates.leave(left) == [f"first{key}" for key in keys]
+            assert await gates.enter(asks("first", keys)) == [None] * len(keys)
+            assert await gates.wake(100) == []
+            assert len(await gates.crowded(5)) == 5
+
+        return await commands(turn)
+
+    await crowd(range(10))
+    few = await cost(range(5))
+    for start in range(10, 10_000, 333):
+        await crowd(range(start, start + 333))
+    assert await cost(range(5, 10)) == few

@@ -130,6 +130,19 @@ async def test_a_high_task_is_passed_over_by_few_claims(bench: Bench, place: int
     assert claims <= STAY * (COUNT - 1) + 1
 
 
+async def test_a_fair_queue_delays_nobody_in_any_partition(bench: Bench) -> None:
+    """Each partition is fair by itself, so a key waits until its own is visited, and no longer."""
+    for place in range(COUNT):
+        await bench.store.tasks.submit([bench.spec(name, key="many", fair=1000) for name in ids_in(place, 200)])
+    await bench.claim(5)
+    for place in range(COUNT):
+        await bench.submit(ids_in(place, 201)[-1], key=f"few{place}", fair=1000)
+    started: list[str | None] = []
+    await drain(bench, 5, lambda grants: started.extend(grant.spec.key for grant in grants))
+    last = max(started.index(f"few{place}") for place in range(COUNT))
+    assert last < 5 * STAY * COUNT
+
+
 async def test_a_claim_takes_from_the_next_partition_what_the_first_lacks(bench: Bench) -> None:
     for place in range(COUNT):
         await bench.store.tasks.submit([bench.spec(name) for name in ids_in(place, 3)])

@@ -14,7 +14,7 @@ from tickwork.model.members import Worker
 from tickwork.model.outcomes import Aborted, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Status
-from tickwork.store.contract import Query
+from tickwork.store.contract import Ask, Gate, Left, Query
 from tickwork.store.sqlite import SqliteStore, spec_cache
 from tickwork.testing.contract.bench import START, Bench
 
@@ -42,6 +42,8 @@ class Counted(Bench):
         await self.submit_many(count, "blocked", depends_on=("delayed0",))
         while (await self.store.queries.stats()).parked.get(("default", "strange"), 0) < count:
             await self.claim(types=("job",))
+        for who in ("inside", "waits"):
+            await self.store.gates.enter([_ask(f"{who}{key}", str(key)) for key in range(count)])
 
     async def steps(self, call: Callable[[], Awaitable[Any]]) -> int:
         """How many steps SQLite took for it, on either connection."""
@@ -61,6 +63,10 @@ class Counted(Bench):
         for thread, side in sides:
             await thread.call(lambda side=side: side.db.set_progress_handler(None, STEP))
         return taken * STEP
+
+
+def _ask(who: str, key: str) -> Ask:
+    return Ask(who, (Gate(f"limit:type:mail/key={key}", rate=0.001, burst=100, slots=1),))
 
 
 @pytest.fixture
@@ -115,6 +121,19 @@ async def operators(bench: Counted) -> None:
     await bench.delete("mine")
 
 
+async def gates(bench: Counted) -> None:
+    store = bench.store.gates
+    assert await store.enter([_ask("first", "mine")]) == [None]
+    assert await store.enter([_ask("second", "mine")]) != [None]
+    assert await store.leave([Left("first", ("limit:type:mail/key=mine",))]) == ["second"]
+    assert await store.enter([_ask("second", "mine")]) == [None]
+    assert await store.leave([Left("second", ("limit:type:mail/key=mine",))]) == []
+    await store.renew([("inside1", ("limit:type:mail/key=1",))])
+    assert await store.wake(10) == []
+    assert len(await store.look(["limit:type:mail/key=1"])) == 1
+    await store.opened()
+
+
 async def duties(bench: Counted) -> None:
     await bench.store.tasks.promote(10)
     await bench.store.tasks.reclaim(10)
@@ -134,7 +153,7 @@ async def read_pages(bench: Counted) -> None:
         await bench.store.queries.page(Query(status, limit=5))
 
 
-CALLS = [submit, claim_nothing, one_life, two_deaths, operators, duties, read_one, read_pages]
+CALLS = [submit, claim_nothing, one_life, two_deaths, operators, gates, duties, read_one, read_pages]
 
 
 async def test_no_call_walks_what_it_does_not_touch(benches: tuple[Counted, Counted]) -> None:

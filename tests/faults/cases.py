@@ -8,6 +8,7 @@ from functools import partial
 
 from tests.faults import (
     leader_cases,
+    limit_cases,
     mutate,
     test_redis_failover,
     test_redis_scale,
@@ -51,6 +52,7 @@ CASES: dict[str, Case] = {
     "leader_killed": leader_cases.leader_killed,
     "leader_killed_same_host": leader_cases.leader_killed_same_host,
     "leader_killed_at_work": leader_cases.leader_killed_at_work,
+    "leader_killed_alerting": leader_cases.leader_killed_alerting,
     "leader_stopped": leader_cases.leader_stopped,
     "redis_restarted": _told(test_redis_server.redis_restarted),
     "redis_empty": _told(test_redis_server.redis_empty),
@@ -84,5 +86,6 @@ CASES: dict[str, Case] = {
     "schedules_at_once": _told(test_redis_scale.schedules_at_once),
     **{f"partitions_{name}": case for name, case in PARTITIONED.items()},
     **{f"random_{kind}": partial(random_case, kind) for kind in KINDS},
+    **limit_cases.CASES,
     "mutants": mutate.slow_mutants,
 }

@@ -25,7 +25,7 @@ from tickwork import Scheduler
 from tickwork.model.facts import Event, Fact
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Record, Status
-from tickwork.store.contract import Query
+from tickwork.store.contract import Query, Store
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.net.target import parse
 
@@ -41,11 +41,11 @@ KEEP = "FAULTS_KEEP"
 class Crew:
     """Nodes, each a process of its own, on one server."""
 
-    def __init__(self, url: str, folder: Path, options: dict[str, Any]) -> None:
+    def __init__(self, url: str, folder: Path, options: dict[str, Any], program: str = "victim") -> None:
         self.history = History(folder / "history.jsonl")
         self.members: list[subprocess.Popen[bytes]] = []
         self.log = folder / "nodes.log"
-        self._command = [sys.executable, "-m", "tests.faults.victim", url, str(self.history.path), "work"]
+        self._command = [sys.executable, "-m", f"tests.faults.{program}", url, str(self.history.path), "work"]
         self._options = options
 
     async def start(self, count: int = 1) -> None:
@@ -102,11 +102,10 @@ class Crew:
         return self.log.read_text()[-3000:] if self.log.exists() else "(nothing)"
 
 
-class Stage:
-    """One case: a server, a crew on it, a client that submits, and a store to look at."""
+class Scene:
+    """One case on any store: a crew, a client that submits, and a store to look at."""
 
-    def __init__(self, server: RedisServer, crew: Crew, app: Scheduler, store: RedisStore) -> None:
-        self.server = server
+    def __init__(self, crew: Crew, app: Scheduler, store: Store) -> None:
         self.crew = crew
         self.app = app
         self.store = store
@@ -170,6 +169,16 @@ class Stage:
         found = judge(self.lines, records, ends, recovery)
         assert found.clean, found
         return found
+
+
+class Stage(Scene):
+    """One case on a server."""
+
+    store: RedisStore
+
+    def __init__(self, server: RedisServer, crew: Crew, app: Scheduler, store: RedisStore) -> None:
+        super().__init__(crew, app, store)
+        self.server = server
 
 
 @asynccontextmanager

@@ -508,7 +508,10 @@ def test_queues_and_types_pause_and_resume() -> None:
     good("submit", "add", "--id", "t")
     good("queues", "pause", "default", "--note", "deploy")
     assert "paused: deploy" in good("queues", "list")
-    assert data("task", "t")["explanation"]["text"] == "Queue default is paused: deploy."
+    assert re.fullmatch(r"Queue default is paused since .+: deploy\.", data("task", "t")["explanation"]["text"])
+    why = data("why", "t")
+    assert (why["id"], why["reason"], why["blockers"]) == ("t", "queue_paused", ["default"])
+    assert good("why", "t") == why["text"] + "\n"
     assert good("queues", "resume", "default") == "queue default  resumed\n"
     assert data("queues", "pause", "--type", "add")["type"] == "add"
     assert "task type add is paused" in good("queues")

@@ -23,6 +23,7 @@ from tickwork import (
     TaskResult,
 )
 from tickwork.handlers.registry import Entry
+from tickwork.observe import TaskStarted
 
 Outcome = TaskResult | bytes | None
 
@@ -320,6 +321,8 @@ async def test_a_task_for_an_executor_that_is_not_here_waits_for_a_node_that_has
         async def train() -> str:
             return "here"
 
+    started: list[TaskStarted] = []
+    without.observe(started.append, TaskStarted)
     await without.start()
     handle = await without.submit("train", executor="gpu", max_retry=0)
 
@@ -332,6 +335,7 @@ async def test_a_task_for_an_executor_that_is_not_here_waits_for_a_node_that_has
     assert info.last_error == f"worker {without.id} has no executor 'gpu'; it waits for a worker that has"
     assert sum("has no executor 'gpu'" in message for message in caplog.messages) == 1
     await without.shutdown()
+    assert started == []
     async with having:
         assert await having.handle(handle.id).result(20) == "done"
     assert [task.attempt for task, _, _ in remote.calls] == [1]

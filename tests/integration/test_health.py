@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.integration.apps import FAST, Gate
+from tests.integration.apps import FAST, Gate, store_of
 from tests.support.pages import Page, fetch, url_of
 from tests.support.redis import RedisServer
 from tests.support.waiting import wait_until
@@ -21,10 +22,13 @@ from tickwork import Check, Health, Scheduler, Service
 from tickwork.cli import commands
 from tickwork.client import health as client_health
 from tickwork.config import Config
+from tickwork.model.gates import MARK
+from tickwork.model.members import Worker
 from tickwork.model.tasks import Status
 from tickwork.monitor.health import HealthPages
 from tickwork.observe.loggers import Log
-from tickwork.store.contract import Stats
+from tickwork.store.contract import Ask, Left, Stats
+from tickwork.store.contract import Gate as StoreGate
 
 PAGES = {"health": True, "health_port": 0}
 
@@ -267,6 +271,25 @@ class TestClient:
         assert (await app.health()).checks["breakers"] == Check("warning", "breakers open: 2 (pay, ship)")
         await app.shutdown()
 
+    async def test_a_breaker_that_holds_tasks_is_degraded(self, url: str) -> None:
+        app = Scheduler(url, **FAST)
+        await app.breakers.open("type:pay")
+        store, gate = await app._open(), StoreGate("breaker:type:ship", failures=1, timeout=3_600_000)
+        await store.gates.enter([Ask("a", (gate,))])
+        await store.gates.leave([Left("a", (gate.name,), "failed")])
+        health = await app.health()
+        assert health.checks["breakers"] == Check("warning", "breakers open: 2 (type:pay, type:ship)")
+        await app.breakers.close("type:pay")
+        await app.breakers.close("type:ship")
+        assert (await app.health()).checks["breakers"] == Check("ok", "breakers open: 0")
+        await app.shutdown()
+
+    async def test_rules_of_another_version_are_no_reason_to_be_unhealthy(self) -> None:
+        app = Scheduler("memory://")
+        await (await app._open()).marks.swap(MARK, None, "[]")
+        assert (await app.health()).checks["breakers"] == Check("ok", "breakers open: 0")
+        await app.shutdown()
+
     def test_the_worst_check_decides(self) -> None:
         checks = {"a": Check("ok", ""), "b": Check("warning", "")}
         assert Health.of(datetime.now(UTC), checks).status == "degraded"
@@ -298,6 +321,19 @@ class TestCommand:
         assert (shown.exit_code, as_json.exit_code) == (0, 0)
         assert shown.stdout.splitlines()[0].split() == ["status", "healthy"]
         assert json.loads(as_json.stdout)["status"] == "healthy"
+
+    async def test_a_worker_of_this_host_may_be_wanted(self, file_url: str) -> None:
+        own, app = socket.gethostname(), Scheduler(file_url, **FAST)
+        async with app:
+            up = await asyncio.to_thread(run, "health", "--here", file_url)
+        assert (up.exit_code, f"1 workers of {own}" in up.stdout) == (0, True)
+        far = Worker(id="far", node="far", host="far", queues=("default",), capacity=1)
+        await (await store_of(app)).members.beat(far, 30_000)
+        await app.shutdown()
+        gone = await asyncio.to_thread(run, "health", "--here", "--json", file_url)
+        assert gone.exit_code == 1
+        assert json.loads(gone.stdout)["checks"]["here"] == {"status": "error", "message": f"no worker of {own} is up"}
+        assert (await asyncio.to_thread(run, "health", file_url)).exit_code == 0
 
     async def test_a_degraded_store_has_status_0(self, sqlite_url: str) -> None:
         app = Scheduler(sqlite_url)

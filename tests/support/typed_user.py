@@ -427,6 +427,12 @@ if TYPE_CHECKING:
         app.sync.dlq.retry_al()  # type: ignore[attr-defined]
         app.sync.schedules.put("s", "nothing", overlap="maybe")  # type: ignore[arg-type]
         app.sync.events.subscribe(kind=["task.died"])  # type: ignore[call-arg]
+        app.sync.limits.set("type:mail", rate=[])  # type: ignore[arg-type]
+        app.sync.limits.set("type:mail", per="tag")  # type: ignore[arg-type]
+        app.sync.breakers.open("type:mail", until="noon")  # type: ignore[arg-type]
+        number = app.sync.breakers.get("type:mail").failures  # type: ignore[assignment]
+        app.sync.switches.off(5)  # type: ignore[arg-type]
+        number = app.sync.switches.on("type:mail")  # type: ignore[assignment]
 
     def wrong_options() -> None:
         Scheduler("memory://", concurency=5)  # type: ignore[call-arg]

@@ -99,6 +99,7 @@ class TestDefaults:
             "breaker": None,
             "dispatch": "pull",
             "load_balance_strategy": "least_tasks",
+            "fair_queues": (),
             "partitions": 1,
             "durability": "memory",
             "payload_limit": 262_144,

@@ -87,7 +87,7 @@ class SlowStore:
 class Slots:
     id = "w"
     node = "n"
-    types = frozenset({"a"})
+    wanted = frozenset({"a"})
     stuck = False
     sources = Sources(("default",))
 

@@ -26,6 +26,9 @@ class Holder:
     def leases(self) -> list[Lease]:
         return [Lease("it", 1, "n")]
 
+    def inside(self) -> list[tuple[str, tuple[str, ...]]]:
+        return []
+
 
 async def test_renewals_that_are_refused_are_told_of_now_and_then(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

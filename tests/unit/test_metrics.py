@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +13,15 @@ import pytest
 from tests.support.scrapes import Scrape
 from tickwork import Config, Fact, Scheduler, Status, StoreUnavailable
 from tickwork.errors import ConfigError
+from tickwork.model.gates import Book, Switch, breaker_gate, write_book
+from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.tasks import Lease, Spec
 from tickwork.monitor import store_numbers
 from tickwork.monitor.exposition import TABLE
 from tickwork.monitor.metrics import Metrics
 from tickwork.monitor.store_numbers import StoreNumbers
 from tickwork.monitor.tallies import NAMES_MAX, STEP, WINDOW, Histogram, Tallies
+from tickwork.observe.batches import TasksCreated
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.observe.observations import (
@@ -32,7 +37,10 @@ from tickwork.observe.observations import (
     TaskStarted,
     TaskSubmitted,
 )
-from tickwork.store.contract import Stats
+from tickwork.store.contract import GateState, Grant, Stats
+from tickwork.worker.run_facts import RunsEnded, RunsStarted
+
+NOW = 1_000_000
 
 # The names that people know, and their labels.
 KNOWN = {
@@ -94,12 +102,30 @@ class Queries:
         return self.since
 
 
+class Rules:
+    """Gates and marks of a store, with breakers that are not closed."""
+
+    def __init__(self) -> None:
+        self.states: list[GateState] = []
+        self.book: Book | None = None
+
+    async def opened(self) -> list[GateState]:
+        return self.states
+
+    async def look(self, names: list[str]) -> list[GateState]:
+        return [GateState(name) for name in names]
+
+    async def get(self, name: str) -> str | None:
+        return None if self.book is None else write_book(self.book)
+
+
 class FakeStore:
     def __init__(self, queries: Queries) -> None:
         self.queries = queries
+        self.gates = self.marks = Rules()
 
     def now(self) -> int:
-        return 1_000_000
+        return NOW
 
 
 class Clock:
@@ -117,8 +143,47 @@ def metrics_of(bus: Bus | None = None, config: Config | None = None, queries: Qu
 
 
 def tell(bus: Bus, *seen: Observation) -> None:
+    """What is heard in batches comes as one for each worker, and all submits as one."""
+    started, runs, submitted = defaultdict(list), defaultdict(list), list[TaskSubmitted]()
     for each in seen:
-        bus.publish(each.fact if isinstance(each, TaskEnded | ScheduleTicked) else TOPICS[type(each)][0], each)
+        if isinstance(each, TaskStarted):
+            started[each.worker_id].append(granted(each))
+        elif isinstance(each, TaskEnded):
+            runs[each.worker_id].append((each.fact, granted(each), outcome_of(each), None))
+        elif isinstance(each, TaskSubmitted):
+            submitted.append(each)
+        else:
+            bus.publish(each.fact if isinstance(each, ScheduleTicked) else TOPICS[type(each)][0], each)
+    for worker_id, grants in started.items():
+        bus.publish(RunsStarted, RunsStarted(worker_id, grants, NOW))
+    for worker_id, ends in runs.items():
+        bus.publish(RunsEnded, RunsEnded(worker_id, ends))
+    created = [each for each in submitted if each.verdict == "created"]
+    specs = [Spec(id=each.id, type=each.type, nonce="n", priority=each.priority) for each in created]
+    bus.publish(TasksCreated, TasksCreated(specs))
+
+
+def granted(seen: TaskStarted | TaskEnded) -> Grant:
+    spec = Spec(id=seen.id, type=seen.type, queue=seen.queue, nonce="n")
+    waited = seen.waited if isinstance(seen, TaskStarted) else None
+    since = None if waited is None else round(NOW - 1000 * waited)
+    return Grant(spec, Lease(seen.id, 1, "n"), seen.attempt, 0, 0, seen.worker_id, since)
+
+
+def outcome_of(seen: TaskEnded) -> Outcome:
+    lease = Lease(seen.id, 1, "n")
+    match seen.fact:
+        case Fact.TASK_SNOOZED:
+            return Snoozed(lease)
+        case Fact.TASK_RELEASED:
+            return Released(lease)
+        case Fact.TASK_CANCELLED:
+            return Stopped(lease, seen.duration)
+        case Fact.TASK_RETRYING:
+            return Failed(lease, "", 0, seen.duration)
+        case Fact.TASK_SUCCEEDED:
+            return Succeeded(lease, duration=seen.duration)
+    return Aborted(lease, "", seen.duration)
 
 
 def ended(fact: Fact = Fact.TASK_SUCCEEDED, type: str = "greet", attempt: int = 1, seconds: float = 0.1) -> TaskEnded:
@@ -312,6 +377,17 @@ class TestTime:
         assert tallies.heartbeat_delay() == 0
 
 
+class TestHistogram:
+    @pytest.mark.parametrize("values", [[], [0.0], [1.0, 0.5], [3.0, 0.1, 0.1, 1.0, 0.05, 99.0, 2.0]])
+    def test_many_at_once_are_as_each_alone(self, values: list[float]) -> None:
+        together, alone = Histogram((0.1, 1.0, 2.0)), Histogram((0.1, 1.0, 2.0))
+        for value in values:
+            alone.add(value)
+        together.add_all(values.copy())
+        assert together.counts == alone.counts
+        assert together.total == pytest.approx(alone.total)
+
+
 class TestBounds:
     MORE = NAMES_MAX + 500
 
@@ -388,6 +464,32 @@ class TestStoreNumbers:
         clock.at += 0.1
         await numbers.refresh()
         assert queries.asked == 2
+
+    async def test_breakers(self) -> None:
+        clock = Clock()
+        numbers = self.numbers(Queries(), clock)
+        assert numbers.breakers == {"default": 0}
+        rules: Any = numbers._store.gates
+        rules.states = [
+            GateState(breaker_gate("type:charge"), failures=5, open_until=NOW + 1),
+            GateState(breaker_gate("type:mail"), failures=5, open_until=NOW),
+        ]
+        rules.book = Book(1, breakers={"target:http/billing": Switch(1)})
+        await numbers.refresh()
+        found = {"default": 0, "type:charge": 2, "type:mail": 1, "target:http/billing": 2}
+        assert numbers.breakers == found
+        rules.states, rules.book = [], None
+        clock.at += 30
+        await numbers.refresh()
+        assert numbers.breakers == dict.fromkeys(found, 0), "one that was open once is shown as closed"
+
+    async def test_breakers_beyond_a_thousand_are_one(self) -> None:
+        numbers = self.numbers(Queries(), Clock())
+        rules: Any = numbers._store.gates
+        many = range(NAMES_MAX + 10)
+        rules.states = [GateState(breaker_gate(f"type:t{n}"), open_until=NOW + 1) for n in many]
+        await numbers.refresh()
+        assert (len(numbers.breakers), numbers.breakers["other"]) == (NAMES_MAX + 1, 2)
 
     async def test_a_queue_that_is_empty_again_is_still_shown(self) -> None:
         queries, clock = Queries(Stats(dict.fromkeys(Status, 0), {("fast", 1): 2}, {}, 0, 0)), Clock()

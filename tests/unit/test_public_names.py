@@ -94,8 +94,8 @@ METHODS = {
     "start shutdown stop close run register "
     "list_registered schedule schedule_after get_task list_tasks index_tasks queue_stats status cancel retry run_now "
     "update_task_status register_worker unregister_worker get_worker list_workers drain_worker resume_worker "
-    "set_worker reset_worker set_serializer explain lock use "
-    "on_startup on_shutdown reschedule reports health report failures alerts",
+    "set_worker reset_worker set_serializer explain lock use queue "
+    "on_startup on_shutdown reschedule callback_app health report failures alerts",
     "registry": "register unregister has list clear set_serializer",
     "executors": "register list",
     "strategies": "register list of",
@@ -103,8 +103,11 @@ METHODS = {
     "dlq": "list get retry retry_all remove clear",
     "schedules": "put list get pause resume trigger next_runs runs delete",
     "queues": "list pause resume",
+    "limits": "list set remove",
+    "breakers": "list get open close",
+    "switches": "list off on",
     "events": "subscribe read last",
-    "sync": "submit call submit_many submit_tasks get_task lock tasks dlq schedules queues",
+    "sync": "submit call submit_many submit_tasks get_task lock tasks dlq schedules queues limits breakers switches",
 }
 
 
@@ -128,7 +131,8 @@ def test_a_scheduler_is_a_client_and_nothing_is_said_twice() -> None:
 
 ATTRIBUTES = (
     # what it has
-    "capabilities config dlq events executors exhausted id loaded queues registry schedules strategies sync tasks url "
+    "breakers capabilities config dlq events executors exhausted id limits loaded queues registry schedules strategies "
+    "switches sync tasks url "
     "audit webhooks dependants delete handle configure stop_soon wait_stopped after_fork"  # beside those above
 )
 
@@ -153,6 +157,9 @@ FIELDS = {
     "WorkerInfo": "id status address task_types capacity started_at beat_at",
     "RemoteWorker": "id address task_types capacity",
     "Explanation": "reason text until ahead blockers",
+    "LimitInfo": "of rate burst concurrency per origin by note since tokens running waiting keys",
+    "BreakerInfo": "of state failures open_until waiting by_hand by note since",
+    "SwitchInfo": "of by note since until waiting",
     "Event": "seq at kind id type queue worker_id attempt duration detail",
 }
 

@@ -28,6 +28,14 @@ def sum_of(*parts: Sketch) -> Sketch:
     return whole
 
 
+@given(st.lists(st.floats(0, 1e9) | st.sampled_from([SHORTEST, LONGEST]), max_size=60))
+def test_many_at_once_are_as_each_alone(values: list[float]) -> None:
+    together = Sketch()
+    together.add_all(values)
+    together.add_all(values)
+    assert together.classes == sum_of(sketch_of(values), sketch_of(values)).classes
+
+
 @given(durations)
 def test_percentiles_are_within_two_per_cent(values: list[float]) -> None:
     found = sketch_of(values).percentiles(SHARES)

@@ -250,7 +250,7 @@ async def test_a_recall_that_fails_does_not_end_the_worker() -> None:
 
         on.store.recall = fail  # type: ignore[method-assign]
         await on.store.standing(0)
-        on.slots.types = frozenset({"a", "b"})
+        on.slots.wanted = frozenset({"a", "b"})
         on.exchange.wake()
         await wait_until(lambda: tried)
         await rounds_of_the_loop()
@@ -259,7 +259,7 @@ async def test_a_recall_that_fails_does_not_end_the_worker() -> None:
 async def test_a_claim_is_recalled_when_the_handlers_have_changed() -> None:
     async with scene(4) as on:
         standing = await on.store.standing(0)
-        on.slots.types = frozenset({"a", "b"})
+        on.slots.wanted = frozenset({"a", "b"})
         on.exchange.wake()
         await wait_until(lambda: on.store.recalled == [standing.nonce])
         standing.answer.set_result(0)

@@ -170,16 +170,16 @@ def read_pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
     return {name: text for name, _, text in pairs}
 
 
-def read_time(text: str, timezone: str | None) -> datetime:
-    """The time that --at names, in the zone of --timezone if it has none of its own."""
+def read_time(text: str, timezone: str | None, option: str = "--at") -> datetime:
+    """The time that an option names, in the zone of --timezone if it has none of its own."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not a time such as 2030-01-31T09:00+01:00", param_hint="--at") from None
+        raise click.BadParameter(f"{text!r} is not a time such as 2030-01-31T09:00+01:00", param_hint=option) from None
     if moment.tzinfo is None:
         if timezone is None:
             raise click.BadParameter(
-                f"{text!r} names no zone; add Z or an offset such as +01:00, or give --timezone", param_hint="--at"
+                f"{text!r} names no zone; add Z or an offset such as +01:00, or give --timezone", param_hint=option
             )
         from tickwork.cron.zones import find_zone
 

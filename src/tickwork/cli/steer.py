@@ -14,7 +14,9 @@ from tickwork.cli.bulk import Bulk, do_to_all, filter_options, ids_or_filter
 from tickwork.cli.options import Duration, cascade_option, global_options, read_time
 from tickwork.cli.session import ask, store_of
 from tickwork.client.dependants import cancelled_with
+from tickwork.clock import to_datetime
 from tickwork.model.info import Steered
+from tickwork.model.tasks import DELAYED
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
@@ -127,7 +129,8 @@ def reschedule_command(task_id: str, at: str | None, delay: float | None, timezo
 
     async def move(client: Client) -> datetime | None:
         await client.reschedule(task_id, at=moment, delay=delay)
-        return (await client.explain(task_id)).until
+        record = await client._access.record(task_id)
+        return to_datetime(record.due_at) if record.status in DELAYED else None
 
     due = ask(move)
     when = "now" if due is None else output.moment(due)

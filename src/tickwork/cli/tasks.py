@@ -1,4 +1,4 @@
-"""`tickwork tasks` and `task`."""
+"""`tickwork tasks`, `task` and `why`."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ STORY_LINES: dict[str, str] = {
     Fact.TASK_FAILED: "failed for good after {duration}",
     Fact.TASK_DIED: "failed for good after {duration} and became a dead letter",
     Fact.TASK_SNOOZED: "was snoozed: it runs later",
+    Fact.TASK_HELD: "was held by a limit, breaker or switch",
     Fact.TASK_RELEASED: "was released unfinished",
     Fact.TASK_LOST: "was taken back from a lost worker",
     Fact.TASK_CANCEL_ASKED: "was asked to stop",
@@ -93,6 +94,8 @@ def when_of(task: TaskInfo) -> datetime:
 def note_of(task: TaskInfo) -> str:
     if task.status is Status.RUNNING and task.progress is not None:
         return f"{task.progress:.0%} {task.progress_note}".rstrip()
+    if task.held_by is not None:
+        return f"held by a {task.held_by}"
     if task.status is Status.BLOCKED:
         return f"waits for {', '.join(task.waiting_for)}"
     if task.status is Status.SUCCESS:
@@ -109,6 +112,20 @@ async def explanation(client: Client, task_id: str) -> Explanation:
     from tickwork.client.explain import of_task
 
     return await of_task(client._access, task_id, output.moment)
+
+
+@click.command("why")
+@click.argument("task_id", metavar="ID")
+@global_options
+def why_command(task_id: str) -> None:
+    """Say why a task is not running."""
+    why = ask(lambda client: explanation(client, task_id))
+    if output.as_json():
+        import msgspec
+
+        output.show_json({"id": task_id, **msgspec.structs.asdict(why)})
+        return
+    click.echo(output.clean(str(why)))
 
 
 @click.command("task")

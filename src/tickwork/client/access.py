@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from tickwork import host
 from tickwork.client.middleware import Send, SubmitChain, send_plainly
+from tickwork.client.rate_limit import RateLimit
 from tickwork.client.specs import SpecMaker
 from tickwork.config import Config
 from tickwork.errors import ConfigError, TaskNotFound
@@ -51,17 +52,24 @@ class Access:
         self.types_are_known_here = False  # on memory:// no other process can know a type
         self.runs_here = False  # this scheduler was started
         self.nobody_runs = False  # this process has its own store, which nobody named, and has not started
+        self.on_rejected: Callable[[list[Spec], float], None] = lambda specs, seconds: None
         self.configure(config)
+        registry.on_change(self.choose_way)
+
+    def _rejected(self, specs: list[Spec], seconds: float) -> None:
+        self.on_rejected(specs, seconds)
 
     def configure(self, config: Config) -> None:
         self.config = config
+        self.registry.fair.configured = config.fair_queues
         self._maker = SpecMaker(self.registry, config)
         self.choose_way()
 
     def choose_way(self) -> None:
         """Decide how specs get to the store: through middleware, or straight while there is none."""
         chain = SubmitChain.of(self.registry, self.config)
-        self.send: Send = send_plainly if chain is None else chain.send
+        send: Send = send_plainly if chain is None else chain.send
+        self.send: Send = RateLimit.around(self.config.rate_limit, self.registry, send, self._rejected)
 
     def check_that_tasks_can_run(self) -> None:
         if self.types_are_known_here and not self.runs_here and host.is_pool_child:

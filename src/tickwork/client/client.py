@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from tickwork.client import explain, orders, remote_workers, reports, steering, submitting, views
 from tickwork.client.access import Access
 from tickwork.client.alerts import alerts_of
+from tickwork.client.breakers import Breakers
 from tickwork.client.calling import call
 from tickwork.client.dead_letters import DeadLetters
 from tickwork.client.dependants import cancelled_with
 from tickwork.client.events import Events
 from tickwork.client.functions import TaskFunction, type_of
 from tickwork.client.handle import Handle
+from tickwork.client.limits import Limits
 from tickwork.client.listing import list_tasks
 from tickwork.client.lock import Lock
 from tickwork.client.queues import Queues, stats_of_queue
 from tickwork.client.results import Patience
 from tickwork.client.schedules import Schedules
+from tickwork.client.switches import Switches
 from tickwork.client.tasks import Tasks
 from tickwork.config import Config
 from tickwork.errors import (
@@ -61,12 +64,24 @@ class Client:
         self.dlq = DeadLetters(access)
         self.schedules = Schedules(access)
         self.queues = Queues(access)
+        self.limits = Limits(access)
+        self.breakers = Breakers(access)
+        self.switches = Switches(access)
         self.events = Events(access)
 
     @property
     def config(self) -> Config:
         """Every option with its value."""
         return self._access.config
+
+    def queue(self, name: str, *, fair: bool = False, weights: Mapping[str, float] | None = None) -> None:
+        """Say how the tasks of a queue take their turns: with `fair`, those of one `key` do not delay those of another.
+
+        A key with a weight of 3 gets three times as many starts as one with 1, which is the weight of all that are not
+        named; tasks without a key count as one key. It goes by what is declared where a task is submitted, and applies
+        to tasks that are submitted afterwards.
+        """
+        self.registry.declare_queue(name, fair, weights)
 
     # --- submitting
 

@@ -101,6 +101,7 @@ def _edited_task(access: Access, task: Spec, changes: Mapping[str, Any]) -> Spec
     if any(name in changes for name in _OF_DEDUP):
         fields |= _dedup(access, task, changes)
     new = replace(task, **fields)
+    new = replace(new, fair=access.registry.fair.cost(new.queue, new.key))
     if "executor" in changes or "target" in changes:
         access.registry.executors.check(new.executor or LOCAL, new.target, new.type)
     check_dedup(access, new)

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
+from tickwork.client.breakers import unclosed
 from tickwork.config import Config
 from tickwork.errors import StoreError
 from tickwork.model.health import Check, Health
+from tickwork.model.info import WorkerInfo
 from tickwork.model.tasks import WAITING, Status
 from tickwork.store.contract import Stats, Store
 from tickwork.texts import cut
@@ -42,14 +44,30 @@ async def health_of(open_store: Callable[[], Awaitable[Store]], name: str, confi
     )
 
 
+async def with_workers_of(
+    host: str, health: Health, workers: Callable[[str], Awaitable[list[WorkerInfo]]], name: str
+) -> Health:
+    """The same, unhealthy also if no worker of this host has given a sign of life within its lease."""
+    if not health.works:
+        return health
+    try:
+        async with asyncio.timeout(PATIENCE):
+            found = sum(worker.host == host for worker in await workers("online"))
+    except TimeoutError:
+        return unreachable(name, f"no answer within {PATIENCE:g} s")
+    check = Check("ok", f"{found} workers of {host}") if found else Check("error", f"no worker of {host} is up")
+    return Health.of(health.timestamp, {**health.checks, "here": check})
+
+
 def unreachable(name: str, why: str) -> Health:
     text = cut(f"{name} connection failed: {why}".partition("\n")[0], MESSAGE_MAX)
     return Health.of(datetime.now(UTC), {name: Check("error", text)})
 
 
 async def open_breakers(store: Store) -> list[str]:
-    """The names of the circuit breakers that are open."""
-    return []
+    """The names of the circuit breakers that hold tasks. One that is half open holds none until one tries: where nobody
+    submits any more, that may be for ever."""
+    return [each.of for each in await unclosed(store) if each.state == "open" or each.waiting]
 
 
 def _queued(stats: Stats) -> int:

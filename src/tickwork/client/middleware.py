@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from tickwork.client.specs import check_size
 from tickwork.client.targets import check_targets
 from tickwork.client.views import payload_of
@@ -81,6 +83,8 @@ class SubmitChain:
         spec = spec_of(task)
         if spec is not task._spec:
             check_size(spec, self._limit)
+            if (spec.queue, spec.key) != (task._spec.queue, task._spec.key):
+                spec = replace(spec, fair=self._registry.fair.cost(spec.queue, spec.key))
         return spec
 
 

@@ -75,6 +75,7 @@ class SpecMaker:
         if "executor" in fields or "target" in fields:
             self._registry.executors.check(fields.get("executor", LOCAL), fields.get("target"), type)
         data = self._encode(type, payload, serializer, entry, self._config.payload_limit)
+        key = self._key(options.get("key"), data, serializer, entry)
         spec = Spec(
             type=name("type", type) if entry is None else type,
             nonce=new_nonce(),
@@ -85,7 +86,8 @@ class SpecMaker:
             dedup_ttl=dedup_ttl(options.get("dedup_ttl", self._config.dedup_ttl))
             if "dedup_key" in fields and "unique" not in fields
             else 0,
-            key=self._key(options.get("key"), data, serializer, entry),
+            key=key,
+            fair=self._registry.fair.cost(fields.get("queue", "default"), key),
             **fields,
         )
         room = check_size(spec, self._config.payload_limit)

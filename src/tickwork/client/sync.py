@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Generator, Iterable
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
@@ -15,13 +15,24 @@ from tickwork.client.functions import TaskFunction, type_of
 from tickwork.client.handle import Handle
 from tickwork.client.lock import Lock
 from tickwork.client.submitting import blocking_tasks, handle_of, submit_spec
-from tickwork.client.sync_parts import SyncDeadLetters, SyncEvents, SyncQueues, SyncSchedules, SyncTasks, blocking
+from tickwork.client.sync_parts import (
+    SyncBreakers,
+    SyncDeadLetters,
+    SyncEvents,
+    SyncLimits,
+    SyncQueues,
+    SyncSchedules,
+    SyncSwitches,
+    SyncTasks,
+    blocking,
+    iterate,
+)
 from tickwork.errors import TickworkError
 from tickwork.forks import keep, tell_of_forks
 from tickwork.handlers.options import CallOptions, Options, wanted_durability
 from tickwork.handlers.periodic import Runnable
 from tickwork.model.health import Health
-from tickwork.model.info import SchedulerStatus, Task, TaskInfo
+from tickwork.model.info import SchedulerStatus, Task, TaskInfo, TaskUpdate
 from tickwork.payload.parameters import MISSING
 
 if TYPE_CHECKING:
@@ -50,6 +61,11 @@ class SyncHandle(Generic[R_co]):
 
     def info(self) -> TaskInfo:
         return self._sync.run(self._handle.info())
+
+    def follow(self) -> Generator[TaskUpdate, None, None]:
+        """How it moves on, from now until it has ended: `for update in handle.follow(): ...`. Each step waits."""
+        self._sync.refuse_to_deadlock("updates", "async for update in handle.follow()")
+        return iterate(self._sync, self._handle.follow())
 
     def cancel(self, force: bool = False) -> None:
         self._sync.run(self._handle.cancel(force))
@@ -110,9 +126,9 @@ class SyncLock:
 class Sync:
     """Runs the scheduler's coroutines on a background thread with a loop of its own. Safe from several threads.
 
-    Every coroutine method of the scheduler, and of `dlq`, `schedules`, `queues` and `events`, is there under its name
-    and with its arguments; `events.subscribe()` is an iterator that blocks. What does not wait is called on the
-    scheduler itself.
+    Every coroutine method of the scheduler, and of its parts such as `dlq`, `schedules` and `queues`, is there under
+    its name and with its arguments; `events.subscribe()` is an iterator that blocks. What does not wait is called on
+    the scheduler itself.
     """
 
     def __init__(self, app: Scheduler) -> None:
@@ -125,6 +141,9 @@ class Sync:
         self.dlq = SyncDeadLetters(self, app.dlq)
         self.schedules = SyncSchedules(self, app.schedules)
         self.queues = SyncQueues(self, app.queues)
+        self.limits = SyncLimits(self, app.limits)
+        self.breakers = SyncBreakers(self, app.breakers)
+        self.switches = SyncSwitches(self, app.switches)
         self.events = SyncEvents(self, app.events)
         tell_of_forks(self)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
+from tickwork.client.breakers import Breakers
 from tickwork.client.bulk import Progress
 from tickwork.client.dead_letters import DeadLetters
 from tickwork.client.events import Events, Subscription
+from tickwork.client.limits import Limits
 from tickwork.client.queues import Queues
 from tickwork.client.schedules import Schedules
+from tickwork.client.switches import Switches
 from tickwork.model.bulk import BulkResult, TaskFilter
 from tickwork.model.info import Event, Steered
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
@@ -43,14 +47,24 @@ def following(
         subscription = method(self._origin, *args, **kwargs)
         self._sync.refuse_to_deadlock("events", "async for")
         self._sync.run(subscription.__aenter__())
-        return _iterate(self._sync, subscription)
+        return iterate(self._sync, subscription)
 
     return call
 
 
-def _iterate(sync: Sync, source: Subscription) -> Generator[Event, None, None]:
-    async def step() -> Event | None:
-        return await anext(source, None)
+class _Source(Protocol[T_co]):
+    """A subscription, or an asynchronous generator."""
+
+    def __aiter__(self) -> AsyncIterator[T_co]: ...
+    def aclose(self) -> Coroutine[Any, Any, None]: ...
+
+
+def iterate(sync: Sync, source: _Source[T]) -> Generator[T, None, None]:
+    """Each step waits for one of the source, on the background thread. Who stops early closes the source too."""
+    steps = aiter(source)
+
+    async def step() -> T | None:
+        return await anext(steps, None)
 
     try:
         while (item := sync.run(step())) is not None:
@@ -135,6 +149,31 @@ class SyncQueues(_Part):
     resume = blocking(Queues.resume)
     pause_type = blocking(Queues.pause_type)
     resume_type = blocking(Queues.resume_type)
+
+
+class SyncLimits(_Part):
+    """`app.sync.limits`."""
+
+    list = blocking(Limits.list)
+    set = blocking(Limits.set)
+    remove = blocking(Limits.remove)
+
+
+class SyncBreakers(_Part):
+    """`app.sync.breakers`."""
+
+    list = blocking(Breakers.list)
+    get = blocking(Breakers.get)
+    open = blocking(Breakers.open)
+    close = blocking(Breakers.close)
+
+
+class SyncSwitches(_Part):
+    """`app.sync.switches`."""
+
+    list = blocking(Switches.list)
+    off = blocking(Switches.off)
+    on = blocking(Switches.on)
 
 
 class SyncEvents(_Part):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -14,13 +14,18 @@ from tickwork.ids import name_of
 from tickwork.model import facts
 from tickwork.model.info import AttemptInfo, Event, QueueStats, TaskInfo, TaskResult, WorkerInfo
 from tickwork.model.members import Worker, WorkerStatus
-from tickwork.model.tasks import Attempt, Band, History, Record, Spec, Status
+from tickwork.model.tasks import Attempt, Band, History, ParkReason, Record, Spec, Status
 from tickwork.payload.codec import JSON, BuiltinSerializer
 from tickwork.store.contract import Stats
 from tickwork.texts import shown
 
 NO_HISTORY = History()
 FACTS: dict[str, facts.Fact] = {fact.value: fact for fact in facts.Fact}
+
+
+HELD_BY: dict[ParkReason, Literal["limit", "breaker", "switch"]] = {
+    ParkReason.LIMITED: "limit", ParkReason.BREAKER_OPEN: "breaker", ParkReason.SWITCHED_OFF: "switch",
+}  # fmt: skip
 
 
 def task_info(record: Record, registry: Registry, history: History = NO_HISTORY) -> TaskInfo:
@@ -68,6 +73,7 @@ def task_info(record: Record, registry: Registry, history: History = NO_HISTORY)
         executor=spec.executor or "local",
         target=spec.target,
         requires=dict(spec.requires),
+        held_by=HELD_BY.get(record.parked) if record.status is Status.PENDING and record.parked else None,
     )
 
 

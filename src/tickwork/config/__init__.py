@@ -86,6 +86,7 @@ class Config(Struct, frozen=True, kw_only=True):
     breaker: tuple[int, Seconds] | None = None  # failures in a row that open it, time until it is tried again
     dispatch: str | dict[str, str] = "pull"  # a mode, or one for each queue
     load_balance_strategy: str = "least_tasks"
+    fair_queues: tuple[str, ...] = ()  # those whose keys take turns
     partitions: int = 1
     durability: str = "memory"
     payload_limit: int = 262_144  # bytes
@@ -148,9 +149,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 
 OPTIONS = Config.__struct_fields__
-WITHOUT_EFFECT = (
-    "breaker", "rate_limit", "server",
-)  # fmt: skip
+WITHOUT_EFFECT = ("server",)
 """Read and checked already, but nothing goes by them yet."""
 
 

@@ -30,6 +30,7 @@ METRICS = {
     "worker_cpu": "the largest CPU share of one of their processes; 1 is one core",
     "worker_memory_bytes": "the largest resident memory of one of their processes",
     "worker_loop_lag_seconds": "how late the latest of their event loops was",
+    "breakers_open": "[circuit breakers](limits.md) that hold tasks",
     "store_used": "how full the store is, from 0 to 1: the memory of Redis, the disk of a SQLite file",
 }
 
@@ -40,6 +41,7 @@ BUILT_IN = (
     AlertRule("dead_letters_growing", "dead_letters_added", 10, ">", 60),
     AlertRule("dead_letters_nearly_full", "dead_letter_queue_used", 0.8, ">", 60),
     AlertRule("schedule_late", "schedule_lateness_seconds", 60, ">", 60),
+    AlertRule("breaker_open", "breakers_open", 0, ">", 60),
     AlertRule("store_nearly_full", "store_used", 0.9, ">", 60),
 )
 

@@ -86,6 +86,9 @@ def _bad_names(config: Config) -> Iterator[tuple[str, str]]:
                 yield option, f"holds {shown(name)}; a name is 1 to 128 letters, digits and . _ : @ -"
         if names is not None and len(set(names)) != (len(names) or 1):
             yield option, "must hold each name once, and at least one"
+    for name in config.fair_queues:
+        if not is_name(name):
+            yield "fair_queues", f"holds {shown(name)}; a name is 1 to 128 letters, digits and . _ : @ -"
     for option, known in CHOICES.items():
         value = getattr(config, option)
         if isinstance(value, str) and value not in known:

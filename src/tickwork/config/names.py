@@ -42,7 +42,7 @@ OTHER_NAMES = {
 
 _SCHEDULER = (
     "id=scheduler_id namespace timezone leader_lease_ttl leader_lock_ttl leader_renew_interval scan_interval batch_size"
-    " cleanup_interval dispatch load_balance_strategy partitions"
+    " cleanup_interval dispatch load_balance_strategy fair_queues partitions"
 )
 _DEDUP = "enabled=dedup ttl=dedup_ttl default_ttl=dedup_ttl"
 # What a section may hold; in `short=name` both are accepted.

@@ -51,6 +51,7 @@ class _Options(TypedDict, total=False):
     breaker: tuple[int, Duration] | None
     dispatch: str | Mapping[str, str]
     load_balance_strategy: str
+    fair_queues: Sequence[str]
     partitions: int
     durability: Durability
     payload_limit: int

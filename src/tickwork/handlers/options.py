@@ -14,9 +14,11 @@ from tickwork.backoff import Backoff, RetryPolicy, Wait
 from tickwork.clock import to_millis
 from tickwork.config.values import nearest
 from tickwork.errors import LONGEST_WAIT, TOO_LATE, ConfigError, PayloadError, ScheduleNotFound, TaskNotFound
+from tickwork.handlers import limits
 from tickwork.handlers.retrying import Errors, error_classes, retry_function
 from tickwork.ids import is_label, is_name
 from tickwork.model.policy import DURABILITIES, Durability
+from tickwork.model.rates import parse_rate
 from tickwork.model.schedules import Misfire, Overlap
 from tickwork.payload.codec import JSON, Serializer, encode
 from tickwork.texts import cut, shown, storable
@@ -25,7 +27,7 @@ DEPENDENCIES_MAX = 1000
 TAGS_MAX = 64
 RESERVED = "tickwork."  # begins the names of queues that Tickwork itself submits to
 UNIQUE = ("queued", "unfinished")
-HANDLER_ONLY = ("retry_on", "abort_on")
+HANDLER_ONLY = ("retry_on", "abort_on", *limits.NAMES)
 STRATEGIES = get_args(Backoff)  # exactly these: a worker knows no class of somebody else's
 
 
@@ -73,6 +75,12 @@ class HandlerOptions(_OfAll, total=False):
     retry: Backoff | Wait | None
     retry_on: type[BaseException] | Errors | None
     abort_on: type[BaseException] | Errors | None
+    rate: str | float | None
+    burst: int | None
+    per: Literal["type", "key"] | None
+    concurrency: int | None
+    breaker: tuple[int, float] | None
+    submit_rate: str | float | None
 
 
 class Options(TaskOptions, _OfOne, total=False):
@@ -419,4 +427,10 @@ HANDLER_READERS: dict[str, Callable[[Any], Any]] = {
     "retry": retry_of_handler,
     "retry_on": partial(error_classes, "retry_on"),
     "abort_on": partial(error_classes, "abort_on"),
+    "rate": parse_rate,
+    "burst": partial(count, "burst", least=1, most=1_000_000),
+    "per": partial(choice, "per", ("type", "key")),
+    "concurrency": partial(count, "concurrency", least=1, most=1_000_000),
+    "breaker": limits.breaker,
+    "submit_rate": parse_rate,
 }

@@ -32,6 +32,12 @@ class PeriodicTask(ABC):
     retry: Backoff | Wait | None = None
     retry_on: type[BaseException] | tuple[type[BaseException], ...] | None = None
     abort_on: type[BaseException] | tuple[type[BaseException], ...] | None = None
+    rate: str | float | None = None
+    burst: int | None = None
+    per: Literal["type", "key"] | None = None
+    concurrency: int | None = None
+    breaker: tuple[int, float] | None = None
+    submit_rate: str | float | None = None
     key: str | None = None
     tags: Mapping[str, str] | None = None
     context: Mapping[str, Any] | None = None

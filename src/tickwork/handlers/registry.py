@@ -16,7 +16,9 @@ from tickwork.errors import ConfigError, HandlerNotFound, PayloadError
 from tickwork.handlers import references
 from tickwork.handlers.context import TaskContext
 from tickwork.handlers.executor_names import LOCAL, ExecutorNames
+from tickwork.handlers.fairness import FairQueues
 from tickwork.handlers.lifespan import Lifespan
+from tickwork.handlers.limits import Protection
 from tickwork.handlers.middleware import Middlewares
 from tickwork.handlers.options import of_handler
 from tickwork.handlers.retrying import RetryRules
@@ -65,6 +67,7 @@ class Entry:
         self.serializer = serializer
         self.options = dict(options or {})
         self.retry_rules = RetryRules.taken_from(self.options)  # None for most: the same retries for every error
+        self.protection = Protection.taken_from(type, self.options)
         self.executor: str = self.options.get("executor", LOCAL)  # for tasks that name none
         self.function: Callable[..., Any] = target if callable(target) else target.handle
         self.is_async = inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(
@@ -186,6 +189,11 @@ class Registry:
         self._default: Serializer = JSON
         self._listeners: list[Callable[[], None]] = []
         self.executors = ExecutorNames()
+        self.fair = FairQueues()
+
+    def declare_queue(self, queue: str, fair: bool, weights: Mapping[str, float] | None) -> None:
+        self.fair.declare(queue, fair, weights)
+        self._changed()
 
     def register(
         self,

@@ -106,6 +106,7 @@ class TaskInfo(Struct, frozen=True, kw_only=True):
     executor: str = "local"
     target: str | None = None
     requires: dict[str, str] = {}
+    held_by: Literal["limit", "breaker", "switch"] | None = None  # while it waits for that, and not for its time
 
 
 class TaskUpdate(Struct, frozen=True, kw_only=True):
@@ -130,6 +131,10 @@ class Reason(StrEnum):
     BLOCKED = "blocked"  # it waits for other tasks
     QUEUE_PAUSED = "queue_paused"
     TYPE_PAUSED = "type_paused"
+    SWITCHED_OFF = "switched_off"  # somebody has switched off its type, its key or a tag of it
+    LIMIT_FULL = "limit_full"  # as many run at a time as a limit allows
+    RATE_SPENT = "rate_spent"  # as many have begun as a limit allows
+    BREAKER_OPEN = "breaker_open"  # after failures, or by hand
     NO_WORKER = "no_worker"  # no worker is up
     QUEUE_UNSERVED = "queue_unserved"  # no worker that is up serves its queue
     TYPE_UNKNOWN = "type_unknown"  # no worker that is up on its queue knows its type
@@ -141,15 +146,17 @@ class Reason(StrEnum):
     NEXT = "next"  # it will be taken next
     RUNNING = "running"
     STOPPING = "stopping"  # it runs, and was asked to stop
+    WORKER_LOST = "worker_lost"  # its worker is lost; it is taken back when its lease has ended
     ENDED = "ended"
 
 
 class Explanation(Struct, frozen=True):
     """Why a task is not running. `text` is a sentence for people; programs look at `reason`.
 
-    `until` is when that will be over, where it is known. `ahead` counts the ready tasks of its queue that are taken
-    before it, up to 1,000; None where that does not matter. `blockers` names what is in its way: tasks, a paused queue
-    or type, or workers.
+    `until` is when that will be over, where it is known: when a rate allows the next run, of whichever task; when the
+    lease of a running one ends, unless it is renewed. `ahead` counts the ready tasks of its queue that are taken before
+    it, up to 1,000; None where that does not matter. `blockers` names what is in its way: tasks, a paused queue or
+    type, workers, or a limit, breaker or switch by its name there (`type:mail`).
     """
 
     reason: Reason

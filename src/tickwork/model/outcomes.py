@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from tickwork.model.tasks import Lease
+from tickwork.model.tasks import Lease, ParkReason
 
 
 class Succeeded(Struct, frozen=True, gc=False, tag=True):
@@ -44,6 +44,16 @@ class Snoozed(Struct, frozen=True, gc=False, tag=True):
     error: str = ""
 
 
+class Held(Struct, frozen=True, gc=False, tag=True):
+    """A gate did not let it run (see `store/contract/gates.py`). The attempt is given back, and leaves no trace in the
+    history. It is ready again after `delay` milliseconds, or when it is woken, and starts next then."""
+
+    lease: Lease
+    gate: str
+    why: ParkReason
+    delay: int
+
+
 class Released(Struct, frozen=True, gc=False, tag=True):
     """Given back unfinished, without blame: it starts next, wherever there is a free slot."""
 
@@ -58,4 +68,4 @@ class Stopped(Struct, frozen=True, gc=False, tag=True):
     message: str = ""  # in place of the one that the task has, if there is one
 
 
-Outcome = Succeeded | Failed | Aborted | Snoozed | Released | Stopped
+Outcome = Succeeded | Failed | Aborted | Snoozed | Held | Released | Stopped

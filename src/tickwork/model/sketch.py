@@ -7,11 +7,15 @@ those that people ask for. Adding sketches gives the same result in any order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from math import ceil, exp, log
+from operator import mul
 
 ACCURACY = 0.01  # of a percentile, relative to the true one
 CLASSES_MAX = 512
+_FEW = 8  # up to so many are added one by one
 SHORTEST, LONGEST = 1e-4, 1e8  # seconds; what is shorter or longer counts as that
 
 _LOG_GAMMA = log((1 + ACCURACY) / (1 - ACCURACY))
@@ -19,15 +23,18 @@ _PER_CLASS = 1 / _LOG_GAMMA
 _MIDDLE = 2 / (1 + exp(_LOG_GAMMA))
 
 
+_LOWEST, _HIGHEST = ceil(log(SHORTEST) * _PER_CLASS), ceil(log(LONGEST) * _PER_CLASS)
+
+
 def class_of(seconds: float) -> int:
     """The number of the class that a duration falls into."""
     if SHORTEST < seconds < LONGEST:
         return ceil(log(seconds) * _PER_CLASS)
-    return ceil(log(SHORTEST if seconds <= SHORTEST else LONGEST) * _PER_CLASS)
+    return _LOWEST if seconds <= SHORTEST else _HIGHEST
 
 
 class Sketch:
-    """`classes`: how many durations are in which class. Whoever counts many of them may do it there."""
+    """`classes`: how many durations are in which class."""
 
     __slots__ = ("classes",)
 
@@ -38,9 +45,26 @@ class Sketch:
     def count(self) -> int:
         return sum(self.classes.values())
 
-    def add(self, seconds: float) -> None:
+    def add(self, seconds: float, times: int = 1) -> None:
         number = class_of(seconds)
-        self.classes[number] = self.classes.get(number, 0) + 1
+        self.classes[number] = self.classes.get(number, 0) + times
+
+    def add_all(self, many: Sequence[float]) -> None:
+        """The same for many durations, nearly all of it outside of Python."""
+        if len(many) <= _FEW:
+            for seconds in many:
+                self.add(seconds)
+            return
+        short = [seconds for seconds in many if seconds <= SHORTEST]
+        found = Counter({_LOWEST: len(short)} if short else {})
+        if len(short) < len(many):
+            between = [seconds for seconds in many if SHORTEST < seconds < LONGEST]
+            found.update(map(ceil, map(mul, map(log, between), repeat(_PER_CLASS))))
+            if len(short) + len(between) < len(many):
+                found[_HIGHEST] += len(many) - len(short) - len(between)
+        classes = self.classes
+        for number, count in found.items():
+            classes[number] = classes.get(number, 0) + count
 
     def merge(self, other: Sketch) -> None:
         classes = self.classes

@@ -23,6 +23,7 @@ class Op(StrEnum):
     FAIL = "fail"  # with a retry to come
     ABORT = "abort"  # no (more) retries
     SNOOZE = "snooze"
+    HOLD = "hold"  # a limit, breaker or switch did not let it run
     RELEASE = "release"  # given back unfinished at shutdown
     STOP = "stop"  # the handler ended because it was cancelled
     OVERDUE = "overdue"  # it has not started by its deadline
@@ -61,6 +62,7 @@ def _rules() -> tuple[Rule, ...]:
         Rule(s.RUNNING, o.FAIL, (s.RETRYING, s.CANCELLED)),
         Rule(s.RUNNING, o.ABORT, (s.DEAD, s.FAILED, s.CANCELLED)),
         Rule(s.RUNNING, o.SNOOZE, (s.PENDING, s.CANCELLED)),
+        Rule(s.RUNNING, o.HOLD, (s.PENDING, s.CANCELLED)),
         Rule(s.RUNNING, o.RELEASE, (s.READY, s.CANCELLED)),
         Rule(s.RUNNING, o.STOP, (s.CANCELLED,)),
         Rule(s.RUNNING, o.EXPIRE, (s.READY, s.DEAD, s.FAILED, s.CANCELLED)),

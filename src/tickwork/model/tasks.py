@@ -83,14 +83,16 @@ class Place(IntEnum):
     FRONT = 0  # came back without blame: reclaimed, released, retried by hand
     SIDE = 1  # was passed over: no claimer may start its type now
     MAIN = 2
+    FAIR = 3  # of a fair queue: by virtual time, behind those that came to the queue while it was not fair
 
 
 class ParkReason(StrEnum):
-    """Why a ready task was passed over, and waits in a side lane until that is over."""
+    """Why a ready task was passed over, and waits in a side lane until that is over; or why one that was about to run
+    was held, and waits for its time."""
 
     TYPE_UNKNOWN = "type_unknown"  # the claimer has no handler for its type
     TYPE_PAUSED = "type_paused"
-    KEY_LIMITED = "key_limited"
+    LIMITED = "limited"  # as many run, or have begun, as a limit allows
     BREAKER_OPEN = "breaker_open"
     SWITCHED_OFF = "switched_off"
     LABELS_MISSING = "labels_missing"  # the claimer lacks labels that it requires, or is not the worker that it names
@@ -128,6 +130,7 @@ class Spec(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     expires_at: int | None = None  # the same as an absolute time
     retention: int | None = None  # milliseconds for which it is kept after its end; None: as the policy says
     workflow: str | None = None  # the task whose plan it is part of
+    fair: int = 0  # of a fair queue: how far it moves its key on in virtual time, the less the larger the key's share
 
     @property
     def band(self) -> Band:
@@ -176,7 +179,7 @@ class Record(Struct, kw_only=True, gc=False):
     submitted_at: int = 0
     due_at: int = 0
     place: Place = Place.MAIN
-    parked: ParkReason | None = None  # set while it waits in a side lane
+    parked: ParkReason | None = None  # set while it waits in a side lane, or is held
     position: int = 0  # order inside its lane, or among all that ended
     attempt: int = 0  # runs that may fail
     losses: int = 0  # workers that vanished under it

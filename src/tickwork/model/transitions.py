@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tickwork.model.facts import Fact
-from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.outcomes import Aborted, Failed, Held, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import WAITING, Attempt, Place, Record, Spec, Status
 
@@ -19,8 +19,15 @@ EXPIRED = "it did not start in time"  # the message of a task that has expired
 def submit(spec: Spec, seq: int, now: int, waiting: list[str]) -> Record:
     due_at = spec.at if spec.at is not None else now + spec.delay
     record = Record(spec=spec, seq=seq, submitted_at=now, due_at=due_at, waiting=waiting)
+    if spec.fair:
+        record.place = Place.FAIR
     record.status = Status.BLOCKED if waiting else _pending_or_ready(record, now)
     return record
+
+
+def _lane_of(spec: Spec) -> Place:
+    """Where it waits for a worker, in its turn."""
+    return Place.FAIR if spec.fair else Place.MAIN
 
 
 def _pending_or_ready(record: Record, now: int) -> Status:
@@ -34,7 +41,7 @@ def resolve(record: Record, upstream: str, ok: bool, now: int) -> Fact:
         return cancel(record, now, because_of(upstream))
     if not record.waiting:
         record.status = _pending_or_ready(record, now)
-        record.place = Place.MAIN
+        record.place = _lane_of(record.spec)
     return Fact.TASK_RESOLVED
 
 
@@ -66,8 +73,10 @@ def because_of(upstream: str) -> str:
 
 
 def promote(record: Record) -> Fact:
+    """To the end of its lane; one that was held goes to the front, as it has been at the head once."""
     record.status = Status.READY
-    record.place = Place.MAIN
+    record.place = _lane_of(record.spec) if record.parked is None else Place.FRONT
+    record.parked = None
     return Fact.TASK_DUE
 
 
@@ -78,7 +87,7 @@ def run_now(record: Record) -> Fact:
 
 def reschedule(record: Record, at: int) -> Fact:
     """To another due time. One that waits for a worker waits for its time again."""
-    if record.status in WAITING:
+    if record.status in WAITING or record.parked is not None:
         _let_go(record)
         record.status = Status.PENDING
         record.place = Place.MAIN
@@ -149,6 +158,12 @@ def finish(record: Record, outcome: Outcome, now: int, policy: Policy) -> Fact:
             record.status = Status.PENDING
             record.due_at = outcome.at if outcome.at is not None else now + outcome.delay
             return Fact.TASK_SNOOZED
+        case Held():
+            record.attempt -= 1
+            record.status = Status.PENDING
+            record.place, record.parked = Place.SIDE, outcome.why
+            record.due_at = now + outcome.delay
+            return Fact.TASK_HELD
         case Released():
             record.attempt -= 1
             return _to_front(record, Fact.TASK_RELEASED)

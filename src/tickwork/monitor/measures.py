@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 
+from tickwork.client.health import open_breakers
 from tickwork.client.views import seen_at
 from tickwork.config.alerts import WINDOW
 from tickwork.handlers.options import RESERVED
 from tickwork.model.alerts import Ends
-from tickwork.model.facts import Event, Fact
+from tickwork.model.facts import Fact, Facts
 from tickwork.model.members import Worker
 from tickwork.model.tasks import UNSTARTED, Status
 from tickwork.store.contract import Stats, Store
 
-READ_STEP = 1000  # facts in one read
+READ_STEP = 5000  # facts in one read
 READ_MAX = 20_000  # facts that one look counts: of more, these stand for all
 SLICE = WINDOW / 30  # seconds: what is counted within this time is kept as one
 
@@ -28,11 +30,11 @@ async def count_ends(store: Store, read: int | None, before: list[Ends], now: in
         return await store.log.last(), kept
     found = Ends(now)
     for _ in range(READ_MAX // READ_STEP):
-        facts, _ = await store.log.read(read, READ_STEP)
-        found = _counted(found, facts)
-        if not facts:
+        groups, _ = await store.log.read_groups(read, READ_STEP)
+        found = _counted(found, groups)
+        if not groups:
             break
-        read = facts[-1].seq
+        read = groups[-1].numbers[-1]
         await asyncio.sleep(0)
     else:
         read = await store.log.last()
@@ -41,16 +43,15 @@ async def count_ends(store: Store, read: int | None, before: list[Ends], now: in
     return read, [*kept, found] if found != Ends(found.at) else kept
 
 
-def _counted(found: Ends, facts: list[Event]) -> Ends:
-    kinds = [fact.kind for fact in facts if not fact.type.startswith(RESERVED)]  # webhooks are no tasks of a program
-    died = kinds.count(Fact.TASK_DIED)
+def _counted(found: Ends, groups: list[Facts]) -> Ends:
+    kinds: Counter[str] = Counter()
+    for facts in groups:
+        if not facts.type.startswith(RESERVED):  # webhooks are no tasks of a program
+            kinds[facts.kind] += len(facts.ids)
+    died = kinds[Fact.TASK_DIED]
     some = Ends(
-        found.at,
-        kinds.count(Fact.TASK_SUCCEEDED),
-        kinds.count(Fact.TASK_FAILED) + died,
-        died,
-        kinds.count(Fact.TASK_RETRYING),
-    )
+        found.at, kinds[Fact.TASK_SUCCEEDED], kinds[Fact.TASK_FAILED] + died, died, kinds[Fact.TASK_RETRYING]
+    )  # fmt: skip
     return _together(found, some)
 
 
@@ -77,6 +78,8 @@ async def measure(store: Store, wanted: frozenset[str], ends: list[Ends] | None,
     if "schedule_lateness_seconds" in wanted:
         due, _ = await store.schedules.due(1)
         values["schedule_lateness_seconds"] = _seconds_since(due[0].next_at if due else None, now)
+    if "breakers_open" in wanted:
+        values["breakers_open"] = len(await open_breakers(store))
     if "store_used" in wanted:
         values["store_used"] = await store.queries.fullness()
     return {name: values[name] for name in wanted}

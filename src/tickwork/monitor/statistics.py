@@ -78,18 +78,18 @@ class Statistics:
         last = await log.last()
         if last == self._seen:
             return True, False
-        facts, missed = await log.read(cursor, PAGE)
+        groups, missed = await log.read_groups(cursor, PAGE)
         if missed and cursor:  # those before the first start of statistics are not missed
-            at = facts[0].at if facts else self._store.now()
+            at = groups[0].at if groups else self._store.now()
             tally.miss(missed, at)
-            if not facts:
+            if not groups:
                 tally.open.cursor = last
             self._tell("statistics: facts left the log before they were read; reports say how many")
-        tally.take(facts)
-        full = len(facts) >= PAGE
+        tally.take(groups)
+        full = sum(len(facts.ids) for facts in groups) >= PAGE
         if not full:
             self._seen = last
-        return not facts, full
+        return not groups, full
 
     async def _save(self, tally: Tally) -> None:
         try:

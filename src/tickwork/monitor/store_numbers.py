@@ -6,14 +6,16 @@ import asyncio
 import time
 from collections.abc import Callable, Collection
 
+from tickwork.client.breakers import unclosed
 from tickwork.errors import TickworkError
 from tickwork.model.tasks import Status
-from tickwork.monitor.tallies import OTHER, Bounded
+from tickwork.monitor.tallies import NAMES_MAX, OTHER, Bounded
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Store
 
 READ_MAX = 5.0  # seconds that a reader of metrics waits for the store
 BREAKER = "default"  # the name that is shown while there is no breaker
+BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
 
 
 class QueueNumbers:
@@ -35,7 +37,7 @@ class StoreNumbers:
         self.queues = Bounded(QueueNumbers, queues or (OTHER,))
         self.workers = 0
         self.dropped = 0
-        self.breakers: dict[str, int] = {BREAKER: 0}
+        self.breakers: dict[str, int] = Bounded(int, (BREAKER,))
         self.is_up = True
         self._store = store
         self._interval = interval
@@ -73,3 +75,8 @@ class StoreNumbers:
         for name, at in since.items():
             queues[name].age = max(queues[name].age, (now - at) / 1000)
         self.queues = queues
+        breakers = Bounded(int, self.breakers)  # one that was open once stays, as closed
+        for breaker in await unclosed(self._store):
+            name = breaker.of if breaker.of in breakers or len(breakers) < NAMES_MAX else OTHER
+            breakers[name] = max(breakers.get(name, 0), BREAKER_STATES[breaker.state])
+        self.breakers = breakers

@@ -1,5 +1,5 @@
-"""What happened in this process, counted as it happens. A task costs a look-up of its type and a few additions; all
-that metrics show of it is derived when they are read."""
+"""What happened in this process, counted as it happens. Runs are counted by the batch, those of one type together; all
+that metrics show of them is derived when they are read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import asyncio
 import copy
 import threading
 import time
-from bisect import bisect_left
-from collections import deque
+from bisect import bisect_left, bisect_right
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Generic, TypeVar
 
 from tickwork.model.facts import Fact
+from tickwork.model.outcomes import Succeeded
+from tickwork.observe.batches import TasksCreated
 from tickwork.observe.bus import Bus, Subscription
 from tickwork.observe.observations import (
     TOPICS,
@@ -22,10 +24,10 @@ from tickwork.observe.observations import (
     ScheduleTicked,
     ServiceFailed,
     StoreCalled,
+    SubmitRejected,
     TaskEnded,
-    TaskStarted,
-    TaskSubmitted,
 )
+from tickwork.worker.run_facts import RunsEnded, RunsStarted, seconds_of
 
 NAMES_MAX = 1000  # types, queues, workers and schedules that are told apart
 OTHER = "other"  # what those beyond them are called
@@ -60,6 +62,19 @@ class Histogram:
     def add(self, value: float) -> None:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
+
+    def add_all(self, values: list[float]) -> None:
+        """Sorts them, which takes less than to find the place of each."""
+        values.sort()
+        below = 0
+        for place, bound in enumerate(self.bounds):
+            upto = bisect_right(values, bound, below)
+            self.counts[place] += upto - below
+            below = upto
+            if below == len(values):
+                break
+        self.counts[-1] += len(values) - below
+        self.total += sum(values)
 
     def copy(self) -> Histogram:
         found = Histogram(self.bounds)
@@ -169,43 +184,65 @@ class Tallies:
 
     def listen(self, bus: Bus) -> list[Subscription]:
         listeners: dict[Any, Callable[[Any], None]] = {
-            TaskSubmitted: self._submitted,
-            TaskStarted: self._started,
-            TaskEnded: self._ended,
             ScheduleTicked: self._ticked,
             StoreCalled: self._called,
             LeasesRenewed: self._renewed,
             LoopLagged: self._lagged,
             LeadershipChanged: self._changed,
             ServiceFailed: self._failed,
+            SubmitRejected: self._refused,
         }
-        return [bus.subscribe(listener, TOPICS[kind]) for kind, listener in listeners.items()]
+        batches: dict[Any, Callable[[Any], None]] = {
+            TasksCreated: self._created,
+            RunsStarted: self._started,
+            RunsEnded: self._ended,
+        }
+        single = [bus.subscribe(listener, TOPICS[kind]) for kind, listener in listeners.items()]
+        return single + [bus.subscribe(listener, (batch,)) for batch, listener in batches.items()]
 
     # --- what is heard
 
-    def _submitted(self, seen: TaskSubmitted) -> None:
-        if seen.verdict == "created":
-            with self._lock:
-                counts = self.types[seen.type].submitted
-                counts[seen.priority] = counts.get(seen.priority, 0) + 1
-
-    def _started(self, seen: TaskStarted) -> None:
+    def _created(self, seen: TasksCreated) -> None:
+        created = Counter((spec.type, spec.priority) for spec in seen.specs)
         with self._lock:
-            self.starts += 1
-            if seen.waited is not None:
-                self.waits[seen.queue].add(seen.waited)
+            for (kind, priority), count in created.items():
+                counts = self.types[kind].submitted
+                counts[priority] = counts.get(priority, 0) + count
 
-    def _ended(self, seen: TaskEnded) -> None:
-        fact = seen.fact
+    def _started(self, seen: RunsStarted) -> None:
+        waits: dict[str, list[float]] = {}  # by queue
+        of_queue, now = None, seen.now
+        for grant in seen.grants:
+            since = grant.ready_at
+            if since is not None and grant.attempt == 1 and not grant.losses:  # its first run
+                queue = grant.spec.queue
+                if queue != of_queue:
+                    of_queue, found = queue, waits.setdefault(queue, [])
+                found.append((now - since) / 1000 if now > since else 0.0)
         with self._lock:
-            of_type = self.types[seen.type]
-            of_type.ended[fact] += 1
-            if fact in TIMED:
-                of_type.durations.add(seen.duration)
-            self.workers[seen.worker_id].value += 1
-            if fact is Fact.TASK_RETRYING:
-                number = str(seen.attempt) if seen.attempt <= RETRIES_MAX else f"{RETRIES_MAX + 1}+"
-                of_type.retries[number] = of_type.retries.get(number, 0) + 1
+            self.starts += len(seen.grants)
+            for queue, values in waits.items():
+                self.waits[queue].add_all(values)
+
+    def _ended(self, seen: RunsEnded) -> None:
+        found: dict[tuple[Fact, str, int], list[float]] = {}
+        last_fact, last_type, last_attempt = None, None, 0
+        for fact, grant, outcome, _ in seen.runs:
+            kind, attempt = grant.spec.type, grant.attempt
+            if fact is not last_fact or attempt != last_attempt or kind != last_type:
+                last_fact, last_type, last_attempt = fact, kind, attempt
+                seconds = found.setdefault((fact, kind, attempt), [])
+            seconds.append(outcome.duration if type(outcome) is Succeeded else seconds_of(outcome))
+        with self._lock:
+            self.workers[seen.worker_id].value += len(seen.runs)
+            for (fact, kind, attempt), values in found.items():
+                of_type, count = self.types[kind], len(values)
+                of_type.ended[fact] += count
+                if fact in TIMED:
+                    of_type.durations.add_all(values)
+                if fact is Fact.TASK_RETRYING:
+                    number = str(attempt) if attempt <= RETRIES_MAX else f"{RETRIES_MAX + 1}+"
+                    of_type.retries[number] = of_type.retries.get(number, 0) + count
 
     def _ticked(self, seen: ScheduleTicked) -> None:
         with self._lock:
@@ -242,6 +279,10 @@ class Tallies:
     def _changed(self, seen: LeadershipChanged) -> None:
         with self._lock:
             self.elections += seen.leads
+
+    def _refused(self, seen: SubmitRejected) -> None:
+        with self._lock:
+            self.rejected += len(seen.types)
 
     def _failed(self, seen: ServiceFailed) -> None:
         with self._lock:

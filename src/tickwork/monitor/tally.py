@@ -1,16 +1,17 @@
-"""Counts facts into the open buckets. It is called for every fact of the log, so it does little for each."""
+"""Counts facts into the open buckets. It is given all facts of the log, so it counts those in a group at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
-from tickwork.model.facts import Event, Fact
+from tickwork.model.facts import Event, Fact, Facts
 from tickwork.model.failures import Failures
-from tickwork.model.sketch import class_of
 from tickwork.model.statistics import COUNTS, SIZES, Cell, Open
 from tickwork.monitor.runs import KINDS as SCHEDULE_KINDS
 from tickwork.monitor.runs import Runs
 
+FEW = 4  # up to so many are counted one by one
 WAITS_MAX = 50_000  # tasks whose wait is measured at a time
 LOST = "; not run again after "  # in the error of a task that has ended without a run of its own
 
@@ -68,44 +69,44 @@ class Tally:
         self.open.at = max(self.open.at, at)
         self.changed = True
 
-    def take(self, facts: Sequence[Event]) -> None:
+    def take(self, groups: Sequence[Facts]) -> None:
         """Written out at length, as half of the work would be calls."""
         opened, index_of = self.open, INDEX.get
         since, mask = self._waits.since, self._waits.mask
         end = 0
         of_type = of_queue = None
-        for fact in facts:
-            index, at = index_of(fact.kind), fact.at
+        for facts in groups:
+            index, at, ids = index_of(facts.kind), facts.at, facts.ids
             if index is None:
-                self._take_uncounted(fact)
+                self._take_uncounted(facts)
                 continue
-            if at >= end or fact.type != of_type or fact.queue != of_queue:
+            if at >= end or facts.type != of_type or facts.queue != of_queue:
                 opened.roll(at)
                 bucket = opened.buckets["minute"]
-                end, of_type, of_queue = bucket.start + SIZES["minute"], fact.type, fact.queue
+                end, of_type, of_queue = bucket.start + SIZES["minute"], facts.type, facts.queue
                 cell = bucket.cell(of_type, of_queue)
-                counts, waits, runs = cell.counts, cell.waits.classes, cell.runs.classes
-            counts[index] += 1
+                counts = cell.counts
+            counts[index] += len(ids)
             if index == STARTED:
-                ready = since.pop(fact.id, None)
-                if ready is not None:
-                    number = class_of((at - ready) / 1000)
-                    waits[number] = waits.get(number, 0) + 1
+                for ready, count in _times([since.pop(each, None) for each in ids]):
+                    if ready is not None:
+                        cell.waits.add((at - ready) / 1000, count)
             elif index == SUBMITTED:
-                if not hash(fact.id) & mask:
-                    since[fact.id] = at
-                if "@" in fact.id:
-                    self.runs.began(fact)
+                since.update(dict.fromkeys([each for each in ids if not hash(each) & mask] if mask else ids, at))
+                if _may_be_runs(ids):
+                    for fact in facts.events():
+                        self.runs.began(fact)
             elif index == SUCCESS:
-                number = class_of(fact.duration)
-                runs[number] = runs.get(number, 0) + 1
-                if "@" in fact.id:
-                    self.runs.ended(fact, COUNTS[index])
+                cell.runs.add_all(facts.durations)
+                if _may_be_runs(ids):
+                    for fact in facts.events():
+                        self.runs.ended(fact, COUNTS[index])
             else:
-                self._take_rare(fact, index, cell)
+                for fact in facts.events():
+                    self._take_rare(fact, index, cell)
         self._waits.thin()
-        if facts:
-            opened.cursor, opened.at = facts[-1].seq, max(opened.at, facts[-1].at)
+        if groups:
+            opened.cursor, opened.at = groups[-1].numbers[-1], max(opened.at, groups[-1].at)
             self.changed = True
 
     def _take_rare(self, fact: Event, index: int, cell: Cell) -> None:
@@ -120,8 +121,20 @@ class Tally:
         if index in ENDS and "@" in fact.id:
             self.runs.ended(fact, COUNTS[index])
 
-    def _take_uncounted(self, fact: Event) -> None:
-        if fact.kind in READY:
-            self._waits.ready(fact.id, fact.at)
-        elif fact.kind in SCHEDULE_KINDS:
-            self.runs.told(fact)
+    def _take_uncounted(self, facts: Facts) -> None:
+        if facts.kind in READY:
+            for each in facts.ids:
+                self._waits.ready(each, facts.at)
+        elif facts.kind in SCHEDULE_KINDS:
+            for fact in facts.events():
+                self.runs.told(fact)
+
+
+def _times(found: Sequence[int | None]) -> Iterable[tuple[int | None, int]]:
+    """How often each of them occurs. Many tasks are submitted in the same moment."""
+    return Counter(found).items() if len(found) > FEW else [(each, 1) for each in found]
+
+
+def _may_be_runs(ids: Sequence[str]) -> bool:
+    """Whether one of them has the sign that the runs of schedules have."""
+    return "@" in "".join(ids)

@@ -241,6 +241,9 @@ class Heart:
             if set(answers) != {"held"}:
                 self._doubt(batch, answers)
                 self._call_home(lambda batch=batch, answers=answers: worker.renewed(batch, answers))  # type: ignore[misc]
+        if inside := worker.inside():
+            with contextlib.suppress(StoreUnavailable):  # with several partitions they may be elsewhere than the leases
+                await self._store.gates.renew(inside)
 
     def _doubt(self, leases: list[Lease], answers: list[Extended]) -> None:
         for lease, answer in zip(leases, answers, strict=True):

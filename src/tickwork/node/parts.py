@@ -16,7 +16,7 @@ from tickwork.texts import shown
 from tickwork.worker.worker import Worker
 
 STANDARD = ("take back", "reclaim", "promote", "fire schedules", "propagate", "prune", "stand in", "webhooks", "alerts",
-            "probe", "know remote workers", "check health", "statistics")  # fmt: skip
+            "probe", "know remote workers", "check health", "statistics", "watch limits")  # fmt: skip
 WHO = ("leader", "all")
 
 

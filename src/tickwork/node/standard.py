@@ -10,7 +10,7 @@ from tickwork.client.middleware import SubmitChain
 from tickwork.config import Config
 from tickwork.dispatch.assigning import Assigner
 from tickwork.dispatch.strategies import Strategy, least_tasks
-from tickwork.node import duties, firing
+from tickwork.node import duties, firing, gates
 from tickwork.node.declarations import LOOK, Declarations
 from tickwork.node.duties import PRUNE_LOOK, Crowd, Duty
 from tickwork.observe.bus import Bus
@@ -50,6 +50,7 @@ def standard_duties(
         Duty("promote", of(duties.promote), scan),
         Duty("fire schedules", of(firing.fire_schedules, bus, log, chain), scan, SCHEDULES),
         Duty("assign", Assigner(store, strategy, log).work, min(scan, 1.0), ASSIGN),
+        Duty("watch limits", of(gates.watch_gates), min(scan, gates.EVERY)),
         Duty("stop undeclared schedules", Declarations(store, declared, log).look, LOOK),
         Duty("propagate", of(duties.propagate, bus), scan, OUTBOX),
         Duty("prune", of(duties.prune), min(config.cleanup_interval, PRUNE_LOOK)),

@@ -25,6 +25,13 @@ class TaskSubmitted(Observation, frozen=True):
     priority: int = 5
 
 
+class SubmitRejected(Observation, frozen=True):
+    """Tasks were not submitted, as a rate limit on submits was reached: they may be after `retry_after` seconds."""
+
+    types: tuple[str, ...]  # one for each task
+    retry_after: float
+
+
 class TasksClaimed(Observation, frozen=True):
     """A worker asked the store for tasks: for how many, and how many it got."""
 
@@ -34,8 +41,9 @@ class TasksClaimed(Observation, frozen=True):
 
 
 class TaskStarted(Observation, frozen=True):
-    """A worker of this process has started a run. `waited` is the time since the task could have run first; None where
-    that is not known, because this is not its first run."""
+    """A worker of this process has started a run. `waited` is the time since the task could have run, counted anew
+    after a snooze; None where that is not known: of retries, of a task that was given back or lost, or that depends
+    on others."""
 
     id: str
     type: str
@@ -134,6 +142,7 @@ _TICKS = (Fact.SCHEDULE_FIRED, Fact.SCHEDULE_SKIPPED, Fact.SCHEDULE_MISSED, Fact
 # Under what the bus publishes each of them. Some have several topics, since logging wants only a part of them.
 TOPICS: dict[type[Observation], tuple[Hashable, ...]] = {
     TaskSubmitted: (TaskSubmitted,),
+    SubmitRejected: (SubmitRejected,),
     TasksClaimed: (TasksClaimed,),
     TaskStarted: (Fact.TASK_CLAIMED,),
     TaskEnded: _ENDS,

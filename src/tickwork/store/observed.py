@@ -8,12 +8,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
+from tickwork.observe.batches import TasksCreated
 from tickwork.observe.bus import Bus
 from tickwork.observe.observations import LeasesRenewed, StoreCalled, TasksClaimed, TaskSubmitted
 from tickwork.store.contract import Advance, Claim, Claimed, Durability, Extended, Finished, Receipt, Spec, Store
 from tickwork.store.wrapped import Blocking, Method, Wrapped
 
-TOLD_BY_STORE = (StoreCalled, TaskSubmitted, TasksClaimed, LeasesRenewed)
+TOLD_BY_STORE = (StoreCalled, TaskSubmitted, TasksCreated, TasksClaimed, LeasesRenewed)
 
 
 def observed(store: Store, bus: Bus) -> Store:
@@ -88,6 +89,9 @@ Tell = Callable[..., None]
 def _of_submit(
     bus: Bus, receipts: list[Receipt], specs: list[Spec], durability: object = None, waiter: object = None
 ) -> None:
+    if bus.wants(TasksCreated):
+        pairs = zip(specs, receipts, strict=True)
+        bus.publish(TasksCreated, TasksCreated([spec for spec, receipt in pairs if receipt.verdict == "created"]))
     if bus.wants(TaskSubmitted):
         for spec, receipt in zip(specs, receipts, strict=True):
             bus.publish(TaskSubmitted, TaskSubmitted(spec.id, spec.type, spec.queue, receipt.verdict, spec.priority))
@@ -96,9 +100,8 @@ def _of_submit(
 def _of_advance(
     bus: Bus, done: Advance | None, schedule_id: str, seen: int | None, step: Advance, ticks: tuple[Spec, ...] = ()
 ) -> None:
-    if done is not None and done.fired is not None and bus.wants(TaskSubmitted):
-        for spec in ticks:
-            bus.publish(TaskSubmitted, TaskSubmitted(spec.id, spec.type, spec.queue, "created", spec.priority))
+    if done is not None and done.fired is not None:
+        _of_submit(bus, [Receipt(spec.id, "created") for spec in ticks], list(ticks))
 
 
 def _of_claim(bus: Bus, claimed: Claimed, claim: Claim) -> None:

@@ -13,6 +13,7 @@ from tickwork.errors import StoreError
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.members import Leader, Worker
+from tickwork.model.outcomes import Held, Outcome
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import DELAYED, ENDS, HELD, WAITING, ParkReason, Place, Record, Spec, Status
@@ -39,6 +40,9 @@ OVERFLOW_PAUSE = 60.0  # seconds between two warnings that the dead-letter queue
 LOST_WORKER_KEPT = 3_600_000  # milliseconds for which a lost worker is still listed
 # Milliseconds for which locks and dedup keys are kept after their end. If the clock is set back, they hold again.
 ENDED_KEPT = 3_600_000
+VIRTUAL_MAX = 2**47  # beyond it, tasks of fair lanes come in the order of their submits
+FORGOTTEN = 2  # keys of a fair lane that are forgotten with each task taken: more than can have become needless by it
+FAIR_HEADS = 20  # tasks at the head of a fair lane that count as its first: any of them may have waited longest
 UNLOCK_KEPT = 60_000  # milliseconds for which it is known who released a lock, as the call may be sent again
 
 
@@ -97,7 +101,14 @@ def is_suspect(record: Record | Grant, policy: Policy) -> bool:
 
 
 def grant(record: Record) -> Grant:
-    return Grant(record.spec, record.lease, record.attempt, record.losses, record.submitted_at, record.worker_id or "")
+    worker_id, since = record.worker_id or "", ready_at(record.spec, record.place, record.due_at, record.submitted_at)
+    return Grant(record.spec, record.lease, record.attempt, record.losses, record.submitted_at, worker_id, since)
+
+
+def ready_at(spec: Spec, place: Place, due_at: int, submitted_at: int) -> int | None:
+    """Since when a task could have run that is claimed from this place. It is not kept when a task came back to the
+    front of its lane, nor when the last of the tasks ended on which it depends."""
+    return None if place is Place.FRONT or spec.depends_on else max(due_at, submitted_at)
 
 
 def claimed(records: list[Record], next_due_in: int | None) -> Claimed:
@@ -123,6 +134,15 @@ def shown_at_most(look: Look, loads: dict[str, int]) -> int:
     """How many ready tasks a look shows."""
     free = sum(max(slots - loads[worker], 0) for worker, slots in look.workers.items())
     return min(free + look.beyond, LOOK_MAX) if free else 0
+
+
+def turn_of(now: int, last: int, cost: int) -> int:
+    """The place of a task in a fair lane: its finish in virtual time. `now` is that of the task last taken from the
+    lane, `last` that of the last task of the same key that came to it.
+
+    A key whose tasks are not taken any faster than they come is at `now`, and its next task comes after one task of
+    each other key. A key with many tasks has them far ahead in virtual time, each `cost` behind the one before."""
+    return min(max(now, last) + cost, VIRTUAL_MAX)
 
 
 def moves_to(record: Record, at: int) -> bool:
@@ -165,7 +185,9 @@ def park_reason(spec: Spec, types: Container[str], paused: Container[str]) -> Pa
     return ParkReason.LABELS_MISSING if spec.type in types else ParkReason.TYPE_UNKNOWN
 
 
-def detail_of(record: Record, fact: Fact) -> str:
+def detail_of(record: Record, fact: Fact, outcome: Outcome) -> str:
+    if isinstance(outcome, Held):
+        return outcome.gate if fact is Fact.TASK_HELD else ""
     return record.last_error or "" if fact in (Fact.TASK_RETRYING, Fact.TASK_DIED, Fact.TASK_FAILED) else ""
 
 
@@ -223,7 +245,7 @@ def unsound(record: Record) -> list[str]:
         "waits for others but is not blocked": status is not Status.BLOCKED and bool(record.waiting),
         "has ended without a time": status in ENDS and record.finished_at is None,
         "has a reason to wait aside, but is in no side lane": record.parked is not None
-        and not (status is Status.READY and record.place is Place.SIDE),
+        and not (status in (Status.READY, Status.PENDING) and record.place is Place.SIDE),
         "has a negative counter": min(record.attempt, record.losses, record.fence) < 0,
     }
     return [problem for problem, wrong in checks.items() if wrong]

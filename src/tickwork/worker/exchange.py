@@ -57,7 +57,7 @@ class Slots(Protocol):
     @property
     def done(self) -> bool: ...
     @property
-    def types(self) -> frozenset[str]: ...
+    def wanted(self) -> frozenset[str]: ...
     @property
     def sources(self) -> Sources: ...
     def start(self, grants: list[Grant]) -> None: ...
@@ -306,7 +306,7 @@ class Exchange:
         if len(queues) > 1:
             self._turns = (self._turns + 1) % len(queues)
             queues = (*queues[self._turns :], *queues[: self._turns])
-        return Claim(slots.id, queues, slots.types, limit, lease_ttl, new_claim_nonce(), turn, slots.node,
+        return Claim(slots.id, queues, slots.wanted, limit, lease_ttl, new_claim_nonce(), turn, slots.node,
                      self._config.labels, inboxes, assigned)  # fmt: skip
 
     def _take(self, claimed: Claimed, claim: Claim) -> None:

@@ -1,13 +1,18 @@
 """Publishes the starts and ends of runs to the listeners of this process: an end only when the store has accepted
-it."""
+it. A worker starts and ends many at a time. Who counts them hears of each batch once; an observation for each run is
+made only where somebody wants to hear of it."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
 
 from tickwork.errors import ExecutorError
 from tickwork.executors.calling import UnfitPayload
 from tickwork.model.facts import Fact
-from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
-from tickwork.model.tasks import Lease, Status
+from tickwork.model.outcomes import Aborted, Failed, Held, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.tasks import Status
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.observe.observations import TaskEnded, TaskStarted
@@ -18,11 +23,33 @@ _FACTS: dict[type, Fact] = {
     Failed: Fact.TASK_RETRYING,
     Aborted: Fact.TASK_DIED,
     Snoozed: Fact.TASK_SNOOZED,
+    Held: Fact.TASK_HELD,
     Released: Fact.TASK_RELEASED,
     Stopped: Fact.TASK_CANCELLED,
 }
 # The fact, where the store has moved the task to another status than the outcome asked for.
 _OTHERWISE = {Status.CANCELLED: Fact.TASK_CANCELLED, Status.FAILED: Fact.TASK_FAILED}
+
+
+class RunsStarted(Struct, frozen=True):
+    """Runs that a worker has started at `now`."""
+
+    worker_id: str
+    grants: Sequence[Grant]
+    now: int
+
+
+# A run whose end the store has accepted, and what its handler raised in this process.
+Ended = tuple[Fact, Grant, Outcome, BaseException | None]
+
+
+class RunsEnded(Struct, frozen=True):
+    worker_id: str
+    runs: Sequence[Ended]
+
+
+def seconds_of(outcome: Outcome) -> float:
+    return 0.0 if isinstance(outcome, Snoozed | Held | Released) else outcome.duration
 
 
 class RunFacts:
@@ -31,50 +58,70 @@ class RunFacts:
         self._store = store
         self._worker_id = worker_id
         self._log = log
-        self._ending: dict[Lease, tuple[Grant, BaseException | None]] = {}
+        # By task. If it was lost and claimed again meanwhile, its first run is forgotten: that end will be refused.
+        self._ending: dict[str, tuple[Grant, BaseException | None]] = {}
         self._wants_success = True  # whether somebody listens for successes; looked up once for each batch
 
     def started(self, grants: list[Grant]) -> None:
-        self._wants_success = self._bus.wants(Fact.TASK_SUCCEEDED)
-        if self._bus.wants(Fact.TASK_CLAIMED):
+        bus = self._bus
+        self._wants_success = bus.wants(RunsEnded) or bus.wants(Fact.TASK_SUCCEEDED)
+        wants_all, wants_each = bus.wants(RunsStarted), bus.wants(Fact.TASK_CLAIMED)
+        if wants_all or wants_each:
             now = self._store.now()
-            for grant in grants:
-                self._bus.publish(Fact.TASK_CLAIMED, self._start_of(grant, now))
+            bus.publish(RunsStarted, RunsStarted(self._worker_id, grants, now))
+            for grant in grants if wants_each else ():
+                bus.publish(Fact.TASK_CLAIMED, self._start_of(grant, now))
 
     def ending(self, grant: Grant, outcome: Outcome, error: BaseException | None = None) -> None:
         """A run is over, but the store has not accepted its outcome yet. `error` is what the handler raised."""
         if self._wants_success or not isinstance(outcome, Succeeded):
             if isinstance(error, ExecutorError):
                 error.__traceback__ = None  # the failure was elsewhere, and how it was reported is of no use
-            # The handler was not called, and the text may hold parts of the payload, which listeners are not shown.
-            self._ending[grant.lease] = grant, None if isinstance(error, UnfitPayload) else error
+            elif isinstance(error, UnfitPayload):
+                error = None  # the handler was not called, and listeners are not shown parts of the payload
+            self._ending[grant.lease.id] = grant, error
 
-    def ended(self, batch: list[Outcome], verdicts: list[Verdict]) -> None:
+    def ended(self, batch: Sequence[Outcome], verdicts: list[Verdict]) -> None:
+        runs: list[Ended] = []
         for outcome, verdict in zip(batch, verdicts, strict=True):
-            known = self._ending.pop(outcome.lease, None) if self._ending else None
+            lease = outcome.lease
+            known = self._ending.pop(lease.id, None) if self._ending else None
+            if known is not None and known[0].lease is not lease and known[0].lease != lease:
+                self._ending[lease.id], known = known, None  # it is that of a later run
             if verdict.kind == "lost":
                 self._log.warning(
-                    "task %s was finished here, but this worker had lost its lease: the outcome is refused",
-                    outcome.lease.id,
+                    "task %s was finished here, but this worker had lost its lease: the outcome is refused", lease.id
                 )
             elif known is not None:
-                self._publish(outcome, verdict, *known)
+                has_succeeded = verdict.status is Status.SUCCESS and type(outcome) is Succeeded
+                fact = Fact.TASK_SUCCEEDED if has_succeeded else _fact_of(outcome, verdict)
+                runs.append((fact, known[0], outcome, known[1]))
+        if runs:
+            self._publish(runs)
 
-    def _publish(self, outcome: Outcome, verdict: Verdict, grant: Grant, error: BaseException | None) -> None:
-        fact = _FACTS[type(outcome)]
-        if verdict.status is not None:
-            fact = _OTHERWISE.get(verdict.status, fact)
-        if self._bus.wants(fact):
-            retry_in = outcome.retry_in / 1000 if isinstance(outcome, Failed) else None
-            spec = grant.spec
-            duration, detail = getattr(outcome, "duration", 0.0), getattr(outcome, "error", "")
-            ended = TaskEnded(
-                fact, spec.id, spec.type, spec.queue, self._worker_id, grant.attempt, duration, detail, error, retry_in
-            )
-            self._bus.publish(fact, ended)
+    def _publish(self, runs: list[Ended]) -> None:
+        bus = self._bus
+        bus.publish(RunsEnded, RunsEnded(self._worker_id, runs))
+        heard = {fact for fact in {run[0] for run in runs} if bus.wants(fact)}
+        for run in runs if heard else ():
+            if run[0] in heard:
+                bus.publish(run[0], self._end_of(*run))
+
+    def _end_of(self, fact: Fact, grant: Grant, outcome: Outcome, error: BaseException | None) -> TaskEnded:
+        retry_in = outcome.retry_in / 1000 if isinstance(outcome, Failed) else None
+        spec, detail = grant.spec, getattr(outcome, "error", "")
+        return TaskEnded(
+            fact, spec.id, spec.type, spec.queue, self._worker_id, grant.attempt, seconds_of(outcome), detail, error,
+            retry_in,
+        )  # fmt: skip
 
     def _start_of(self, grant: Grant, now: int) -> TaskStarted:
+        since = grant.ready_at if grant.attempt == 1 and grant.losses == 0 else None
+        waited = None if since is None else max(now - since, 0) / 1000
         spec = grant.spec
-        is_first = grant.attempt == 1 and grant.losses == 0
-        waited = max(now - max(grant.due_at, grant.submitted_at), 0) / 1000 if is_first else None
         return TaskStarted(spec.id, spec.type, spec.queue, self._worker_id, grant.attempt, waited)
+
+
+def _fact_of(outcome: Outcome, verdict: Verdict) -> Fact:
+    fact = _FACTS[type(outcome)]
+    return fact if verdict.status is None else _OTHERWISE.get(verdict.status, fact)

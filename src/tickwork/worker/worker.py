@@ -4,6 +4,7 @@ outcomes."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from tickwork.client.specs import completed
 from tickwork.config import Config
-from tickwork.errors import Abort
+from tickwork.errors import Abort, StoreError
 from tickwork.executors.base import EndedElsewhere, Executor
 from tickwork.executors.calling import UnfitPayload, encode_task_result
 from tickwork.executors.registry import Executors
@@ -26,10 +27,12 @@ from tickwork.model.outcomes import Aborted, Outcome, Released, Stopped, Succeed
 from tickwork.model.tasks import Lease
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
-from tickwork.store.contract import Extended, Grant, Store
+from tickwork.store.contract import Extended, Grant, Store, Verdict
 from tickwork.worker import outcomes
+from tickwork.worker.admission import Admission
 from tickwork.worker.deadlines import Deadlines
 from tickwork.worker.exchange import STOP_STEP, Exchange
+from tickwork.worker.gatekeeper import Gatekeeper
 from tickwork.worker.last_runs import LastRuns
 from tickwork.worker.middleware import RunChain
 from tickwork.worker.misfits import Misfits
@@ -74,7 +77,12 @@ class Worker:
         self._types: frozenset[str] | None = None
         self._deadlines = Deadlines(lambda run: self._stop_run(run, "timeout"))
         self._notes = Notes(store, lambda run: self._stop_run(run, "lost"), self._log)
-        self._exchange = Exchange(self, store, config, self._notes, self._facts.ended)
+        self._exchange = Exchange(self, store, config, self._notes, self._handed_in)
+        self._gatekeeper = Gatekeeper(store, registry, config, self._log)
+        self._admission = Admission(
+            self._gatekeeper, store, self._begin, self._exchange.add, self._exchange.follow, self._log
+        )
+        self._wanted: frozenset[str] = frozenset()
         self._chain = RunChain.of(registry, worker_id)
         self._misfits = Misfits(config.version_grace, store.now, self._log)
         self._orders = Orders()  # those of the store that it follows
@@ -89,11 +97,19 @@ class Worker:
         """Work until `stop` was called and all outcomes are handed in."""
         self._loop = asyncio.get_running_loop()
         self._notes.begin(self._loop)
-        await self._exchange.run()
+        with contextlib.suppress(StoreError):
+            await self._gatekeeper.read()
+        following = asyncio.ensure_future(self._gatekeeper.run())
+        try:
+            await self._exchange.run()
+            await self._admission.finish()
+        finally:
+            following.cancel()
 
     async def stop(self, grace: float) -> None:
         """Claim no more, wait for running handlers up to `grace`, then release the rest without charging an attempt."""
         self._stopping = self._closed = True
+        self._admission.give_back()
         self._exchange.wake()
         deadline = time.monotonic() + grace
         last = LastRuns(self.id, self._log)
@@ -107,6 +123,7 @@ class Worker:
 
     def release_all(self) -> None:
         self._stopping = self._closed = True  # or it would claim the released tasks again
+        self._admission.give_back()
         for run in list(self.running.values()):
             self._stop_run(run, "release", grace=RELEASE_GRACE)
 
@@ -121,6 +138,7 @@ class Worker:
 
     def leave_registry(self) -> None:
         self._registry.off_change(self._forget_types)
+        self._gatekeeper.close()
 
     async def warm(self) -> None:
         entries = [entry for kind in self.types if (entry := self._registry.find(kind)) is not None]
@@ -135,8 +153,24 @@ class Worker:
         return self._types
 
     @property
+    def wanted(self) -> frozenset[str]:
+        """The types that it asks for: not those that would not be let through now. The same object while nothing
+        changes."""
+        admission, keeper = self._admission, self._gatekeeper
+        if not (admission.leaves_out or keeper.stops):
+            return self.types
+        left_out = {kind for kind in self.types if keeper.stopped(kind) or not admission.may_claim(f"type:{kind}")}
+        wanted = self.types - left_out if left_out else self.types
+        if wanted != self._wanted:
+            self._wanted = wanted
+        return self._wanted
+
+    @property
     def sources(self) -> Sources:
-        return sources_of(self.id, self.queues, self._config, self._is_led)
+        queues = self.queues
+        if self._admission.leaves_out:
+            queues = tuple(queue for queue in queues if self._admission.may_claim(f"queue:{queue}"))
+        return sources_of(self.id, queues, self._config, self._is_led)
 
     def look_again(self) -> None:
         """Claim now: it may get tasks from elsewhere than before."""
@@ -162,11 +196,13 @@ class Worker:
     @property
     def free(self) -> int:
         slots = self.capacity
-        return 0 if self._closed or self.leaked >= slots else slots - len(self.running)
+        if self._closed or self.leaked >= slots:
+            return 0
+        return slots - len(self.running) - len(self._admission.asking)
 
     @property
     def done(self) -> bool:
-        return self._stopping and not self.running
+        return self._stopping and not (self.running or self._admission.asking)
 
     @property
     def has_outcomes(self) -> bool:
@@ -175,24 +211,37 @@ class Worker:
     def leases(self) -> list[Lease]:
         """The leases that the heart has to renew. Called from its thread."""
         ended = [outcome.lease for outcome in self._exchange.pending()]
-        return [run.grant.lease for run in list(self.running.values())] + ended
+        asking = [grant.lease for grant in list(self._admission.asking.values())]
+        return [run.grant.lease for run in list(self.running.values())] + asking + ended
+
+    def inside(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The tasks that were let through gates, which the heart has to renew too. Called from its thread."""
+        return self._admission.inside()
 
     # --- runs
 
     def start(self, grants: list[Grant]) -> None:
-        room = 0 if self._closed else self.capacity - len(self.running)
+        room = 0 if self._closed else self.capacity - len(self.running) - len(self._admission.asking)
         if len(grants) > room:  # it was stopped, drained or made smaller while this claim was under way
             for grant in grants[max(room, 0) :]:
                 self._exchange.add(Released(grant.lease))
             grants = grants[: max(room, 0)]
+        if self._admission.watches:
+            grants = self._admission.ask(grants)
+        self._begin(grants)
+
+    def _begin(self, grants: list[Grant]) -> None:
+        given_back = set()
         for grant in grants:
             try:
-                self._start(grant)
+                if not self._start(grant):
+                    given_back.add(grant.lease.id)
             except Exception as error:  # an error in one task must not end the worker
                 self._cannot_start(grant, error)
-        self._facts.started(grants)
+        self._facts.started([grant for grant in grants if grant.lease.id not in given_back] if given_back else grants)
 
-    def _start(self, grant: Grant) -> None:
+    def _start(self, grant: Grant) -> bool:
+        """Whether its run has begun. If not, it is given back."""
         entry = self._registry.find(grant.spec.type)
         spec = completed(grant.spec, entry, self._config)
         name = (
@@ -204,7 +253,7 @@ class Worker:
         is_local = executor is self._local
         if executor is None or (is_local and entry is None):
             self._exchange.add(self._give_back(grant, name))
-            return
+            return False
         stoppable = entry is None or not is_local or entry.run_in != "thread"
         run = Run(grant if spec is grant.spec else replace(grant, spec=spec), stoppable)
         timeout = spec.timeout or 0.0
@@ -216,6 +265,7 @@ class Worker:
         run.task = self._loop.create_task(self._execute(run, executor, entry))
         if timeout:
             self._deadlines.add(run, run.started + timeout, len(self.running))
+        return True
 
     def _context(self, run: Run, timeout: float) -> TaskContext:
         grant, spec = run.grant, run.grant.spec
@@ -261,6 +311,7 @@ class Worker:
             self._end(run, self._outcome_of_stop(run))
         except EndedElsewhere:
             self._end(run, None)
+            self._admission.ended_elsewhere(run.grant.spec.id)
         except BaseException as error:  # also SystemExit and KeyboardInterrupt: they end the attempt, not the node
             if self._loop.is_closed():
                 raise
@@ -379,6 +430,11 @@ class Worker:
                 text = "the handler was cancelled from inside"
                 decision = self._decide(grant, asyncio.CancelledError(text))
                 return outcomes.failed(grant, text, self._config.retry, seconds, decision=decision)
+
+    def _handed_in(self, batch: list[Outcome], verdicts: list[Verdict]) -> None:
+        self._facts.ended(batch, verdicts)
+        if self._admission.has_passed:
+            self._admission.ended(batch, verdicts)
 
     # --- called by the heart
 

@@ -1,6 +1,6 @@
 """The contract of a store. The docstrings in this folder are the specification; `memory/` is its plainest form.
 
-A store has eight parts, each a small protocol in a module of its own. Every method is one atomic step, bounded by a
+A store has nine parts, each a small protocol in a module of its own. Every method is one atomic step, bounded by a
 limit, and safe to send twice. A guard that refuses says so in the answer; the only exceptions are `StoreUnavailable`
 (try again) and `StoreError` (do not). The store's clock decides; a caller's time is never compared with anything. When
 that clock is set back, leases of tasks, members and locks keep the time that they had left. Durations are integer
@@ -22,12 +22,13 @@ from msgspec import Struct
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.facts import Event, Fact, NewFact
 from tickwork.model.members import Leader, Worker
-from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.outcomes import Aborted, Failed, Held, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.policy import Durability, Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Attempt, History, Lease, ParkReason, Record, Spec, Status
 from tickwork.store.contact import Contact
 from tickwork.store.contract.assigning import LOOK_MAX, Aside, Assigned, Assignment, Look, Seen, Waiting
+from tickwork.store.contract.gates import Ask, Gate, Gates, GateState, Left, Refusal, RunVerdict
 from tickwork.store.contract.locks import Locks
 from tickwork.store.contract.log import FactLog
 from tickwork.store.contract.marks import Marks
@@ -68,6 +69,7 @@ __all__ = [
     "Aborted",
     "Advance",
     "Aside",
+    "Ask",
     "Assigned",
     "Assignment",
     "Attempt",
@@ -85,12 +87,17 @@ __all__ = [
     "Failed",
     "Finding",
     "Finished",
+    "Gate",
+    "GateState",
+    "Gates",
     "Grant",
     "Heard",
+    "Held",
     "Hint",
     "History",
     "Leader",
     "Lease",
+    "Left",
     "Locks",
     "Look",
     "Marks",
@@ -108,8 +115,10 @@ __all__ = [
     "Receipt",
     "Reclaimed",
     "Record",
+    "Refusal",
     "Released",
     "Retried",
+    "RunVerdict",
     "Schedule",
     "Schedules",
     "Seen",
@@ -132,7 +141,7 @@ __all__ = [
 ]
 
 
-PARTS = ("tasks", "operators", "queries", "schedules", "members", "locks", "marks", "log")
+PARTS = ("tasks", "operators", "queries", "schedules", "members", "locks", "marks", "gates", "log")
 
 
 class NotPermitted(StoreError):
@@ -168,7 +177,7 @@ class Capabilities(Struct, frozen=True):
 
 
 class Store(Protocol):
-    """Where tasks live: eight parts, and the life of the object itself. The text of this module says what holds."""
+    """Where tasks live: nine parts, and the life of the object itself. The text of this module says what holds."""
 
     url: str
     """Where it is, without passwords."""
@@ -192,6 +201,8 @@ class Store(Protocol):
     def locks(self) -> Locks: ...
     @property
     def marks(self) -> Marks: ...
+    @property
+    def gates(self) -> Gates: ...
     @property
     def log(self) -> FactLog: ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tickwork.model.facts import Event
+from tickwork.model.facts import Event, Facts
 
 
 class FactLog(Protocol):
@@ -20,6 +20,10 @@ class FactLog(Protocol):
         that number are gone. In every case a reader that goes on from the last number it got misses nothing that is
         still there: no fact gets a smaller number than one that was read before.
         """
+
+    async def read_groups(self, after: int, limit: int) -> tuple[list[Facts], int]:
+        """The facts that `read` answers, in groups, for those who read them all: `limit` of them or a few more, or as
+        many as there are. A store that keeps them one by one answers `grouped` of what it reads."""
 
     async def last(self) -> int:
         """The number of the newest fact, or the last number that was left out after it; 0 for an empty log."""

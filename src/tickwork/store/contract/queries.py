@@ -106,7 +106,8 @@ class Queries(Protocol):
 
     async def waiting_since(self) -> dict[str, int]:
         """By queue that has ready tasks, the time since which the first of them waits: the earliest time at which one
-        of those at the heads of its lanes was due (or submitted, if that was later)."""
+        of those at the heads of its lanes was due (or submitted, if that was later). The head of a fair lane is its
+        first `rules.FAIR_HEADS` tasks, since its keys take turns."""
 
     async def fullness(self) -> float:
         """How much of the room that it may use is taken, from 0 to 1; 0 where it knows of no bound."""

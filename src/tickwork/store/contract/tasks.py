@@ -69,6 +69,7 @@ class Grant(Struct, frozen=True, gc=False):
     losses: int
     submitted_at: int
     worker_id: str = ""  # in whose name it is leased
+    ready_at: int | None = None  # since when it could have run; None after a wait whose end is not kept
 
     @property
     def due_at(self) -> int:
@@ -164,10 +165,17 @@ class Tasks(Protocol):
 
     async def claim(self, claim: Claim) -> Claimed:
         """Do what `promote` does, then grant the first tasks: by band, within a band by the order of the queues in the
-        claim, within a queue from the front lane, then the side lanes, then the main lane.
+        claim, within a queue from the front lane, then the side lanes, then the main lane, then the fair lane.
 
-        Before all that it takes what is in its inboxes, by band and then by the time since when the tasks are ready. A
-        task there whose queue or type is paused goes back to the front lane.
+        A task with `Spec.fair` waits in the fair lane of its queue and band instead of the main lane. Its turn there is
+        a virtual time: `max(time of the lane, last turn of its key) + Spec.fair`. The time of the lane is the largest
+        turn of a task that was claimed or assigned from it; tasks without a key have the key "". The smallest turn is
+        taken first, ties in the order of submits. A lane in which no task waits has forgotten all this. See
+        `rules.turn_of`. What is kept of keys whose last turn is not after the time of their lane goes, as far as
+        needed with `Operators.prune`. Each partition is fair by itself.
+
+        Before all that it takes what is in its inboxes, by band and then by the time since when the tasks are ready, or
+        assigned if they were in a fair lane. A task there whose queue or type is paused goes back to the front lane.
 
         A task that the claimer cannot start is moved once to the side lane of its kind and stays ready; its record says
         why (`ParkReason`): the type is paused, the claimer has no handler for it, or lacks what the task needs (see

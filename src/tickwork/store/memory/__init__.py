@@ -9,6 +9,7 @@ from tickwork.model.policy import Policy
 from tickwork.store.contract import Capabilities
 from tickwork.store.hints import Hint
 from tickwork.store.memory.core import Core
+from tickwork.store.memory.gates import Gates
 from tickwork.store.memory.homes import Homes
 from tickwork.store.memory.locks import Locks
 from tickwork.store.memory.log import FactLog
@@ -35,6 +36,7 @@ class MemoryStore:
         self.members = Members(core, self.log, homes)
         self.locks = Locks(core)
         self.marks = Marks(core, self.log)
+        self.gates = Gates(core, self.log)
         self.tasks = Tasks(core, homes, self.members)
         self.schedules = Schedules(core, self.log, homes, self.tasks.submit_one)
         self.queries = Queries(core, homes, self.members)

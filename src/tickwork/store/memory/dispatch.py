@@ -70,7 +70,7 @@ class Dispatch:
         startable = self._startable(claim, now, budget)
         taken: list[tuple[Record, str]] = []
         while len(taken) < claim.limit and (found := next(startable, None)) is not None:
-            self._homes.leave(found[0])
+            self._homes.take(found[0])
             taken.append(found)
         for record, owner in taken:
             self._homes.enter(record, now, transitions.start(record, owner, claim.nonce, claim.lease_ttl, now))
@@ -145,7 +145,9 @@ class Dispatch:
                 return record
         if lane.sides and (aside := lane.first_aside(may_start)) is not None:
             return aside
-        return next(iter(lane.main.values())) if lane.main else None
+        if lane.main:
+            return next(iter(lane.main.values()))
+        return None if lane.fair is None else lane.fair.first()
 
     def look(self, look: Look) -> Seen:
         homes, waiting, aside = self._homes, list[Waiting](), set[str]()
@@ -167,7 +169,7 @@ class Dispatch:
         sides = (side for kind, side in lane.sides.items() if f"{queue}/{kind}" in lanes)
         aside = [record for side in sides for record in side.values()]
         yield from sorted(aside, key=lambda record: record.position)
-        yield from lane.main.values()
+        yield from lane.in_turn()
 
     def _runs_suspect(self, process: str) -> bool:
         lease = self._members.suspects.get(process)

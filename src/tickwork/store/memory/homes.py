@@ -11,7 +11,7 @@ from collections import OrderedDict
 
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import DELAYED, ENDS, MAY_EXPIRE, Attempt, Record, Spec, Status
+from tickwork.model.tasks import DELAYED, ENDS, MAY_EXPIRE, Attempt, Place, Record, Spec, Status
 from tickwork.store.contract import Pause
 from tickwork.store.hints import OUTBOX
 from tickwork.store.memory.core import Core
@@ -61,17 +61,19 @@ class Homes:
         status = record.status
         self.counts[status] += 1
         if status is Status.READY:
-            self._take_position(record)
+            self._take_position(record)  # a fair lane gives it another one
             key = (record.spec.queue, record.spec.band)
             lane = self.lanes.get(key)
             if lane is None:
                 lane = self.lanes[key] = Lane()
-            lane.shelf(record)[record.id] = record
+            lane.add(record)
         elif status is Status.RUNNING:
             self.leases.put(record.id, record.lease_until)
         elif status is Status.ASSIGNED:
             self.inboxes.setdefault(record.worker_id or "", {})[record.id] = record
             self.holds.put(record.id, record.lease_until)
+            if record.place is Place.FAIR:  # virtual time is no order among tasks of several lanes
+                self._take_position(record)
         elif status in DELAYED:
             self.delayed.put(record.id, record.due_at, record.seq)
         elif status is Status.BLOCKED:
@@ -115,6 +117,14 @@ class Homes:
         else:
             del self.ends[status][record.position]
             self.kept.remove(record.id)
+
+    def take(self, record: Record) -> None:
+        """It leaves its home in order to run, or to be assigned."""
+        if record.place is Place.FAIR and record.status is Status.READY:
+            lane = self.lanes[record.spec.queue, record.spec.band]
+            if lane.fair is not None:
+                lane.fair.serve(record)
+        self.leave(record)
 
     def enter(self, record: Record, now: int, fact: Fact, detail: str = "") -> None:
         """Put a changed record into the home of its status. What an end of a task brings with it happens here."""

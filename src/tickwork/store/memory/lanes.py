@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from tickwork.model.tasks import Place, Record
+from tickwork.store.rules import FAIR_HEADS, FORGOTTEN, VIRTUAL_MAX, turn_of
 
 
 class TimeIndex:
@@ -78,13 +79,69 @@ class TimeIndex:
 Shelf = OrderedDict[str, Record]
 
 
+class FairShelf:
+    """Ready tasks in the order of virtual time, ties in the order of submits. See `rules.turn_of`."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Record] = {}
+        self._order = TimeIndex()
+        self._now = 0  # the virtual time of the task last taken
+        self._last = TimeIndex()  # by key, that of its last task
+
+    def add(self, record: Record) -> None:
+        """Give a task its turn, which is its position."""
+        if not self._records and self._last:  # nobody waits, so nobody is ahead of others
+            self._now, self._last = 0, TimeIndex()
+        key = record.spec.key or ""
+        record.position = turn_of(self._now, self._last.at(key), record.spec.fair)
+        self._last.put(key, record.position)
+        self._records[record.id] = record
+        self._order.put(record.id, record.position, record.seq)
+
+    def remove(self, record: Record) -> None:
+        del self._records[record.id]
+        self._order.remove(record.id)
+
+    def serve(self, record: Record) -> None:
+        """A task was taken to be run."""
+        self._now = max(self._now, record.position)
+        self.prune(FORGOTTEN)
+
+    def prune(self, limit: int) -> None:
+        """Forget keys that are not ahead of the lane, or any if nobody waits."""
+        self._last.take_until(self._now if self._records else VIRTUAL_MAX, limit)
+
+    def known(self) -> int:
+        """Of how many keys it knows how far they are."""
+        return len(self._last)
+
+    def first(self) -> Record | None:
+        first = self._order.first()
+        return None if first is None else self._records[first[1]]
+
+    def __iter__(self) -> Iterator[Record]:
+        return (self._records[task_id] for task_id in self._order.after(-1, 0))
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+
 class Lane:
     """The ready tasks of one queue in one band."""
 
     def __init__(self) -> None:
+        self.fair: FairShelf | None = None
         self.front: Shelf = OrderedDict()
         self.main: Shelf = OrderedDict()
         self.sides: dict[str, Shelf] = {}  # by kind
+
+    def add(self, record: Record) -> None:
+        if record.place is Place.FAIR:
+            if self.fair is None:
+                self.fair = FairShelf()
+            self.fair.add(record)
+        else:
+            self.shelf(record)[record.id] = record
 
     def shelf(self, record: Record) -> Shelf:
         if record.place == Place.MAIN:
@@ -94,6 +151,9 @@ class Lane:
         return self.sides.setdefault(record.spec.kind, OrderedDict())
 
     def remove(self, record: Record) -> None:
+        if self.fair is not None and record.place is Place.FAIR:
+            self.fair.remove(record)
+            return
         shelf = self.shelf(record)
         del shelf[record.id]
         if not shelf and record.place == Place.SIDE:
@@ -105,16 +165,24 @@ class Lane:
         return min(heads, key=lambda record: record.position) if heads else None
 
     def heads(self) -> Iterator[Record]:
-        """The first task of each of its shelves."""
+        """The first task of each of its shelves, and the first few of the fair one."""
         for shelf in (self.front, self.main, *self.sides.values()):
             if shelf:
                 yield next(iter(shelf.values()))
+        if self.fair:
+            yield from islice(self.fair, FAIR_HEADS)
+
+    def in_turn(self) -> Iterator[Record]:
+        """What is in neither the front nor a side lane, in order."""
+        yield from self.main.values()
+        if self.fair:
+            yield from self.fair
 
     def __iter__(self) -> Iterator[Record]:
         yield from self.front.values()
         for side in self.sides.values():
             yield from side.values()
-        yield from self.main.values()
+        yield from self.in_turn()
 
     def __len__(self) -> int:
-        return len(self.front) + len(self.main) + sum(map(len, self.sides.values()))
+        return len(self.front) + len(self.main) + sum(map(len, self.sides.values())) + len(self.fair or ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tickwork.model.facts import Event, Fact
+from tickwork.model.facts import Event, Fact, Facts, grouped
 from tickwork.model.tasks import Record
 from tickwork.store.hints import EVENTS
 from tickwork.store.memory.core import Core, Part, atomic
@@ -51,13 +51,22 @@ class FactLog(Part):
 
     @atomic
     def read(self, after: int, limit: int, task_id: str | None = None) -> tuple[list[Event], int]:
-        dropped = max(self._dropped, self._last - self._core.policy.events_max, 0)
-        first = self._events[0].seq if self._events else 1
-        start = max(max(after, dropped) + 1 - first, 0)
+        dropped, start = self._begin_of(after)
         if task_id is None:
             return self._events[start : start + limit], missed(after, dropped)
         found = (event for event in islice(self._events, start, None) if is_about_task(task_id, event.kind, event.id))
         return list(islice(found, limit)), missed(after, dropped)
+
+    def _begin_of(self, after: int) -> tuple[int, int]:
+        """The number of the last fact that has left the log, and the place of the first one after that number."""
+        dropped = max(self._dropped, self._last - self._core.policy.events_max, 0)
+        first = self._events[0].seq if self._events else 1
+        return dropped, max(max(after, dropped) + 1 - first, 0)
+
+    @atomic
+    def read_groups(self, after: int, limit: int) -> tuple[list[Facts], int]:
+        dropped, start = self._begin_of(after)
+        return grouped(self._events[start : start + limit]), missed(after, dropped)
 
     @atomic
     def last(self) -> int:

@@ -128,6 +128,9 @@ class Operators(Part):
             del self._homes.dedup[key]
         self._locks.prune(now, limit)
         pruned = self._prune_ends(now, limit)
+        for lane in self._homes.lanes.values():
+            if lane.fair is not None:
+                lane.fair.prune(limit)
         self._members.forget_lost(now - LOST_WORKER_KEPT)
         return pruned
 

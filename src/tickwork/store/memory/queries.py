@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from itertools import dropwhile
+from itertools import chain, dropwhile
 
 from msgspec.structs import replace
 
@@ -49,14 +49,15 @@ class Queries(Part):
         count = 0
         for band in range(record.spec.band + 1):
             lane = self._homes.lanes.get((record.spec.queue, band))
-            shelves = [] if lane is None else [lane.front, lane.main]
-            if lane is not None and band == record.spec.band:
-                shelves = [lane.front] if record.place is Place.FRONT else [lane.front, lane.shelf(record)]
-            for shelf in shelves:
-                for task_id in shelf:
-                    if task_id == record.id or count == AHEAD_MAX:
-                        return count
-                    count += 1
+            if lane is None:
+                continue
+            behind = lane.in_turn()
+            if band == record.spec.band and record.place is Place.SIDE:
+                behind = iter(lane.shelf(record).values())
+            for other in chain(lane.front.values(), behind):
+                if other.id == record.id or count == AHEAD_MAX:
+                    return count
+                count += 1
         return count
 
     @atomic

@@ -124,7 +124,7 @@ class Tasks(Part):
         record = self._homes.tasks.get(assignment.id)
         if record is None or record.status is not Status.READY:
             return has_assigned(record, assignment)
-        self._homes.leave(record)
+        self._homes.take(record)
         self._homes.enter(record, now, transitions.assign(record, assignment.worker_id, hold, now))
         return True
 
@@ -188,7 +188,7 @@ class Tasks(Part):
             record,
             now,
             fact := transitions.finish(record, outcome, now, self._core.policy),
-            detail_of(record, fact),
+            detail_of(record, fact, outcome),
         )
         if not record.status.ended:
             self._core.hints.notify(WORK)

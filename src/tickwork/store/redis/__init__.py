@@ -15,6 +15,7 @@ from tickwork.model.policy import Policy
 from tickwork.store.contract import Capabilities
 from tickwork.store.hints import Hint
 from tickwork.store.redis.core import PATIENCE, Core
+from tickwork.store.redis.gates import Gates
 from tickwork.store.redis.indexes import Indexes
 from tickwork.store.redis.locks import Locks
 from tickwork.store.redis.log import FactLog
@@ -61,6 +62,7 @@ class RedisStore:
         self.members = Members(core)
         self.locks = Locks(core)
         self.marks = Marks(core)
+        self.gates = Gates(core)
         self.log = FactLog(core)
 
     async def open(self) -> None:

@@ -93,4 +93,4 @@ def _texts(replies: Iterable[bytes]) -> Iterable[str]:
 
 def _waiting(task_id: bytes, label: bytes) -> Waiting:
     kind, queue, band, _ = label.decode().split("\n", 3)
-    return Waiting(task_id.decode(), kind, queue, int(band), key_in_label(label))
+    return Waiting(task_id.decode(), kind, queue, int(band[0]), key_in_label(label))

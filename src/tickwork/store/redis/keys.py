@@ -39,10 +39,18 @@ TASK_KEYS = (
         "parked tasks: ready, of a type (and needs) that a claimer could not start",
         "ready tasks",
     ),
+    Key(
+        "fair:<band>:<queue>",
+        "ZSet",
+        "ready tasks of a fair queue by virtual time; members are submit order (11 hex digits) and id",
+        "ready tasks",
+    ),
+    Key("virtual", "ZSet", "the virtual time of each fair lane that holds something", "lanes"),
+    Key("turns:<band>:<queue>", "ZSet", "how far in virtual time each key of a fair lane has come", "keys that wait"),
     Key("incoming:<nonce>", "String", "a value over 64 KB that a submit is about to rename to its task", "a minute"),
     Key("lines:<id>", "List", "the last log lines of a task", "`log_lines_max`"),
     Key("attempts:<id>", "List", "the earlier runs of a task (msgpack)", "20"),
-    Key("aside", "Set", "the front and side lanes that hold something", "lanes"),
+    Key("aside", "Set", "the front, side and fair lanes that hold something", "lanes"),
     Key("aside:needs", "Set", "those side lanes whose tasks need more than a handler", "lanes"),
     Key("lanes", "Set", "all lanes seen, as `<band>:<queue>`", "queues x 3"),
     Key(
@@ -113,6 +121,14 @@ NAMESPACE_KEYS = (
     Key("schedules:next", "ZSet", "active schedules by their next tick", "schedules"),
     Key("lock:<name>", "String", "a lock: fence, until when (0, and when it was released), owner", "its TTL"),
     Key("marks", "Hash", "small texts by name, such as how far the webhooks have read the log", "webhooks x 2"),
+    Key("gate:<name>", "String", "a limit or breaker: its rule, tokens, failures (msgpack)", "a minute after its use"),
+    Key(
+        "gate-in:<name>", "ZSet", "tasks that were let through, by the end of their time", "`concurrency` of the limit"
+    ),
+    Key("gate-waits:<name>", "ZSet", "tasks that wait at a limit, breaker or switch, by their order", "delayed tasks"),
+    Key("gates:due", "ZSet", "gates at which tasks wait, by the time when there may be room", "gates"),
+    Key("gates:waiting", "ZSet", "the same gates by the number of those who wait, as a negative one", "gates"),
+    Key("gates:open", "ZSet", "breakers that are open, by the time until which they are", "breakers"),
     Key("fences", "String", "the last fence of a lock", "1"),
 )
 KEYS = TASK_KEYS + NAMESPACE_KEYS

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import count
+import math
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from tickwork.model.facts import Event
+from tickwork.model.facts import Event, Facts, grouped
 from tickwork.store.redis.core import Part
 from tickwork.store.rules import before_newest, is_about_task, missed
 from tickwork.store.unreadable import UNREADABLE, unreadable_fact
@@ -33,31 +34,64 @@ class FactLog(Part):
         found = sorted((event for events, _ in pieces for event in events), key=lambda event: event.seq)
         return found[:limit], 1 if dropped > after else 0  # numbers have gaps, so they cannot be counted
 
+    async def read_groups(self, after: int, limit: int) -> tuple[list[Facts], int]:
+        core = self._core
+        if not core.alone:
+            events, count = await self.read(after, limit)
+            return grouped(events), count
+        found: list[Facts] = []
+        dropped, left = await self._dropped(core.layout.root), limit
+        start = max(after, dropped)
+
+        def take(groups: list[Facts]) -> int:
+            nonlocal found, left
+            if groups[0].numbers[0] <= start:  # only the first entry may have facts on both sides
+                groups = grouped([event for facts in groups for event in facts.events() if event.seq > start])
+            found += groups
+            left -= sum(len(facts.ids) for facts in groups)
+            return left
+
+        await self._walk(core.layout.root, start, take)
+        return found, missed(after, dropped)
+
     async def _events_of(
         self, part: str, after: int, limit: int, task_id: str | None, horizon: int | None
     ) -> tuple[list[Event], int]:
         found: list[Event] = []
         dropped = await self._dropped(part)
-        start = place = max(after, dropped)
+        start, end = max(after, dropped), math.inf if horizon is None else horizon
+
+        def take(groups: list[Facts]) -> int:
+            nonlocal found
+            for facts in groups:
+                if task_id is None or any(is_about_task(task_id, facts.kind, each) for each in facts.ids):
+                    events = [event for event in facts.events() if start < event.seq <= end]
+                    found += [
+                        event for event in events if task_id is None or is_about_task(task_id, event.kind, event.id)
+                    ]
+            if groups[-1].numbers[-1] > end or len(found) >= limit:
+                return 0
+            return limit - len(found) if task_id is None else PIECE
+
+        await self._walk(part, start, take)
+        return found[:limit], dropped
+
+    async def _walk(self, part: str, place: int, take: Callable[[list[Facts]], int]) -> None:
+        """Hand the groups of each entry that has facts after this place to `take`, until it wants no more facts; it
+        answers how many it wants."""
         step, read, facts = STEP_FIRST, 0, 0
-        while len(found) < limit:
+        while True:
             entries = await self._core.ask(part, "XRANGE", f"{part}events", f"({place}-0", "+", "COUNT", step)
             for entry in entries:
-                events = self._facts_of(entry)
-                place, facts = events[-1].seq, facts + len(events)
-                if task_id is not None:
-                    events = [event for event in events if is_about_task(task_id, event.kind, event.id)]
-                found += [event for event in events if event.seq > start] if not read else events
-                read += 1
-                if len(found) >= limit:
-                    break
-            if len(entries) < step or (horizon is not None and place > horizon):
-                break
-            wanted = PIECE if task_id is not None else min(PIECE, limit - len(found))
-            step = min(max(wanted * read // facts, 1), STEP_MAX)
-        if horizon is not None:  # an entry may hold facts on both sides of it
-            found = [event for event in found if event.seq <= horizon]
-        return found[:limit], dropped
+                groups = self._groups_of(entry)
+                place, read = groups[-1].numbers[-1], read + 1
+                facts += sum(len(group.ids) for group in groups)
+                wanted = take(groups)
+                if wanted <= 0:
+                    return
+            if len(entries) < step:
+                return
+            step = min(max(min(wanted, PIECE) * read // facts, 1), STEP_MAX)
 
     async def _settle(self) -> int:
         """The number up to which the logs of several partitions can be read as one. It is that of the newest fact.
@@ -96,24 +130,27 @@ class FactLog(Part):
         except UNREADABLE:
             return int(entry[0].partition(b"-")[0])
 
-    def _facts_of(self, entry: Any) -> list[Event]:
+    def _groups_of(self, entry: Any) -> list[Facts]:
         try:
-            return self._read_facts(entry)
+            return self._read_groups(entry)
         except UNREADABLE as error:
-            return [unreadable_fact(int(entry[0].partition(b"-")[0]), error)]
+            return grouped([unreadable_fact(int(entry[0].partition(b"-")[0]), error)])
 
-    def _read_facts(self, entry: Any) -> list[Event]:
+    def _read_groups(self, entry: Any) -> list[Facts]:
         at, groups, step = int(entry[1][1]), _groups(entry[1][3]), len(self._core.prefixes)
         number = _first_of(entry, groups, step)
         found = []
         for group in groups:
             kind, name, worker, attempt, detail = group[:FACTS_AT]
             task_type, _, queue = name.partition("\n")
-            found += [
-                Event(each, at, kind, subject, task_type, queue, worker, attempt, took / 1e6, detail)
-                for each, subject, took in zip(count(number, step), group[FACTS_AT::2], group[FACTS_AT + 1 :: 2])
-            ]
-            number += (len(group) - FACTS_AT) // 2 * step
+            ids, seconds = group[FACTS_AT::2], [took / 1e6 for took in group[FACTS_AT + 1 :: 2]]
+            if not ids or len(ids) != len(seconds):
+                raise ValueError("a group of facts has none, or a part of one")
+            end = number + len(ids) * step
+            found.append(
+                Facts(range(number, end, step), at, kind, task_type, queue, worker, attempt, detail, ids, seconds)
+            )
+            number = end
         return found
 
 

@@ -17,7 +17,7 @@ from tickwork.store.redis.ops.audit import Audit
 from tickwork.store.redis.ops.doctor import Doctor
 from tickwork.store.redis.ops.server import memory_used, read_info
 from tickwork.store.redis.records import unpack, unpack_attempt
-from tickwork.store.rules import first_waits, matches, not_a_cursor
+from tickwork.store.rules import FAIR_HEADS, first_waits, matches, not_a_cursor
 
 STEP = 100  # records in one read, so that no reply is huge
 BAND_NAMES = {"high": Band.HIGH, "normal": Band.NORMAL, "low": Band.LOW}
@@ -179,7 +179,8 @@ class Queries(Part):
         for number, part in enumerate(self._core.layout.parts):
             for name, kind in await self._home_names(status, part):
                 turn = (ORDER.index(status), number, name)
-                homes.append(Home(part + name, status, kind, turn, status in (Status.PENDING, Status.RETRYING)))
+                tail = status in (Status.PENDING, Status.RETRYING) or name.startswith("fair:")
+                homes.append(Home(part + name, status, kind, turn, tail))
         return sorted(homes, key=lambda home: home.turn)
 
     async def _home_names(self, status: Status, part: str) -> list[tuple[str, str]]:
@@ -253,16 +254,21 @@ class Queries(Part):
         return first_waits(record for records in found for record in records)
 
     async def _heads(self, part: str, homes: list[Home]) -> list[Record]:
-        """The first task of each lane, if it is still ready by the time it is looked at."""
+        """The first task of each lane, and the first few of a fair one, if they are still ready by the time they are
+        looked at."""
         ids: list[str] = []
         for start in range(0, len(homes), STEP):
+            step = homes[start : start + STEP]
             commands = [
-                ("ZRANGE", home.key, 0, 0) if home.kind == "zset" else ("XRANGE", home.key, "-", "+", "COUNT", 1)
-                for home in homes[start : start + STEP]
+                ("ZRANGE", home.key, 0, FAIR_HEADS - 1 if home.tail else 0)
+                if home.kind == "zset"
+                else ("XRANGE", home.key, "-", "+", "COUNT", 1)
+                for home in step
             ]
-            replies = await self._core.ask_all(part, commands)
-            heads = (reply[0] for reply in replies if reply)  # a member, or an entry with a field and the id
-            ids += [(head if isinstance(head, bytes) else head[1][1]).decode() for head in heads]
+            for home, reply in zip(step, await self._core.ask_all(part, commands), strict=True):
+                for head in reply:  # a member, or an entry with a field and the id
+                    name = (head if isinstance(head, bytes) else head[1][1]).decode()
+                    ids.append(name[11:] if home.tail else name)
         records = await self.records(ids)
         return [record for record in records if record is not None and record.status is Status.READY]
 
@@ -334,9 +340,9 @@ def _rank_of(name: str) -> int:
 
 
 def _count_lane(name: str, count: int, ready: dict[tuple[str, int], int], parked: dict[tuple[str, str], int]) -> None:
-    """Add up the tasks of a lane. Main lanes are named `<band>:<queue>`, others `front:<band>:<queue>` or
-    `side:<band>:<queue>/<kind>`."""
-    place, _, lane = name.partition(":") if name.startswith(("front:", "side:")) else ("", "", name)
+    """Add up the tasks of a lane. Main lanes are named `<band>:<queue>`, others `front:<band>:<queue>`,
+    `fair:<band>:<queue>` or `side:<band>:<queue>/<kind>`."""
+    place, _, lane = name.partition(":") if name.startswith(("front:", "side:", "fair:")) else ("", "", name)
     band, _, rest = lane.partition(":")
     queue, _, kind = rest.partition("/")
     ready[queue, BAND_NAMES[band]] = ready.get((queue, BAND_NAMES[band]), 0) + count

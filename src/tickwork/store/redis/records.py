@@ -37,17 +37,20 @@ STATUSES = {
 }
 HELD_IN = {Status.RUNNING: "leases:", Status.ASSIGNED: "inbox:"}  # behind these names follows the worker
 CODES = {status: code for code, status in STATUSES.items()}
+FRONT = 0
 # The lane of a ready task, as the state has it; that of a side lane says why it was parked.
 LANES: dict[int, tuple[Place, ParkReason | None]] = {
-    0: (Place.FRONT, None),
+    FRONT: (Place.FRONT, None),
     1: (Place.SIDE, ParkReason.TYPE_UNKNOWN),
     2: (Place.MAIN, None),
     3: (Place.SIDE, ParkReason.TYPE_PAUSED),
-    4: (Place.SIDE, ParkReason.KEY_LIMITED),
+    4: (Place.SIDE, ParkReason.LIMITED),
     5: (Place.SIDE, ParkReason.BREAKER_OPEN),
     6: (Place.SIDE, ParkReason.SWITCHED_OFF),
     7: (Place.SIDE, ParkReason.LABELS_MISSING),
+    8: (Place.FAIR, None),
 }
+HELD_LANES = frozenset((4, 5, 6))  # as such a pending task is held
 UNIQUE: dict[str | None, str] = {None: "", "queued": "q", "unfinished": "u"}
 LARGE = 16384  # bytes of a label and body that do not travel through scripts again: the worker reads them itself
 DEFAULT_SERIALIZER = "json"
@@ -61,7 +64,8 @@ _TIMES = (6, 6, 6, 6)  # seq, submitted_at, due_at, position
 _FRESH_SIZE = _FLAGS.size + sum(_TIMES)  # the state of a task that was never claimed ends here
 _COUNTS = struct.Struct(">IH")
 _RUN = (7, 6, 6)  # fence, started_at, finished_at
-_SUBMITTED_AT = _FLAGS.size + 6
+_PLACE_AT = _FLAGS.size - 1
+_GRANTED = struct.Struct(">B6xHIHI6xIH")  # from the place on, for a grant: submitted_at, due_at, attempt, losses
 _FENCE_AT = _FRESH_SIZE + _COUNTS.size
 _ROOM = bytes(_FRESH_SIZE + 256)  # behind a large body: for its state, which can then grow without a new allocation
 
@@ -128,7 +132,7 @@ def pack_spec(spec: Spec) -> bytes:
     )  # fmt: skip
     body = _encode(usual + rare if any(rare) or has_deadline(spec) else usual)
     needless = spec.target is None and not spec.requires  # as most are
-    kind, kind_size = _kind(spec.type if needless else spec.kind, spec.queue, spec.priority)
+    kind, kind_size = _kind(spec.type if needless else spec.kind, spec.queue, spec.priority, spec.fair)
     label = f"{kind}\n{spec.nonce}\n{spec.schedule_id or ''}\n{_pack_flags(spec)}\n{spec.workflow or ''}\n".encode()
     label += _pack_keys(spec.key, spec.dedup_key)
     packed = _LENGTHS.pack(kind_size, len(label), len(body)) + label + body
@@ -143,9 +147,9 @@ def label_end(packed: bytes) -> int:
 
 
 @lru_cache(maxsize=KINDS_KEPT)
-def _kind(kind: str, queue: str, priority: int) -> tuple[str, int]:
+def _kind(kind: str, queue: str, priority: int, fair: int) -> tuple[str, int]:
     """The first three lines of a label, and how many bytes they take."""
-    kind = f"{kind}\n{queue}\n{int(band_of(priority))}"
+    kind = f"{kind}\n{queue}\n{int(band_of(priority))}{f' {fair}' if fair else ''}"
     return kind, len(kind.encode())
 
 
@@ -181,9 +185,10 @@ def has_deadline(spec: Spec) -> bool:
 
 def is_plain(spec: Spec) -> bool:
     """Whether `submit.lua` can create the task: it has no dedup key, dependencies, schedule, deadline or retention of
-    its own."""
+    its own, and its queue is not fair."""
     return (
         spec.dedup_key is None
+        and not spec.fair
         and not spec.depends_on
         and spec.schedule_id is None
         and spec.retention is None
@@ -224,7 +229,7 @@ def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
     _, label_size, body_size = _LENGTHS.unpack_from(value)
     body_at = _LABEL_AT + label_size
     state_at = body_at + body_size
-    kind, queue, _, nonce, schedule_id, flags, workflow, keys = value[_LABEL_AT:body_at].decode().split("\n", 7)
+    kind, queue, band, nonce, schedule_id, flags, workflow, keys = value[_LABEL_AT:body_at].decode().split("\n", 7)
     key, dedup_key = (None, None) if keys == "0:" else _unpack_keys(keys.encode())
     unique, retention = (None, None) if len(flags) == 1 else _unpack_flags(flags)
     packed = value[body_at:state_at]
@@ -262,6 +267,7 @@ def _unpack_spec(task_id: str, value: bytes) -> tuple[Spec, int]:
         requires=body.requires,
         retention=retention,
         workflow=workflow or None,
+        fair=0 if len(band) == 1 else int(band[2:]),
     )
     return spec, state_at
 
@@ -311,7 +317,7 @@ def _stub(task_id: str, value: bytes, lease_until: int, home: Status, why: str) 
         _, label_size, body_size = _LENGTHS.unpack_from(value)
         label = value[_LABEL_AT : _LABEL_AT + label_size].decode("utf-8", "backslashreplace")
         kind, queue, band, _, schedule_id, *_ = label.split("\n")
-        spec = replace(stub_spec(task_id, kind.partition(" ")[0], queue, int(band)), schedule_id=schedule_id or None)
+        spec = replace(stub_spec(task_id, kind.partition(" ")[0], queue, int(band[0])), schedule_id=schedule_id or None)
         at = _LABEL_AT + label_size + body_size
         record = _unpack_state(spec, value, at)
         _unpack_run(record, value, at + _FRESH_SIZE, lease_until)
@@ -331,7 +337,7 @@ def _unpack_state(spec: Spec, value: bytes, at: int) -> Record:
         submitted_at=submitted_at,
         due_at=due_at,
         place=place,
-        parked=parked if status == b"r" else None,
+        parked=parked if status == b"r" or (status == b"p" and lane in HELD_LANES) else None,
         position=position,
         cancel=bool(cancel),
     )
@@ -366,13 +372,15 @@ def _unpack_run(record: Record, value: bytes, at: int, lease_until: int) -> None
 def unpack_grant(task_id: str, value: bytes, nonce: str, worker_id: str = "") -> Grant:
     """The fields of a record that a worker needs to run the task. `worker_id`: who holds it, if the caller knows."""
     spec, at = _unpack_spec(task_id, value)
-    attempt, losses = _COUNTS.unpack_from(value, at + _FRESH_SIZE)
-    submitted_at = int.from_bytes(value[at + _SUBMITTED_AT : at + _SUBMITTED_AT + 6])
+    place, high, low, due_high, due_low, attempt, losses = _GRANTED.unpack_from(value, at + _PLACE_AT)
+    submitted_at, due_at = high << 32 | low, due_high << 32 | due_low
     fence = int.from_bytes(value[at + _FENCE_AT : at + _FENCE_AT + 7])
     if not worker_id:
         _, worker_at = _text(value, at + _FENCE_AT + sum(_RUN))
         worker_id, _ = _text(value, worker_at)
-    return Grant(spec, Lease(task_id, fence, nonce), attempt, losses, submitted_at, worker_id)
+    came_back = place == FRONT or spec.depends_on  # see `rules.ready_at`
+    since = None if came_back else due_at if due_at > submitted_at else submitted_at
+    return Grant(spec, Lease(task_id, fence, nonce), attempt, losses, submitted_at, worker_id, since)
 
 
 class _Run(Struct, array_like=True, gc=False):

@@ -6,10 +6,14 @@ import struct
 
 import msgspec
 
-from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.outcomes import Aborted, Failed, Held, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.tasks import ParkReason
 
 _encode = msgspec.msgpack.Encoder().encode
-_KINDS: dict[type, bytes] = {Succeeded: b"S", Failed: b"F", Aborted: b"A", Snoozed: b"Z", Released: b"R", Stopped: b"T"}
+_KINDS: dict[type, bytes] = {
+    Succeeded: b"S", Failed: b"F", Aborted: b"A", Snoozed: b"Z", Held: b"H", Released: b"R", Stopped: b"T",
+}  # fmt: skip
+_LANES = {ParkReason.LIMITED: 4, ParkReason.BREAKER_OPEN: 5, ParkReason.SWITCHED_OFF: 6}  # see `records.LANES`
 _OUTCOME = struct.Struct(">BBc7sddI")  # sizes of id and nonce, kind, fence, number, microseconds, size of the text
 _FENCE_MAX = 2**53
 _NONCE_MAX = 255
@@ -30,6 +34,8 @@ def pack_outcome(outcome: Outcome) -> bytes:
         case Snoozed():
             number, text = (outcome.delay, b"") if outcome.at is None else (outcome.at, b"at")
             text += f"!{outcome.error}".encode() if outcome.error else b""
+        case Held():
+            number, text = outcome.delay, f"{_LANES[outcome.why]}{outcome.gate}".encode()
     lease = outcome.lease
     task_id, nonce = lease.id.encode(), lease.nonce.encode()
     # Given by hand (`update_task_status`): no claim has such a lease.

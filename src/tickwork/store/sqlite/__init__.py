@@ -16,6 +16,7 @@ from tickwork.model.policy import Durability, Policy
 from tickwork.store.contract import Capabilities
 from tickwork.store.hints import Hint
 from tickwork.store.sqlite.core import Core
+from tickwork.store.sqlite.gates import Gates
 from tickwork.store.sqlite.homes import Homes
 from tickwork.store.sqlite.locks import Locks
 from tickwork.store.sqlite.log import FactLog
@@ -58,6 +59,7 @@ class SqliteStore:
         self.members = Members(core)
         self.locks = Locks(core)
         self.marks = Marks(core)
+        self.gates = Gates(core)
         self.log = FactLog(core)
         self._opening = threading.Lock()
         self._open = False

@@ -46,7 +46,7 @@ MANY_QUEUES = 8  # with more, a claim first finds out which of them have tasks
 
 def _turn(record: Record, rank: int) -> tuple[int, ...]:
     """When it is to start, compared to other ready tasks; `rank` is that of its queue."""
-    return record.spec.band, rank, record.place, record.position
+    return record.spec.band, rank, record.place, record.position, record.seq
 
 
 class Dispatch:
@@ -75,9 +75,12 @@ class Dispatch:
         busy = any(turn == SUSPECT and self._is_held(lease) for turn, _, lease in known)
         records = self._from_inboxes(claim, busy, now) if claim.inboxes and claim.limit > 0 else []
         owners = [record.worker_id or "" for record in records]
+        fair: list[tuple[Record, int]] = []
         if len(records) < claim.limit:
             busy = busy or any(is_suspect(record, self.tx.policy) for record in records)
-            records += self._startable(claim, claim.limit - len(records), now, budget, busy)
+            started = self._startable(claim, claim.limit - len(records), now, budget, busy)
+            fair = [(record, record.position) for record in started if record.place is Place.FAIR]
+            records += started
             if len(records) < claim.limit and self._has_ready(claim.assigned):
                 self.tx.notify(OUTBOX)  # heard by the leader alone, and with it `ASSIGN`
         owners += [claim.worker_id] * (len(records) - len(owners))
@@ -87,6 +90,8 @@ class Dispatch:
             if is_suspect(record, self.tx.policy):
                 self._note_claim(claim.process, SUSPECT, "", f"{record.id} {record.fence}")
         self._rows.save_started(records)
+        if fair:
+            self._homes.fairness.serve(fair)
         self._homes.forget_deadlines([r.seq for r in records if r.unreadable or has_deadline(r.spec)])
         self._note_claim(claim.worker_id, claim.turn, claim.nonce, None)
         return claimed(records, 0 if budget.spent else self.next_due_in(now))
@@ -178,7 +183,8 @@ class Dispatch:
                 horizon = min(horizon, (band, rank))  # this queue and those behind it come later
                 break
             heads = self._rows.where(
-                "status = 'ready' AND place <> 1 AND queue = ? ORDER BY band, place, position LIMIT ?", (queue, limit)
+                "status = 'ready' AND place <> 1 AND queue = ? ORDER BY band, place, position, seq LIMIT ?",
+                (queue, limit),
             )
             if len(heads) == limit:  # behind its last one others may come before those of the next queues
                 horizon = min(horizon, _turn(heads[-1], rank))
@@ -223,9 +229,9 @@ class Dispatch:
     def promote(self, now: int, limit: int) -> int:
         self._lapse(now, limit)
         due = self._rows.where(f"{IN_DELAYED} AND due_at <= ? ORDER BY due_at, seq LIMIT ?", (now, limit))
-        for record in due:
-            self._homes.enter(record, now, transitions.promote(record), save=False)
-        self._rows.save(due)
+        for record in due:  # the turn of the next one depends on the rows of those before, if their lane is fair
+            self._homes.enter(record, now, transitions.promote(record), save=record.spec.fair > 0)
+        self._rows.save([record for record in due if not record.spec.fair])
         return len(due)
 
     def _lapse(self, now: int, limit: int) -> None:

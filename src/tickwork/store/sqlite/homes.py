@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
-from tickwork.model.tasks import ENDS, Record, Spec, Status
+from tickwork.model.tasks import ENDS, Place, Record, Spec, Status
 from tickwork.store.hints import OUTBOX
 from tickwork.store.rules import Overflow, holds_key
+from tickwork.store.sqlite.fairness import Fairness
 from tickwork.store.sqlite.rows import Rows
 from tickwork.store.sqlite.schema import IN_ENDS
 from tickwork.store.sqlite.session import Writer
@@ -18,14 +19,24 @@ class Homes:
     def __init__(self, tx: Writer) -> None:
         self.tx = tx
         self.rows = Rows(tx)
+        self.fairness = Fairness(tx)
         self._overflow = Overflow()
 
     def now(self) -> int:
         return self.tx.clock.now()
 
     def place(self, record: Record) -> None:
-        """Lanes and ends are kept in the order of coming; every other home is an index that follows the status."""
-        if record.status is Status.READY or record.status in ENDS:
+        """Lanes and ends are kept in the order of coming, fair lanes in that of virtual time; every other
+        home is an index that follows the status."""
+        status = record.status
+        if status is Status.READY and record.place is Place.FAIR:
+            record.position = self.fairness.turn(record)
+        elif (
+            status is Status.READY
+            or status in ENDS
+            # Virtual time is no order among tasks of several lanes.
+            or (status is Status.ASSIGNED and record.place is Place.FAIR)
+        ):
             self.tx.state.position += 1
             record.position = self.tx.state.position
 

@@ -129,6 +129,7 @@ class Operators(Part):
         self.tx.run(f"DELETE FROM @dedup WHERE key IN ({over})", (now - ENDED_KEPT, limit))
         prune_locks(self.tx, now, limit)
         pruned = prune_ends(self._rows, self.tx, now, limit)
+        self._homes.fairness.prune(limit)
         self._prune_workers(now)
         return pruned
 

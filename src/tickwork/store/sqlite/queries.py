@@ -6,7 +6,7 @@ from tickwork.model import transitions
 from tickwork.model.tasks import ENDS, MAY_EXPIRE, History, Place, Record, Status
 from tickwork.store.contract import AHEAD_MAX, Finding, Pause, Query, Situation, Stats
 from tickwork.store.hints import Hint
-from tickwork.store.rules import unsound
+from tickwork.store.rules import FAIR_HEADS, unsound
 from tickwork.store.sqlite.core import Core, Part, reads
 from tickwork.store.sqlite.histories import read_history
 from tickwork.store.sqlite.lists import page
@@ -15,6 +15,10 @@ from tickwork.store.sqlite.schedules import list_schedules
 from tickwork.store.sqlite.schema import IN_DELAYED, IN_ENDS, KIND
 
 AUDIT_STEP = 1000
+FIRST_OF_FAIR = (
+    "SELECT min(since) FROM (SELECT max(due_at, submitted_at) AS since FROM @tasks WHERE status = 'ready' "
+    f"AND place <> 1 AND queue = ? AND band = ? AND place = 3 ORDER BY position, seq LIMIT {FAIR_HEADS})"
+)
 # Which tasks may have rows in the tables beside theirs.
 BESIDE = {
     "deadlines": "fence = 0 AND (status = 'blocked' OR status = 'pending' OR status = 'ready' OR status = 'assigned')",
@@ -61,10 +65,10 @@ class Queries(Part):
     def _ahead(self, record: Record) -> int:
         spec, band = record.spec, int(record.spec.band)
         ready = "SELECT 1 FROM @tasks WHERE status = 'ready' AND queue = ?"
-        here = "place < ? OR (place = ? AND position < ?)" if record.place is not Place.SIDE else "place = 0"
+        here = "(place, position, seq) < (?, ?, ?)" if record.place is not Place.SIDE else "place = 0"
         args: tuple[object, ...] = (spec.queue, band, band)
         if record.place is not Place.SIDE:
-            args += (int(record.place), int(record.place), record.position)
+            args += (int(record.place), record.position, record.seq)
         count = self._count(f"{ready} AND place <> 1 AND (band < ? OR (band = ? AND ({here})))", args)
         if record.place is Place.SIDE:
             parked = f"{ready} AND place = 1 AND {KIND} = ? AND band = ? AND position < ?"
@@ -115,7 +119,8 @@ class Queries(Part):
     @reads
     def waiting_since(self) -> dict[str, int]:
         found: dict[str, int] = {}
-        for lane, condition in (("queue, band, place", "place <> 1"), (f"queue, {KIND}, band", "place = 1")):
+        lanes = (("queue, band, place", "place <> 1 AND place <> 3"), (f"queue, {KIND}, band", "place = 1"))
+        for lane, condition in lanes:
             # From the index alone; only the heads are looked up in the table.
             heads = f"SELECT {lane}, min(position) FROM @tasks WHERE status = 'ready' AND {condition} GROUP BY {lane}"
             rows = self.reader.all(
@@ -123,6 +128,10 @@ class Queries(Part):
                 f"WHERE status = 'ready' AND {condition} AND ({lane}, position) IN ({heads})"
             )
             for queue, since in rows:
+                found[queue] = min(found.get(queue, since), since)
+        for queue, band in self.reader.all("SELECT queue, band FROM @fair_lanes"):
+            (since,) = self.reader.one(FIRST_OF_FAIR, (queue, band))
+            if since is not None:
                 found[queue] = min(found.get(queue, since), since)
         return found
 

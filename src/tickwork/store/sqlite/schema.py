@@ -35,6 +35,27 @@ CREATE TABLE @lines (seq INTEGER, n INTEGER, line TEXT NOT NULL, PRIMARY KEY (se
 # What came after this version was published; files that lack it get it when they are opened.
 LATER = f"""
 CREATE TABLE IF NOT EXISTS @marks (name TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS @gates (
+    name TEXT PRIMARY KEY, entry BLOB NOT NULL, until INTEGER, open_until INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS #gates_until ON @gates (until) WHERE until IS NOT NULL;
+CREATE INDEX IF NOT EXISTS #gates_open ON @gates (name) WHERE open_until > 0;
+CREATE TABLE IF NOT EXISTS @gate_insides (
+    name TEXT NOT NULL, id TEXT NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (name, id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS @gate_waits (
+    name TEXT NOT NULL, id TEXT NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (name, id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS #gate_waits_place ON @gate_waits (name, place, id);
+CREATE TABLE IF NOT EXISTS @gate_looks (name TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS #gate_looks_at ON @gate_looks (at);
+CREATE TABLE IF NOT EXISTS @fair_lanes (
+    queue TEXT, band INTEGER, now INTEGER NOT NULL, PRIMARY KEY (queue, band)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS @fair_keys (
+    queue TEXT, band INTEGER, key TEXT, last INTEGER NOT NULL, PRIMARY KEY (queue, band, key)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS #fair_last ON @fair_keys (queue, band, last);
 CREATE INDEX IF NOT EXISTS #aside ON @tasks (queue, {KIND}, band, position) WHERE status = 'ready' AND place = 1;
 CREATE INDEX IF NOT EXISTS #inboxes ON @tasks (worker_id, lease_until) WHERE status = 'assigned'
 """

@@ -94,7 +94,7 @@ class Tasks(Part):
         return [self._submit(spec, now, lenient=True) for spec in ticks]
 
     def _submit(self, spec: Spec, now: int, lenient: bool = False) -> Receipt:
-        if spec.dedup_key is None and not spec.depends_on:
+        if spec.dedup_key is None and not spec.depends_on and not spec.fair:
             return self._create(spec, now, [], [])
         if (known := self._known(spec)) is not None:
             return known
@@ -170,7 +170,10 @@ class Tasks(Part):
     def _assign(self, record: Record | None, assignment: Assignment, hold: int, now: int) -> bool:
         if record is None or record.status is not Status.READY:
             return has_assigned(record, assignment)
+        turn = record.position
         self._homes.enter(record, now, transitions.assign(record, assignment.worker_id, hold, now))
+        if record.place is Place.FAIR:
+            self._homes.fairness.serve([(record, turn)])
         return True
 
     @writes
@@ -240,7 +243,7 @@ class Tasks(Part):
             fact = transitions.finish(record, outcome, now, self.tx.policy)
             if fact is Fact.TASK_SUCCEEDED:
                 succeeded.append(record)
-            self._homes.enter(record, now, fact, detail_of(record, fact), save=fact is not Fact.TASK_SUCCEEDED)
+            self._homes.enter(record, now, fact, detail_of(record, fact, outcome), save=fact is not Fact.TASK_SUCCEEDED)
             if record.status not in ENDS:
                 self.tx.notify(WORK)
             verdicts.append(Verdict("done", record.status))

@@ -26,6 +26,8 @@ from tickwork.testing.contract.bench import START, Bench
 from tickwork.testing.contract.deadlines import *  # noqa: F403
 from tickwork.testing.contract.dependants import *  # noqa: F403
 from tickwork.testing.contract.ends import *  # noqa: F403
+from tickwork.testing.contract.fairness import *  # noqa: F403
+from tickwork.testing.contract.gates import *  # noqa: F403
 from tickwork.testing.contract.history import *  # noqa: F403
 from tickwork.testing.contract.lanes import *  # noqa: F403
 from tickwork.testing.contract.late_leaders import *  # noqa: F403

@@ -9,9 +9,9 @@ from typing import Any
 from tickwork.clock import ManualClock
 from tickwork.model.facts import Event
 from tickwork.model.members import Worker
-from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.outcomes import Aborted, Failed, Held, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.schedules import Schedule
-from tickwork.model.tasks import Lease, Record, Spec, Status
+from tickwork.model.tasks import Lease, ParkReason, Record, Spec, Status
 from tickwork.store.contract import (
     SUBMIT_MAX,
     Assignment,
@@ -275,6 +275,7 @@ OUTCOMES: dict[str, Any] = {
     "fail": lambda lease: Failed(lease, "boom", 1000),
     "abort": lambda lease: Aborted(lease, "boom"),
     "snooze": lambda lease: Snoozed(lease, delay=1000),
+    "hold": lambda lease: Held(lease, "type:job", ParkReason.LIMITED, delay=1000),
     "release": Released,
     "stop": Stopped,
 }

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.outcomes import Aborted, Failed, Held, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.policy import Policy
-from tickwork.model.tasks import ENDS, Lease, Status
+from tickwork.model.tasks import ENDS, Lease, ParkReason, Status
 from tickwork.observe.loggers import Log
 from tickwork.store import rules
 from tickwork.store.contract import Retried
@@ -650,3 +650,56 @@ async def test_what_was_dropped_in_silence_is_told_with_the_next_warning(caplog:
         "full: dropped 1 of its oldest tasks, the last one t0 (job)",
         "full: dropped 5 of its oldest tasks, the last one t5 (job)",
     ]
+
+
+def _held(lease: Lease, delay: int = 5000) -> Held:
+    return Held(lease, "type:job", ParkReason.LIMITED, delay)
+
+
+async def test_a_held_task_gives_the_attempt_back_and_leaves_no_run(bench: Bench) -> None:
+    await bench.end(_held(await bench.start("it")))
+    record = await bench.record("it")
+    assert (record.status, record.attempt, record.parked) == (Status.PENDING, 0, ParkReason.LIMITED)
+    assert record.due_at == bench.clock.now() + 5000
+    assert (await bench.store.queries.history("it")).attempts == []
+    events = await bench.events()
+    assert (events[-1].kind, events[-1].detail) == ("task.held", "type:job")
+
+
+@pytest.mark.parametrize("woken", [False, True], ids=["at its time", "woken"])
+async def test_a_held_task_starts_next(bench: Bench, woken: bool) -> None:
+    bench.together()
+    await bench.end(_held(await bench.start("held")))
+    await bench.submit("other")
+    if woken:
+        await bench.run_now("held")
+    else:
+        bench.clock.advance(5)
+    record = await bench.record("held")
+    assert [grant.spec.id for grant in await bench.claim(2)] == ["held", "other"]
+    assert record.parked is None or record.status is Status.PENDING
+
+
+async def test_a_held_task_that_is_moved_to_another_time_is_not_held(bench: Bench) -> None:
+    bench.together()
+    await bench.end(_held(await bench.start("held")))
+    await bench.reschedule("held", bench.clock.now() + 60_000)
+    assert (await bench.record("held")).parked is None
+    await bench.submit("other", delay=60_000)
+    await bench.pass_time(60)
+    assert [grant.spec.id for grant in await bench.claim(2)] == ["held", "other"]
+
+
+async def test_a_held_task_is_cancelled_like_any_other(bench: Bench) -> None:
+    await bench.end(_held(await bench.start("held")))
+    await bench.cancel("held")
+    record = await bench.record("held")
+    assert (record.status, record.parked) == (Status.CANCELLED, None)
+
+
+async def test_a_task_that_was_held_and_then_snoozed_is_not_held(bench: Bench) -> None:
+    await bench.end(_held(await bench.start("it")))
+    await bench.run_now("it")
+    (grant,) = await bench.claim(1)
+    await bench.end(Snoozed(grant.lease, delay=1000))
+    assert (await bench.record("it")).parked is None

@@ -145,6 +145,30 @@ async def test_a_claim_of_nothing_is_nothing(bench: Bench) -> None:
     assert (claimed.grants, claimed.next_due_in) == ([], None)
 
 
+async def test_a_grant_tells_since_when_the_task_could_run(bench: Bench) -> None:
+    await bench.submit("now")
+    await bench.store.tasks.submit([bench.spec("later", delay=5000)])
+    began = bench.clock.now()
+    bench.clock.advance(7)
+    grants = {grant.lease.id: grant for grant in await bench.claim(2)}
+    assert [grants[each].ready_at for each in ("now", "later")] == [began, began + 5000]
+
+    await bench.end(Snoozed(grants["now"].lease, delay=1000))
+    await bench.end(Released(grants["later"].lease))
+    began = bench.clock.now()
+    bench.clock.advance(3)
+    again = {grant.lease.id: grant.ready_at for grant in await bench.claim(2)}
+    assert again == {"now": began + 1000, "later": None}  # when it was given back is not kept
+
+
+async def test_a_grant_does_not_tell_when_the_task_was_resolved(bench: Bench) -> None:
+    await bench.submit("first")
+    await bench.store.tasks.submit([bench.spec("second", depends_on=("first",))])
+    await bench.end(Succeeded((await bench.claim())[0].lease))
+    await bench.resolve("second", "first", ok=True)
+    assert [(grant.lease.id, grant.ready_at) for grant in await bench.claim()] == [("second", None)]
+
+
 async def test_a_grant_tells_what_to_run(bench: Bench) -> None:
     spec = bench.spec("it", payload=b'{"a":1}', tags={"env": "prod"})
     await bench.store.tasks.submit([spec])

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tickwork.model.facts import Event
+from tickwork.model.facts import Event, Facts
 from tickwork.model.members import Worker
-from tickwork.model.outcomes import Aborted, Failed, Released, Snoozed, Stopped, Succeeded
+from tickwork.model.outcomes import Aborted, Failed, Outcome, Released, Snoozed, Stopped, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Lease, Spec, Status
@@ -219,6 +219,51 @@ async def test_reading_goes_on_where_it_stopped(bench: Bench) -> None:
     ((late,), _) = await bench.store.log.read(after, 3)
     assert late.id == "late"
     assert bench.follow_each_other([after, late.seq])
+
+
+def check_groups(groups: list[Facts], events: list[Event]) -> None:
+    assert [event for facts in groups for event in facts.events()] == events
+    assert all(len(facts.numbers) == len(facts.ids) == len(facts.durations) > 0 for facts in groups)
+
+
+async def test_groups_have_the_same_facts(bench: Bench) -> None:
+    bench.together()
+    await bench.submit_many(20)
+    await bench.submit("other", type="another", queue="elsewhere")
+    grants = await bench.claim(20)
+    outcomes: list[Outcome] = [Succeeded(grant.lease, duration=0.5 + place) for place, grant in enumerate(grants[:10])]
+    outcomes += [Failed(grant.lease, "no", 1000, 0.25) for grant in grants[10:]]
+    await bench.store.tasks.finish(outcomes)
+    await bench.store.operators.pause("queue", "default", "by hand")
+    events = await bench.events()
+    assert len(events) == 62
+    for after in (0, *(event.seq for event in events)):  # also from the middle of what was told together
+        groups, missed = await bench.store.log.read_groups(after, 1000)
+        check_groups(groups, [event for event in events if event.seq > after])
+        assert missed == 0
+
+
+async def test_reading_groups_goes_on_where_it_stopped(bench: Bench) -> None:
+    for first in range(0, 60, 6):
+        await bench.submit_many(6, prefix=f"t{first}-")
+    after, seen = 0, list[Facts]()
+    while groups := (await bench.store.log.read_groups(after, 10))[0]:
+        count = sum(len(facts.ids) for facts in groups)
+        seen += groups
+        after = groups[-1].numbers[-1]
+        assert count >= min(10, 60 - sum(len(facts.ids) for facts in seen) + count)
+    check_groups(seen, await bench.events())
+    assert await bench.store.log.read_groups(await bench.store.log.last() + 100, 10) == ([], 0)
+
+
+@pytest.mark.parametrize("policy", [Policy(events_max=10)], ids=["ten"])
+async def test_groups_of_a_bounded_log(bench: Bench, policy: Policy) -> None:
+    await bench.submit_many(35)
+    for after in (0, (await bench.events())[4].seq):
+        events, dropped = await bench.store.log.read(after, 100)
+        groups, missed = await bench.store.log.read_groups(after, 100)
+        check_groups(groups, events)
+        assert missed == dropped
 
 
 async def test_reading_one_tasks_facts_goes_on_too(bench: Bench) -> None:

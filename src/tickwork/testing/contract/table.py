@@ -88,7 +88,7 @@ async def check(bench: Bench, op: Op, source: Status | None) -> None:
         assert len(facts) == 1 or op is Op.PRUNE, "every transition leaves its fact in the log"
 
 
-@pytest.mark.parametrize("op", [Op.FAIL, Op.ABORT, Op.SNOOZE, Op.RELEASE, Op.STOP, Op.EXPIRE], ids=str)
+@pytest.mark.parametrize("op", [Op.FAIL, Op.ABORT, Op.SNOOZE, Op.HOLD, Op.RELEASE, Op.STOP, Op.EXPIRE], ids=str)
 async def test_every_exit_of_a_force_cancelled_run_but_success_is_cancelled(bench: Bench, op: Op) -> None:
     lease = await bench.bring(Status.RUNNING)
     await bench.cancel("it", True)

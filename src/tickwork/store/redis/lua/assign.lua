@@ -8,7 +8,8 @@
 local HOLD_UNTIL = whole(now + tonumber(ARGV[3]))
 local WAKE_KEPT = 3600 -- seconds after which the wake list of an inbox is removed
 local at = 5
-local answers, inboxes, given, taken = {}, {}, {}, {} -- `given`: to whom each task went; `taken`: what leaves each stream
+-- `given`: to whom each task went; `taken`: what leaves each stream; `served`: the last turn of each fair lane, and how many it gave.
+local answers, inboxes, given, taken, served = {}, {}, {}, {}, {}
 
 for _ = 1, tonumber(ARGV[4]) do
   local id, worker = ARGV[at], ARGV[at + 1]
@@ -19,6 +20,11 @@ for _ = 1, tonumber(ARGV[4]) do
       entries[task.position .. '-0'], entries.count, taken[task.kind.stream] = true, entries.count + 1, entries
     else
       leave(task)
+    end
+    if task.place == FAIR then
+      local turns = served[task.kind.lane] or { last = 0, count = 0 }
+      turns.last, turns.count, served[task.kind.lane] = math.max(turns.last, task.position), turns.count + 1, turns
+      task.position = position() -- virtual time is no order among tasks of several lanes
     end
     task.status, task.worker, given[id] = ASSIGNED, worker, worker
     local held = inboxes[worker] or {}
@@ -33,6 +39,9 @@ for _ = 1, tonumber(ARGV[4]) do
   at = at + 2
 end
 save_all()
+for lane, turns in pairs(served) do
+  serve(lane, turns.last, turns.count)
+end
 
 -- Takes entries out of a stream. Trimming its head is far cheaper than deleting entries one by one.
 local function take_off(stream, entries)
@@ -68,7 +77,7 @@ end
 local count = tonumber(ARGV[at])
 for i = at + 1, at + 2 * count, 2 do
   local task = load(ARGV[i])
-  if task and not task.broken and task.status == READY and (task.place == MAIN or task.place == FRONT) then
+  if task and not task.broken and task.status == READY and (task.place == MAIN or task.place == FRONT or task.place == FAIR) then
     leave(task)
     task.place = tonumber(ARGV[i + 1])
     enter(task)
@@ -79,7 +88,7 @@ end
 at = at + 2 * count + 1
 
 local more = 0
-local found, aside, fronts, sides, paused, paused_types, loads = {}, {}, {}, {}, {}, {}, {}
+local found, aside, fronts, sides, fairs, paused, paused_types, loads = {}, {}, {}, {}, {}, {}, {}, {}
 
 -- Adds a task by its value, or as much of it as was read, if its state begins in there and says that it is ready.
 local function add(id, value)
@@ -134,16 +143,17 @@ local function look_in_sorted(lane_keys)
   for _, lane_key in ipairs(lane_keys) do
     local members = more > 0 and call('ZRANGE', KEY .. lane_key, 0, more - 1, 'WITHSCORES') or {}
     for i = 1, #members, 2 do
-      heads[#heads + 1] = { at = tonumber(members[i + 1]), id = members[i], lane_key = lane_key }
+      heads[#heads + 1] = { at = tonumber(members[i + 1]), member = members[i], lane_key = lane_key }
     end
   end
   table.sort(heads, function(a, b)
-    return a.at < b.at
+    return a.at < b.at or a.at == b.at and a.member < b.member
   end)
   for i = 1, math.min(more, #heads) do
-    local is_ready, broken = add_loaded(heads[i].id)
+    local is_fair = string.sub(heads[i].lane_key, 1, 5) == 'fair:'
+    local is_ready, broken = add_loaded(is_fair and string.sub(heads[i].member, 12) or heads[i].member)
     if not is_ready then
-      off_sorted_lane(heads[i].lane_key, heads[i].id)
+      off_sorted_lane(heads[i].lane_key, heads[i].member)
     end
     if broken then
       end_unreadable(broken)
@@ -166,6 +176,8 @@ local function look()
     local place, lane, kind = string.match(lane_key, '^(%a+):([^/]*)/?(.*)$')
     if place == 'front' then
       fronts[lane] = lane_key
+    elseif place == 'fair' then
+      fairs[lane] = lane_key
     else
       local queue = string.match(lane, '^%a+:(.*)$')
       local name = queue .. '/' .. kind
@@ -184,6 +196,7 @@ local function look()
       look_in_sorted({ fronts[lane] })
       look_in_sorted(sides[lane] or {})
       look_in_main(lane)
+      look_in_sorted({ fairs[lane] })
     end
   end
 end

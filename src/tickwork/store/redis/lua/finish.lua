@@ -4,7 +4,7 @@
 -- cancelled. Arguments: number of outcomes, the outcomes as `records.pack_outcome` writes them; then a claim (see `claim_of`)
 -- or nothing. Kinds of outcomes: S (succeeded: text is the report), F (failed: text is the error, number the delay of the
 -- retry), A (aborted: text is the error), Z (snoozed: number is a delay, or a time if text begins with 'at'; behind a '!'
--- follows the error), R (released), T (stopped: text is the message, if there is one). Reply: verdicts in one text, two letters each ('l ' lost; 'd' done or 'a'
+-- follows the error), H (held: number is a delay, text the lane and the gate), R (released), T (stopped: text is the message, if there is one). Reply: verdicts in one text, two letters each ('l ' lost; 'd' done or 'a'
 -- already done, and the status), dead letters that were dropped, and the reply of `claim.lua`.
 local OUTCOME = '>BBc1I7ddI4'
 local OUTCOME_SIZE = struct.size(OUTCOME)
@@ -62,7 +62,7 @@ local function apply(task, outcome)
     return die(task, extras)
   end
   extras[PROGRESS], extras[NOTE] = -1, ''
-  task.extras = task.extras == '' and text == '' and '' or cmsgpack.pack(extras)
+  task.extras = task.extras == '' and (text == '' or kind == 'H') and '' or cmsgpack.pack(extras)
   if kind == 'F' then
     remember(task, task.attempt, now, 'failed', outcome.duration, text)
     move_on(task, RETRYING, 'task.retrying', now + outcome.number, text)
@@ -70,6 +70,9 @@ local function apply(task, outcome)
     remember(task, task.attempt, now, 'snoozed', -1, text)
     task.attempt = task.attempt - 1
     move_on(task, PENDING, 'task.snoozed', at == 'at' and math.max(outcome.number, 0) or now + outcome.number, '')
+  elseif kind == 'H' then
+    task.attempt, task.held = task.attempt - 1, tonumber(string.sub(text, 1, 1))
+    move_on(task, PENDING, 'task.held', now + outcome.number, string.sub(text, 2))
   else
     give_back(task)
   end

@@ -11,7 +11,7 @@ local function is_stream(home)
 end
 
 local function member_in(home)
-  if task and (home == 'delayed' or home == 'retrying') then
+  if task and (home == 'delayed' or home == 'retrying' or string.find(home, '^fair:')) then
     return in_turn(task.seq, task.id)
   end
   return id
@@ -28,7 +28,7 @@ end
 local function right_homes()
   local status, entry = task.status, task.position .. '-0'
   if status == READY and task.place ~= MAIN then
-    belongs[sorted_lane_of(task)] = id
+    belongs[sorted_lane_of(task)] = member_of(task)
   elseif status == READY then
     belongs['stream:' .. task.kind.lane] = entry
   elseif status == RUNNING then

@@ -222,6 +222,15 @@ end
 
 bound_dead()
 
+-- What is known of keys that are not ahead of their fair lanes any more. With many lanes, some are looked at each time.
+local LANES_MAX = 500
+local lane_count = call('ZCARD', KEY .. 'virtual')
+local first_lane = lane_count > LANES_MAX and now % lane_count or 0
+local fair_lanes = lane_count > 0 and call('ZRANGE', KEY .. 'virtual', first_lane, first_lane + LANES_MAX - 1, 'WITHSCORES') or {}
+for i = 1, #fair_lanes, 2 do
+  forget_turns(fair_lanes[i], tonumber(fair_lanes[i + 1]), limit)
+end
+
 local answer = { pruned, dropped }
 local times = call('HGETALL', KEY .. 'workers:times')
 for i = 1, #times, 2 do
@@ -242,15 +251,16 @@ local function forget_lane(lane)
     call('DEL', stream)
     call('SREM', KEY .. 'lanes', lane)
     local queue = string.match(lane, '^%a+:(.*)$')
-    local streams = KEY .. 'stream:'
-    if call('EXISTS', streams .. 'high:' .. queue, streams .. 'normal:' .. queue, streams .. 'low:' .. queue) == 0 then
+    local high, normal, low = 'high:' .. queue, 'normal:' .. queue, 'low:' .. queue
+    local streams, fairs = KEY .. 'stream:', KEY .. 'fair:'
+    if call('EXISTS', streams .. high, streams .. normal, streams .. low, fairs .. high, fairs .. normal, fairs .. low) == 0 then
       call('DEL', KEY .. 'wake:' .. queue)
     end
   end
 end
 
 for _, lane in ipairs(call('SRANDMEMBER', KEY .. 'lanes', 500)) do
-  if not call('ZRANGE', KEY .. 'front:' .. lane, 0, 0)[1] then
+  if call('EXISTS', KEY .. 'front:' .. lane, KEY .. 'fair:' .. lane) == 0 then
     forget_lane(lane)
   end
 end

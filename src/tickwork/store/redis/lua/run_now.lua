@@ -10,7 +10,7 @@ for i = 4, #ARGV do
   answers[#answers + 1] = task and task.status or MISSING
   if task and (task.status == PENDING or task.status == RETRYING) and (ONLY == '' or task.status == ONLY) then
     leave(task)
-    task.status, task.place = READY, MAIN
+    task.status, task.place = READY, is_held(task) and FRONT or MAIN
     enter(task)
     save(task)
     log_task('task.hastened', task, '')

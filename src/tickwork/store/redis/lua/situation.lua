@@ -21,13 +21,17 @@ local function count_ahead()
     if lane == own then
       break
     end
-    ahead = ahead + count_front(lane, '+inf') + call('XLEN', KEY .. 'stream:' .. lane)
+    ahead = ahead + count_front(lane, '+inf') + call('XLEN', KEY .. 'stream:' .. lane) + call('ZCARD', KEY .. 'fair:' .. lane)
   end
   local before = '(' .. whole(task.position)
   if task.place == FRONT then
     return ahead + count_front(own, before)
   end
   ahead = ahead + count_front(own, '+inf')
+  if task.place == FAIR then
+    local rank = call('ZRANK', KEY .. 'fair:' .. own, in_turn(task.seq, task.id)) or 0
+    return ahead + call('XLEN', task.kind.stream) + rank
+  end
   if task.place ~= MAIN then
     return ahead + call('ZCOUNT', KEY .. 'side:' .. own .. '/' .. task.kind.starts, '-inf', before)
   end

@@ -140,8 +140,9 @@ class Audit(Part):
             async for member in self._members(part, name):
                 yield member[tail:], name, member
         for lane in await self._core.ask(part, "SMEMBERS", f"{part}aside"):
+            tail = 11 if lane.startswith(b"fair:") else 0
             async for member in self._members(part, lane.decode()):
-                yield member, lane.decode(), member
+                yield member[tail:], lane.decode(), member
         lanes = [f"stream:{lane.decode()}" for lane in await self._core.ask(part, "SMEMBERS", f"{part}lanes")]
         for stream in (*lanes, *(f"ended:{status}" for status in sorted(ENDS))):
             async for entry, task_id in self._entries(part, stream):
@@ -181,7 +182,7 @@ def right_homes(record: Record) -> list[str]:
     if status is Status.READY and record.place is Place.SIDE:
         return [f"side:{lane}/{record.spec.kind}"]
     if status is Status.READY:
-        return [f"stream:{lane}"]
+        return [f"{'fair' if record.place is Place.FAIR else 'stream'}:{lane}"]
     if status in HELD:
         return [f"{HELD_IN[status]}{record.worker_id}"]
     if status in ENDS:

@@ -1,6 +1,7 @@
 -- Which tasks a claim gets. Delayed tasks that are due are promoted first. Then tasks are taken by band, within a band by
--- the order of the queues in the claim, within a queue from the front lane, the side lanes and the main lane. A task that the
--- claimer cannot start is parked once, in the side lane of its kind. What was assigned to the claimer comes before all that.
+-- the order of the queues in the claim, within a queue from the front lane, the side lanes, the main lane and the fair lane. A task
+-- that the claimer cannot start is parked once, in the side lane of its kind. What was assigned to the claimer comes before all that.
+local TYPE_UNKNOWN, TYPE_PAUSED, LABELS_MISSING = 1, 3, 7 -- why a task is parked
 local CLAIM_MAX = 1000 -- tasks that one claim gets at most, whatever its limit
 local PROMOTE_MAX = 100 -- due tasks that one claim moves to their lanes at most
 local PARK_MAX = 100 -- tasks that one claim parks at most, so that the call stays bounded
@@ -13,7 +14,7 @@ local promoted = {} -- queues that are woken only because of tasks that this cal
 local function promote_task(task)
   local queue = task.kind.queue
   promoted[queue] = promoted[queue] or not woken[queue]
-  task.status, task.place = READY, MAIN
+  task.status, task.place = READY, is_held(task) and FRONT or MAIN
   enter(task)
   save(task)
   log_task('task.due', task, '')
@@ -234,7 +235,7 @@ local function ask_for_more(claim)
   for _, queue in ipairs(lines_in(claim.assigned)) do
     for _, band in ipairs({ 'normal', 'high', 'low' }) do
       local lane = band .. ':' .. queue
-      if call('XLEN', KEY .. 'stream:' .. lane) > 0 or call('EXISTS', KEY .. 'front:' .. lane) == 1 then
+      if call('XLEN', KEY .. 'stream:' .. lane) > 0 or call('EXISTS', KEY .. 'front:' .. lane, KEY .. 'fair:' .. lane) > 0 then
         woken[queue] = true
         break
       end
@@ -326,10 +327,44 @@ local function take_main(search, lane)
   end
 end
 
+local function take_fair(search, lane)
+  local lane_key, turn, served = 'fair:' .. lane, 0, #search.taken
+  while search.more > 0 do
+    if search.left == 0 then
+      search.spent = true
+      break
+    end
+    local count = math.min(search.more, search.left)
+    local members = call('ZRANGE', KEY .. lane_key, 0, count - 1)
+    for _, member in ipairs(members) do
+      local task = load_whole(string.sub(member, 12))
+      if task and task.broken then
+        end_unreadable(task)
+      -- An entry that was written twice, under another number, starts the task once.
+      elseif task and task.status == READY and sorted_lane_of(task) == lane_key and in_turn(task.seq, task.id) == member then
+        take_or_park(search, task)
+        turn = search.taken[#search.taken] == task and task.position or turn
+      end
+    end
+    in_slices('ZREM', KEY .. lane_key, members)
+    if #members < count then
+      break
+    end
+  end
+  if call('EXISTS', KEY .. lane_key) == 0 then
+    call('SREM', KEY .. 'aside', lane_key)
+  end
+  if turn > 0 then
+    serve(lane, turn, #search.taken - served)
+  end
+end
+
 local function note_aside(search, lane_key)
   local place, lane, kind = string.match(lane_key, '^(%a+):([^/]*)/?(.*)$')
   if place == 'front' then
     search.fronts[lane] = true
+  elseif place == 'fair' then
+    search.fairs[lane] = true
   elseif search.types[kind] then
     local sides = search.sides[lane] or {}
     sides[#sides + 1], search.sides[lane] = lane_key, sides
@@ -358,6 +393,7 @@ local function names_aside(claim)
   for _, queue in ipairs(claim.queues) do
     for _, band in pairs(BANDS) do
       names[#names + 1] = 'front:' .. band .. ':' .. queue
+      names[#names + 1] = 'fair:' .. band .. ':' .. queue
       for kind in string.gmatch(claim.type_names, '[^\n]+') do
         names[#names + 1] = 'side:' .. band .. ':' .. queue .. '/' .. kind
       end
@@ -376,9 +412,9 @@ local function names_of_lanes(claim)
   return names
 end
 
--- Finds out which front and side lanes are not empty.
+-- Finds out which front, side and fair lanes are not empty.
 local function look_aside(search, claim)
-  local most = 3 * #claim.queues * (claim.type_count + 1)
+  local most = 3 * #claim.queues * (claim.type_count + 2)
   for _, lane_key in ipairs(members_of('aside', most, names_aside, claim)) do
     note_aside(search, lane_key)
   end
@@ -408,6 +444,9 @@ local function queues_by_band(search, claim)
   for lane in pairs(search.sides) do
     add(lane)
   end
+  for lane in pairs(search.fairs) do
+    add(lane)
+  end
   return found
 end
 
@@ -429,6 +468,9 @@ local function take_from(search, lane, queue)
     take_main(search, lane)
   elseif search.by_band then
     forget_main(lane, queue)
+  end
+  if search.fairs[lane] then
+    take_fair(search, lane)
   end
   if search.more == 0 then
     woken[queue] = true -- more tasks may be left, for another idle worker
@@ -452,7 +494,7 @@ end
 
 local function startable(claim)
   local paused = {}
-  local search = { types = claim.types, more = claim.limit, left = PARK_MAX, taken = {}, fronts = {}, sides = {}, paused = paused }
+  local search = { types = claim.types, more = claim.limit, left = PARK_MAX, taken = {}, fronts = {}, sides = {}, fairs = {}, paused = paused }
   for _, name in ipairs(call('HKEYS', KEY .. 'pauses')) do
     paused[name] = true
     local kind = string.match(name, '^type:(.*)$')

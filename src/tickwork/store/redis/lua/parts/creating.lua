@@ -87,6 +87,9 @@ local function create_with(task, options, lenient)
     call('ZADD', KEY .. 'deadlines', whole(options.expires_at or task.due_at + options.expires),
       in_turn(task.seq, task.id))
   end
+  if task.status == READY and task.kind.fair then
+    to_fair_lane(task)
+  end
   store(task)
   return ''
 end
@@ -104,12 +107,12 @@ end
 
 local function go_home(task)
   woken[task.kind.queue] = true -- also for a delayed task: a worker has to learn when it is due
-  if task.status == READY then
+  if task.status == READY and task.place == MAIN then
     to_stream(task.kind, task.position, task.id, task.offset)
   elseif task.status == PENDING then
     delayed[#delayed + 1] = task.due_at
     delayed[#delayed + 1] = in_turn(task.seq, task.id)
-  else
+  elseif task.status == BLOCKED then
     enter(task)
   end
   if INDEXED then

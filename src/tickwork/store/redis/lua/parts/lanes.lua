@@ -11,7 +11,7 @@ local LARGE = 16384 -- a label and body of more bytes do not travel through scri
 local LEAP = 1000000 -- positions to leave out after a lost counter: more than can be in the lanes beyond the newest end
 local ROOM = 256 -- spare bytes behind the state of a larger value: without them Redis would double a string that grows
 
--- Kind, type, queue, band and lane, read from the first lines of the label; nil if those cannot be read. They are kept, since the
+-- Kind, type, queue, band and lane, and of a task of a fair queue its cost in virtual time, read from the first lines of the label; nil if those cannot be read. They are kept, since the
 -- tasks of one call are mostly of one kind. The kind is the type and, behind a space, what else a worker needs to run the task.
 local kinds = {}
 
@@ -19,13 +19,14 @@ local function kind_of(head, size)
   local text = string.sub(head, LABEL_AT, LABEL_AT + size - 1)
   local kind = kinds[text]
   if not kind then
-    local starts, queue, band = string.match(text, '^([^%c\128-\255]+)\n([^%c\128-\255]+)\n([012])$')
+    local starts, queue, band, cost = string.match(text, '^([^%c\128-\255]+)\n([^%c\128-\255]+)\n([012]) ?(%d*)$')
     if not starts then
       return nil
     end
     local type = string.match(starts, '^[^ ]*')
     local lane = BANDS[band] .. ':' .. queue
-    kind = { starts = starts, type = type, queue = queue, band = band, name = type .. '\n' .. queue, lane = lane, stream = KEY .. 'stream:' .. lane }
+    kind = { starts = starts, type = type, queue = queue, band = band, name = type .. '\n' .. queue, lane = lane, stream = KEY .. 'stream:' .. lane,
+      fair = tonumber(cost) }
     kinds[text] = kind
   end
   return kind

@@ -10,8 +10,8 @@ local now = clock()
 local PENDING, BLOCKED, READY, ASSIGNED, RUNNING, RETRYING = 'p', 'b', 'r', 'a', 'x', 't'
 local SUCCESS, FAILED, DEAD, CANCELLED = 's', 'f', 'd', 'c'
 local ENDS = { s = 'success', f = 'failed', d = 'dead', c = 'cancelled' }
--- The lane of a ready task. In a side lane it was parked for a reason.
-local FRONT, TYPE_UNKNOWN, MAIN, TYPE_PAUSED, KEY_LIMITED, BREAKER_OPEN, SWITCHED_OFF, LABELS_MISSING = 0, 1, 2, 3, 4, 5, 6, 7
+-- The lane of a ready task. Any other number is that of a side lane, and says why the task was parked (`records.py`, LANES).
+local FRONT, MAIN, FAIR = 0, 2, 8
 local BANDS = { ['0'] = 'high', ['1'] = 'normal', ['2'] = 'low' }
 
 -- A number as text without rounding; `tostring` rounds milliseconds and larger numbers.

@@ -1,0 +1,3 @@
+"""The part of the contract that the package exports, on every store of its own."""
+
+from tickwork.testing.contract.fairness import *  # noqa: F403
