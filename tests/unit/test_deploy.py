@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+PROBE = ["tickwork", "health", "--here"]
 MARGIN = 5.0  # seconds beyond shutdown_timeout, which a shutdown exceeds by one at most
 
 
@@ -158,7 +159,7 @@ def test_the_image_is_made_of_what_is_there_and_does_not_run_as_root() -> None:
     assert [name for name in sources if f"!{Path(name).parts[0]}" not in sent] == []
     assert instruction("USER").split(":")[0] != "0"
     assert instruction("STOPSIGNAL") == "SIGTERM"
-    assert instruction("HEALTHCHECK").endswith('CMD ["has-joined"]')
+    assert instruction("HEALTHCHECK").endswith(f"CMD {json.dumps(PROBE)}")
 
 
 def test_redis_of_the_compose_file_writes_down_what_it_is_told_and_evicts_nothing() -> None:
@@ -171,7 +172,7 @@ def test_redis_of_the_compose_file_writes_down_what_it_is_told_and_evicts_nothin
     assert compose["networks"]["store"] == {"internal": True}
     for service in services().values():
         assert service["depends_on"]["redis"] == {"condition": "service_healthy"}
-        assert service["healthcheck"]["test"] == ["CMD", "has-joined"]
+        assert service["healthcheck"]["test"] == ["CMD", *PROBE]
 
 
 def test_pods_are_selected_by_their_own_labels_and_keep_enough_of_them_up() -> None:
@@ -188,7 +189,7 @@ def test_pods_are_selected_by_their_own_labels_and_keep_enough_of_them_up() -> N
 
 def test_an_outage_of_redis_restarts_no_pod() -> None:
     for container in containers():
-        assert container["readinessProbe"]["exec"]["command"] == ["has-joined"]
+        assert container["readinessProbe"]["exec"]["command"] == PROBE
         assert "livenessProbe" not in container
         assert "startupProbe" not in container
 
@@ -213,8 +214,6 @@ def test_systemd_accepts_the_unit(path: Path, tmp_path: Path) -> None:
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
     """What a container has in its environment, with a store of this test."""
-    if shutil.which("hostname") is None:
-        pytest.skip("hostname is not here")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TICKWORK_")}
     return kept | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}",
@@ -236,7 +235,7 @@ def node(environ: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Popen[b
 
 
 def has_joined(environ: dict[str, str]) -> bool:
-    return subprocess.run([DEPLOY / "has-joined"], env=environ, capture_output=True, check=False).returncode == 0
+    return subprocess.run(PROBE, env=environ, capture_output=True, check=False).returncode == 0
 
 
 def test_a_container_without_a_worker_has_not_joined(environ: dict[str, str]) -> None:

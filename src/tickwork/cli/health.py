@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
 import click
@@ -21,11 +22,12 @@ COLORS |= {"healthy": "green", "degraded": "yellow", "unhealthy": "red"}
 
 @click.command("health")
 @click.argument("store_url", required=False, expose_value=False, callback=keep_store)
+@click.option("--here", is_flag=True, help="Unhealthy also if no worker of this host, or container, is up.")
 @global_options
 @click.pass_context
-def health_command(ctx: click.Context) -> None:
+def health_command(ctx: click.Context, here: bool) -> None:
     """Say how the store, its workers and its queues are; status 1 if unhealthy."""
-    health = _look()
+    health = _look(here)
     if output.as_json():
         output.show_json(health)
     else:
@@ -35,14 +37,15 @@ def health_command(ctx: click.Context) -> None:
     ctx.exit(0 if health.works else 1)
 
 
-def _look() -> Health:
-    from tickwork.client.health import health_of, unreachable
+def _look(here: bool) -> Health:
+    from tickwork.client.health import health_of, unreachable, with_workers_of
     from tickwork.store.opening import name_of_check
 
     name = name_of_check(settings().config.store or "")
 
     async def look(client: Client) -> Health:
-        return await health_of(lambda: store_of(client), name, client.config)
+        health = await health_of(lambda: store_of(client), name, client.config)
+        return await with_workers_of(socket.gethostname(), health, client.list_workers, name) if here else health
 
     try:
         return ask(look)
