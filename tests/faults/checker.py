@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.faults.observed import Observed, Run
+from tests.faults.checker_counts import (
+    metrics_agree_with_the_log,
+    reports_agree_with_the_log,
+    ticks_are_counted_once,
+)
+from tests.faults.observed import Finding, Observed, Run
 from tests.faults.random_plan import LOCK_TTL
 from tickwork.model.facts import Event, Fact
 from tickwork.model.tasks import Status
@@ -29,7 +34,7 @@ WAITS = (
     Fact.TASK_RESOLVED, Fact.TASK_DUE, Fact.TASK_HASTENED, Fact.TASK_RESCHEDULED, Fact.TASK_PARKED, Fact.TASK_ASSIGNED,
     Fact.TASK_UNASSIGNED,
 )  # fmt: skip
-COMES_BACK = (Fact.TASK_RETRYING, Fact.TASK_SNOOZED, Fact.TASK_RELEASED, Fact.TASK_LOST)
+COMES_BACK = (Fact.TASK_RETRYING, Fact.TASK_SNOOZED, Fact.TASK_HELD, Fact.TASK_RELEASED, Fact.TASK_LOST)
 STATES: dict[tuple[str, str], str] = {
     ("absent", Fact.TASK_SUBMITTED): "waiting",
     **{("waiting", fact): "waiting" for fact in WAITS},
@@ -49,9 +54,6 @@ class Violation(NamedTuple):
     rule: str
     subject: str
     text: str
-
-
-Finding = Iterator[tuple[str, str]]
 
 
 def check(observed: Observed) -> list[Violation]:
@@ -324,6 +326,9 @@ RULES: tuple[Callable[[Observed], Finding], ...] = (
     one_holder,
     followers_miss_nothing,
     audit_clean,
+    reports_agree_with_the_log,
+    metrics_agree_with_the_log,
+    ticks_are_counted_once,
     no_node_ends_by_itself,
     every_node_ends_when_told,
 )

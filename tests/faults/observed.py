@@ -11,15 +11,19 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from tests.faults.history import Line
+from tests.support.scrapes import Scrape
 from tickwork.model.facts import Event
+from tickwork.model.reports import Report
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Record
 
+Finding = Iterator[tuple[str, str]]  # of a rule: the id of the task, or the name of what else is concerned, and why
 ALWAYS = float("inf")
 SLACK = 1.5  # seconds in which a fault and its consequences may be apart, beside a lease
 
@@ -47,6 +51,8 @@ class Observed:
     followed: dict[str, tuple[int, list[int], list[str]]] = field(default_factory=dict)
     audit: list[str] = field(default_factory=list)
     schedules: dict[str, Schedule] = field(default_factory=dict)
+    reports: dict[str, Report] = field(default_factory=dict)  # by what they are made
+    pages: dict[str, Scrape] = field(default_factory=dict)  # the metrics of each node that lives
     lease: float = 2.0
     partitions: int = 1
     forgets: bool = False
@@ -156,6 +162,7 @@ class Observed:
             "locks": sum(map(len, self.holds.values())),
             "facts": len(self.events),
             "workers gone": len(self.gone),
+            "runs in metrics": round(sum(page.sum("scheduler_worker_task_total") for page in self.pages.values())),
         }
         return ", ".join(f"{count} {what}" for what, count in (*figures.items(), *sorted(faults.items())))
 

@@ -16,7 +16,9 @@ from tests.faults.history import History
 from tests.faults.random_plan import SLOTS
 from tests.faults.random_stores import Place
 from tests.faults.redis_faults import ROOT, until
+from tests.support.pages import fetch
 from tests.support.redis.process import spawn
+from tests.support.scrapes import Scrape
 
 END_WITHIN = 20.0  # seconds from SIGTERM to the end; it may be stopped, or cut off from the store
 STRANGER = 2  # the slot of a machine of its own: nobody else can see that its process is gone
@@ -54,6 +56,12 @@ class Slots:
 
     def slot_of(self, pid: int) -> int | None:
         return next((slot for slot, member in self._members.items() if member.pid == pid), None)
+
+    async def pages(self) -> dict[str, Scrape]:
+        """The metrics of each node."""
+        pids = {member.pid for member in self._members.values()}
+        up = [line for line in self._history.lines() if line["what"] == "up" and line["pid"] in pids]
+        return {line["node"]: Scrape((await fetch(line["metrics"])).body) for line in up}
 
     def said(self) -> str:
         return self.log.read_text()[-3000:] if self.log.exists() else "(nothing)"

@@ -31,8 +31,10 @@ from tests.faults.redis_faults import EVENTS_PAGE, KEEP, Scale, evidence, until
 from tests.faults.server_faults import lenient
 from tests.faults.stalls import watch_for_stalls
 from tickwork import Scheduler
+from tickwork.clock import to_datetime
 from tickwork.errors import StoreUnavailable
 from tickwork.model.facts import Event
+from tickwork.model.reports import Report
 from tickwork.model.tasks import Record
 from tickwork.store.contract import Query, Store
 
@@ -40,6 +42,7 @@ ROUND = 60.0  # seconds of faults, so that the log still has all facts at the en
 SHORT = 6.0  # in the suite
 STEP_MAX = 90.0  # seconds from the last step until all steps have had an answer
 QUIET = 20.0  # seconds after the last fault in which every task must end
+COUNTED_WITHIN = 15.0  # seconds in which the leader keeps statistics of the last fact
 LEASE = 2.0
 OPTIONS: dict[str, Any] = {
     "namespace": "faults",
@@ -55,6 +58,8 @@ OPTIONS: dict[str, Any] = {
     "max_losses": 1000,
     "retry_delay": 0.3,
     "backoff_rate": 1.0,
+    "metrics": True,
+    "metrics_port": 0,
 }
 
 
@@ -165,10 +170,24 @@ class Round:
                       for number, follower in enumerate(self.followers)},
             audit=await store.queries.audit(),
             schedules={name: schedule for name in SCHEDULES if (schedule := await store.schedules.get(name))},
+            reports=await self._reports(events[-1]),
+            pages=await self.slots.pages(),
             lease=LEASE,
             partitions=self.place.partitions,
             forgets=self.place.forgets,
         )  # fmt: skip
+
+    async def _reports(self, last: Event) -> dict[str, Report]:
+        """Reports of the whole history, once the leader has counted it to its end."""
+
+        async def is_counted() -> bool:
+            through = (await self.app.report()).through
+            return through is not None and through > to_datetime(last.at)
+
+        await until(
+            is_counted, COUNTED_WITHIN, lambda: f"the leader to count the log; workers say:\n{self.slots.said()}"
+        )
+        return {"type": await self.app.report(by="type"), "queue": await self.app.report(by="queue")}
 
 
 async def records_of(store: Store) -> dict[str, Record]:

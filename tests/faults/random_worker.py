@@ -21,6 +21,7 @@ from tests.faults.history import History
 from tests.faults.random_plan import LOCK_TTL
 from tests.faults.stalls import watch_for_stalls
 from tests.faults.victim import become_stranger
+from tests.support.pages import url_of
 from tickwork import Scheduler, Snooze, TaskContext
 
 
@@ -108,13 +109,13 @@ class Handlers:
 
 
 class Worker(Scheduler):
-    """Writes down when it is up."""
+    """Writes down when it is up, and where its metrics are."""
 
     history: History
 
     async def start(self, *, work: bool = True, lead: bool = True) -> None:
         await super().start(work=work, lead=lead)
-        self.history.write("up", node=self.id)
+        self.history.write("up", node=self.id, metrics=f"{url_of(self, 'metrics_port')}/metrics")
 
 
 def main(url: str, history_path: str, options: dict[str, Any]) -> None:

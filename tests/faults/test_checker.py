@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +13,9 @@ from msgspec.structs import replace
 from tests.faults.checker import RULES, check, report
 from tests.faults.history import Line
 from tests.faults.observed import Observed
+from tests.support.scrapes import Scrape
 from tickwork.model.facts import Event
+from tickwork.model.reports import Report, ReportRow
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Record, Spec, Status
 
@@ -74,6 +78,7 @@ def recorded() -> Observed:
         fact(14, "task.lost", "c", 5.0, 1, detail="its lease ran out"),
         fact(15, "task.claimed", "c", 5.1, 2),
         fact(16, "task.succeeded", "c", 5.9, 2),
+        fact(17, "schedule.fired", "always", 6.0),
     ]
     lines = [
         line("up", 0, 1, node=WORKERS[1]),
@@ -93,7 +98,54 @@ def recorded() -> Observed:
     ]
     records = {each.id: each for each in (success("a", 10), success("b", 11), success(tick(1), 12), success("c", 15))}
     told = [event.seq for event in events]
-    return Observed(lines, events, records, {"follower": (0, told, [])}, schedules={"always": schedule})
+    return Observed(
+        lines,
+        events,
+        records,
+        {"follower": (0, told, [])},
+        schedules={"always": schedule},
+        reports=reports(),
+        pages=pages(),
+    )
+
+
+def reports() -> dict[str, Report]:
+    """What the leader has kept of these facts."""
+    begin, end = datetime.fromtimestamp(NOON, UTC), datetime.fromtimestamp(NOON + 10, UTC)
+    row = partial(ReportRow, submitted=4, started=5, success=4, losses=1)
+    return {
+        by: Report(since=begin, until=end, by=by, rows=[row(name=name)], total=row(name="total"), through=end)
+        for by, name in (("type", "work"), ("queue", "default"))
+    }
+
+
+def pages() -> dict[str, Scrape]:
+    """The metrics of both nodes, of which the first was stopped when it was about to end its last run."""
+    return {
+        node: Scrape(
+            f"""# TYPE scheduler_task_executed_total counter
+scheduler_task_executed_total{{type="work",status="success"}} {ends}
+# TYPE scheduler_dispatch_total counter
+scheduler_dispatch_total{{result="started"}} {starts}
+# TYPE scheduler_schedule_ticks_total counter
+scheduler_schedule_ticks_total{{schedule="always",result="fired"}} {fired}
+""".encode()
+        )
+        for node, ends, starts, fired in ((WORKERS[1], 2, 3, 0), (WORKERS[2], 2, 2, 1))
+    }
+
+
+def count_more(seen: Observed, name: str, **labels: str) -> None:
+    """One more than there was, in the metrics of the second node."""
+    seen.pages[WORKERS[2]].samples[name, frozenset(labels.items())] += 1
+
+
+def report_more(seen: Observed, by: str, column: str, *, total: bool = False) -> None:
+    """One more than there was, in the only row of a report, or in its total."""
+    found = seen.reports[by]
+    row = found.total if total else found.rows[0]
+    changed = replace(row, **{column: getattr(row, column) + 1})
+    seen.reports[by] = replace(found, **({"total": changed} if total else {"rows": [changed]}))
 
 
 def test_a_sound_history_passes() -> None:
@@ -127,9 +179,9 @@ BROKEN: dict[str, list[Change]] = {
     "none_lost": [lambda seen: seen.records.pop("a"), lambda seen: seen.lines.append(line("ack", 9, id="d"))],
     "none_stuck": [back_to_running],
     "one_end_a_life": [
-        lambda seen: insert(seen, fact(17, "task.succeeded", "a", 9, 1)),
-        lambda seen: insert(seen, fact(17, "task.claimed", "a", 9, 1)),
-        lambda seen: insert(seen, fact(17, "task.submitted", "a", 9)),
+        lambda seen: insert(seen, fact(18, "task.succeeded", "a", 9, 1)),
+        lambda seen: insert(seen, fact(18, "task.claimed", "a", 9, 1)),
+        lambda seen: insert(seen, fact(18, "task.submitted", "a", 9)),
         lambda seen: seen.records.update(a=replace(seen.records["a"], status=Status.CANCELLED)),
     ],
     "results_of_the_last_run": [lambda seen: seen.records.update(c=replace(seen.records["c"], result=b"13"))],
@@ -145,14 +197,14 @@ BROKEN: dict[str, list[Change]] = {
     ],
     "no_start_before_its_time": [lambda seen: seen.events.__setitem__(6, fact(7, "task.claimed", "b", 1.1, 1))],
     "no_key_twice": [second_key],
-    "retried_as_asked": [lambda seen: insert(seen, fact(17, "task.retried", "a", 9))],
+    "retried_as_asked": [lambda seen: insert(seen, fact(18, "task.retried", "a", 9))],
     "no_claim_of_what_is_paused": [
         lambda seen: seen.events.insert(2, replace(fact(2, "queue.paused", "default", 0.2), seq=2)),
         lambda seen: seen.events.insert(2, replace(fact(2, "type.paused", "work", 0.2), seq=2)),
     ],
     "ticks_once": [
         lambda seen: seen.events.extend(
-            [fact(17, "task.deleted", tick(1), 8), fact(18, "task.submitted", tick(1), 8.1)]
+            [fact(18, "task.deleted", tick(1), 8), fact(19, "task.submitted", tick(1), 8.1)]
         ),
         lambda seen: seen.events.__setitem__(7, fact(8, "task.submitted", tick(1), 0.99)),
         lambda seen: seen.schedules.update(
@@ -173,6 +225,22 @@ BROKEN: dict[str, list[Change]] = {
         lambda seen: seen.followed["follower"][2].append("3 events"),
     ],
     "audit_clean": [lambda seen: seen.audit.append("task a is in two homes")],
+    "reports_agree_with_the_log": [
+        *(partial(report_more, by="type", column=column) for column in ("submitted", "success", "retries", "losses")),
+        partial(report_more, by="queue", column="dead"),
+        partial(report_more, by="queue", column="cancelled", total=True),
+        partial(report_more, by="type", column="missed", total=True),
+        lambda seen: insert(seen, fact(18, "task.submitted", "d", 9)),
+        lambda seen: insert(seen, replace(fact(18, "task.submitted", "d", 9), queue="other")),
+    ],
+    "metrics_agree_with_the_log": [
+        partial(count_more, name="scheduler_task_executed_total", type="work", status="success"),
+        partial(count_more, name="scheduler_dispatch_total", result="started"),
+        lambda seen: insert(seen, fact(18, "task.retrying", "d", 9, 1)),
+    ],
+    "ticks_are_counted_once": [
+        partial(count_more, name="scheduler_schedule_ticks_total", schedule="always", result="fired")
+    ],
     "no_node_ends_by_itself": [lambda seen: seen.lines.append(line("deserted", 9, victim=2, code=1))],
     "every_node_ends_when_told": [lambda seen: seen.lines.append(line("hung", 9, victim=2))],
 }
