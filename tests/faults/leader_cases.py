@@ -16,6 +16,7 @@ from tickwork.model.facts import Event, Fact
 TTL, RENEW, LEASE = 1.5, 0.4, 3.0
 OPTIONS: dict[str, Any] = {"lease_ttl": LEASE, "renew_interval": 1.0, "scan_interval": 0.25}
 OPTIONS |= {"leader_lease_ttl": TTL, "leader_renew_interval": RENEW}
+ALERT = 1.0  # seconds for which the condition of an alert must hold
 SECOND = 1000
 
 
@@ -50,6 +51,46 @@ async def leader_killed_at_work(seed: int, scale: Scale) -> str:
         found = await on.judgement(lease["lease_ttl"] + SLACK)
     assert found.reruns > 0
     return str(found)
+
+
+async def leader_killed_alerting(seed: int, scale: Scale) -> str:
+    """A backlog comes and goes, and the leader is killed while the duration of its alert runs, or a moment after: each
+    time it fires once, not before its duration, and is over once."""
+    chance, times = random.Random(seed), 20 if scale == "long" else 2
+    rule = {"name": "backlog", "metric": "tasks_pending", "operator": ">=", "threshold": 2, "duration": ALERT}
+    watch = {"monitoring": True, "metrics_interval": 0.1, "alert_rules": [rule]}
+    after: list[float] = []
+    async with stage(3, **OPTIONS, **watch) as on:
+        for number in range(times):
+            ids = [f"later-{number}-{each}" for each in range(2)]
+            since = await on.store.queries.time()
+            for task_id in ids:
+                await on.app.submit("work", 1, id=task_id, delay=3600)
+            after.append((await alert_changed(on, chance, 2 * number + 1)).at - since)
+            since = await on.store.queries.time()
+            await on.app.tasks.cancel(ids)
+            after.append((await alert_changed(on, chance, 2 * number + 2)).at - since)
+        told = [event.kind for event in await alerts(on)]
+    assert told == [Fact.ALERT_FIRED, Fact.ALERT_RESOLVED] * times
+    assert min(after) >= ALERT * SECOND, f"told after {min(after)} ms"
+    return f"{len(told)} changes told once each, {min(after) / SECOND:.2f} to {max(after) / SECOND:.2f} s after"
+
+
+async def alerts(on: Stage) -> list[Event]:
+    return [event for event in await on.facts(Fact.ALERT_FIRED, Fact.ALERT_RESOLVED) if event.id == "backlog"]
+
+
+async def alert_changed(on: Stage, chance: random.Random, count: int) -> Event:
+    """Kill the leader at some moment, and wait for the change of the alert that is due."""
+    leader = await current_leader(on)
+    await asyncio.sleep(chance.uniform(0, 1.2 * ALERT))
+    await kill(on, leader)
+
+    async def told() -> bool:
+        return len(await alerts(on)) >= count
+
+    await until(told, lenient(20), lambda: f"change {count} of the alert; {on.crew}")
+    return (await alerts(on))[count - 1]
 
 
 async def unseat(

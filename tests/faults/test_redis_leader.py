@@ -17,3 +17,8 @@ async def test_every_tick_comes_once_whoever_leads(case: str) -> None:
 
 async def test_what_a_killed_leader_ran_does_not_wait_for_the_next_one() -> None:
     await CASES["leader_killed_at_work"](0, "short")
+
+
+async def test_alerts_are_told_once_whoever_leads() -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}: {await CASES['leader_killed_alerting'](seed, 'short')}")
