@@ -158,7 +158,7 @@ class TestPorts:
             await app.start()
 
     async def test_a_missing_server_is_told_with_its_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delitem(sys.modules, "tickwork.monitor.serving")
+        monkeypatch.delitem(sys.modules, "tickwork.monitor.serving", raising=False)
         monkeypatch.setitem(sys.modules, "uvicorn", None)
         app, _ = node_with_a_page(health_port=0)
         with pytest.raises(ConfigError, match=r'health_port needs a web server.*pip install "tickwork\[server\]"'):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 
 from tests.integration.programs import Shop, lives, until
+from tests.support.pages import fetch
+from tests.support.scrapes import Scrape
 from tickwork import Status
 
 IMPATIENT = "import tickwork.node.processes as p; p.PAUSE_MIN = p.PAUSE_MAX = 0.01"
@@ -158,3 +161,20 @@ def test_what_cannot_be_forked_is_refused(
     assert program.wait() == 2
     assert words in program.err
     assert "Process started" not in program.err
+
+
+def test_any_free_port_of_each_process_is_told_in_the_log(make_shop: Callable[..., Shop], file_url: str) -> None:
+    shop = make_shop(url=file_url)
+    program = shop.start(
+        "up", "shop:app", "--processes", "2", "--metrics", "--metrics-port", "0", "--health", "--health-port", "0",
+        "--log-format", "json",
+    )  # fmt: skip
+    program.until("Task scheduler started", 2)
+    told = [json.loads(line) for line in program.lines('"event":"Listening"')]
+    assert {entry["process"] for entry in told} == {"process-1", "process-2"}
+    assert all(entry["paths"] == "/health /live /metrics /ready" for entry in told), "0 and 0 are one port"
+    ids = set()
+    for entry in told:
+        page = Scrape(asyncio.run(fetch(f"{entry['url']}/metrics")).body)
+        ids |= page.values("scheduler_info", "scheduler_id")
+    assert ids == {worker.id for worker in shop.app.sync.list_workers()}, "each serves its own"

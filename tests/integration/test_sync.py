@@ -29,12 +29,24 @@ from tickwork import (
     TaskFailed,
     TaskNotFound,
 )
+from tickwork.client.breakers import Breakers
 from tickwork.client.dead_letters import DeadLetters
 from tickwork.client.events import Events
+from tickwork.client.handle import Handle
+from tickwork.client.limits import Limits
 from tickwork.client.queues import Queues
 from tickwork.client.schedules import Schedules
-from tickwork.client.sync import Sync
-from tickwork.client.sync_parts import SyncDeadLetters, SyncEvents, SyncQueues, SyncSchedules
+from tickwork.client.switches import Switches
+from tickwork.client.sync import Sync, SyncHandle
+from tickwork.client.sync_parts import (
+    SyncBreakers,
+    SyncDeadLetters,
+    SyncEvents,
+    SyncLimits,
+    SyncQueues,
+    SyncSchedules,
+    SyncSwitches,
+)
 
 
 @pytest.fixture
@@ -289,6 +301,9 @@ PAIRS = [
     (DeadLetters, SyncDeadLetters),
     (Schedules, SyncSchedules),
     (Queues, SyncQueues),
+    (Limits, SyncLimits),
+    (Breakers, SyncBreakers),
+    (Switches, SyncSwitches),
     (Events, SyncEvents),
 ]
 
@@ -367,6 +382,54 @@ def test_events_one_after_the_other(app: Scheduler) -> None:
         assert app.sync.events.last() > 0
     finally:
         app.sync.shutdown()
+
+
+def test_a_task_is_followed_by_blocking_code(app: Scheduler) -> None:
+    gate = threading.Event()
+
+    @app.task
+    def walk(ctx: TaskContext) -> None:
+        ctx.logger.info("left")
+        assert gate.wait(60)
+        ctx.logger.info("right")
+        ctx.progress(1.0)
+
+    app.sync.start()
+    try:
+        handle = walk.sync.submit()
+        left = handle.follow()
+        while not next(left).lines:  # it waits, and then it runs
+            pass
+        left.close()
+        with pytest.raises(StopIteration):
+            next(left)
+        assert handle.info().status is Status.RUNNING
+        updates = handle.follow()
+        seen = [next(updates)]
+        gate.set()
+        seen += updates
+        assert [line.split(" ", 1)[1] for update in seen for line in update.lines] == ["INFO left", "INFO right"]
+        assert (seen[-1].status, seen[-1].progress) == (Status.SUCCESS, 1.0)
+        with pytest.raises(TaskNotFound):
+            next(app.sync.handle("nobody").follow())
+    finally:
+        gate.set()
+        app.sync.shutdown()
+
+
+async def test_a_task_is_not_followed_in_the_loop_that_works(app: Scheduler) -> None:
+    async with app:
+        handle = app.sync.handle((await app.submit("double", 2)).id)
+        with pytest.raises(RuntimeError, match=r"waiting for updates here would stop.*async for update in"):
+            handle.follow()
+
+
+def test_a_blocking_handle_has_all_that_a_handle_has() -> None:
+    names = {name for name, value in vars(Handle).items() if not name.startswith("_") and callable(value)}
+    assert names <= vars(SyncHandle).keys()
+    for name in names:
+        found, wanted = (inspect.signature(getattr(kind, name)).parameters for kind in (SyncHandle, Handle))
+        assert list(found.values()) == list(wanted.values()), name
 
 
 async def test_events_are_not_waited_for_in_the_loop_that_works(app: Scheduler) -> None:
