@@ -61,6 +61,7 @@ from tickwork.testing.contract.bench import START, all_schedules, edges_of
 
 QUEUES = ("qa", "qb")
 TYPES = ("ta", "tb", "tc")
+CROWDED = ("type:ta", "type:tc", "queue:qb")
 KINDS_OF_TASKS = (*TYPES, "ta gpu=a100", "tb gpu=a100", "tc gpu=a100,zone=eu", "ta @w2")
 WORKERS = ("w1", "w2", "w3")
 NODES = ("", "n1", "n2")
@@ -353,6 +354,7 @@ class Twins(RuleBasedStateMachine):
             labels=any_.choice([{}, {"gpu": "a100"}, {"gpu": "a100", "zone": "eu"}]),
             inboxes=tuple(some(any_, WORKERS)) if any_.random() < 0.6 else (),
             assigned=any_.choice([(), QUEUES]),
+            front_only=frozenset(some(any_, CROWDED)) if any_.random() < 0.2 else frozenset(),
         )
         self.last_claims[claim.worker_id] = claim
         return claim

@@ -125,7 +125,7 @@ async def gates(bench: Counted) -> None:
     store = bench.store.gates
     assert await store.enter([_ask("first", "mine")]) == [None]
     assert await store.enter([_ask("second", "mine")]) != [None]
-    assert await store.leave([Left("first", ("limit:type:mail/key=mine",))]) == ["second"]
+    assert [each.id for each in await store.leave([Left("first", ("limit:type:mail/key=mine",))])] == ["second"]
     assert await store.enter([_ask("second", "mine")]) == [None]
     assert await store.leave([Left("second", ("limit:type:mail/key=mine",))]) == []
     await store.renew([("inside1", ("limit:type:mail/key=1",))])

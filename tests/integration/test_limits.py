@@ -6,17 +6,19 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from tests.integration.apps import Make
 from tests.support.waiting import wait_until
-from tickwork import RateLimited, Scheduler, TaskContext
+from tickwork import RateLimited, Scheduler, TaskContext, TaskInfo
 from tickwork.model.gates import MARK, Book, Switch, read_book, switch_gate, write_book
 from tickwork.model.tasks import ParkReason, Status
 from tickwork.observe import SubmitRejected
 from tickwork.store.contract import Store
+from tickwork.store.contract.gates import RESERVED
 
 
 class Watch:
@@ -309,3 +311,137 @@ async def test_a_type_has_a_rate_of_submits_of_its_own(app: Scheduler) -> None:
         with pytest.raises(RateLimited):
             await asyncio.to_thread(app.sync.submit, "rare")
         await _ended(app, 2)
+
+
+# --- what waits goes on as soon as it may
+
+
+async def test_a_limit_of_runs_at_a_time_is_used_to_the_full(app: Scheduler) -> None:
+    done: list[int] = []
+
+    @app.task(concurrency=3)
+    async def brief(number: int) -> None:
+        await asyncio.sleep(0.005)
+        done.append(number)
+
+    async with app:
+        await app.submit_many("brief", range(200))
+        await wait_until(lambda: len(done) == 200, 20)
+        claims = sum(event.kind == "task.claimed" for event in await app.events.read(limit=5000))
+    assert claims <= 3 * 200, "each is claimed once to be held, and once to run; few are refused again"
+
+
+@pytest.mark.parametrize("more", [{}, {"concurrency": 1000}], ids=["rate", "rate and concurrency"])
+async def test_a_small_burst_does_not_slow_a_rate_down(app: Scheduler, more: Any) -> None:
+    began: list[float] = []
+
+    @app.task(rate="50/s", burst=2, **more)
+    async def brief() -> None:
+        began.append(time.monotonic())
+
+    async with app:
+        await app.submit_many("brief", [None] * 100)
+        await wait_until(lambda: len(began) == 100, 20)
+    assert began[-1] - began[0] >= 98 / 50 - 0.2
+
+
+async def test_slow_runs_do_not_keep_a_rate_from_being_used(app: Scheduler) -> None:
+    """There is room for all of them, and none of them ends."""
+    began: list[int] = []
+    over = asyncio.Event()
+
+    @app.task(rate="20/s", burst=2, concurrency=30)
+    async def slow(number: int) -> None:
+        began.append(number)
+        await over.wait()
+
+    app.configure(concurrency=40)
+    async with app:
+        await app.submit_many("slow", range(30))
+        await wait_until(lambda: len(began) == 30, 20)
+        over.set()
+
+
+async def test_tasks_that_were_cancelled_while_they_waited_take_no_room(app: Scheduler) -> None:
+    done: list[int] = []
+    go = asyncio.Event()
+
+    @app.task(concurrency=1)
+    async def mail(number: int) -> None:
+        await go.wait()
+        done.append(number)
+
+    async with app:
+        handles = await app.submit_many("mail", range(12))
+        store = await _store(app)
+        crowd: list[tuple[str, int]] = []
+
+        async def look() -> None:
+            crowd[:] = await store.gates.crowded(1)
+
+        await _until(look, lambda: [count for _, count in crowd] == [11])
+        for handle in handles[1:-1]:
+            await handle.cancel()
+        began = time.monotonic()
+        go.set()
+        await wait_until(lambda: len(done) == 2)
+    assert time.monotonic() - began < RESERVED / 1000, "no room was kept for those that are gone"
+
+
+async def test_a_held_task_that_is_moved_to_another_time_stays_there(app: Scheduler) -> None:
+    done: list[str] = []
+
+    @app.task(concurrency=1)
+    async def mail(name: str) -> None:
+        while name == "first" and "go" not in done:
+            await asyncio.sleep(0.005)
+        done.append(name)
+
+    async with app:
+        await mail.submit("first")
+        moved = await mail.submit("moved")
+
+        async def look() -> None:
+            infos[:] = [await app.get_task(moved.id)]
+
+        infos: list[TaskInfo] = []
+        await _until(look, lambda: [info.held_by for info in infos] == ["limit"])
+        await moved.reschedule(delay=36_000)
+        done.append("go")
+        last = await mail.submit("last")
+        await last.result(10)
+        assert (await app.get_task(moved.id)).status is Status.PENDING
+    assert done == ["go", "first", "last"]
+
+
+async def test_a_run_whose_lease_is_lost_gives_its_room_back(app: Scheduler) -> None:
+    """It was ended from elsewhere, so nobody takes back what it holds."""
+    done: list[str] = []
+    tokens: list[str] = []
+
+    @app.task(concurrency=1)
+    async def mail(name: str, ctx: TaskContext) -> None:
+        tokens.append(ctx.token)
+        while name == "first":
+            await asyncio.sleep(0.01)
+        done.append(name)
+
+    async with app:
+        first = await mail.submit("first")
+        await wait_until(lambda: tokens)
+        await mail.submit("second")
+        await app.update_task_status(first.id, "failed", "by hand", token=tokens[0])
+        await wait_until(lambda: done == ["second"])
+
+
+async def test_a_deadline_that_counts_from_a_new_time_moves_along(app: Scheduler) -> None:
+    done: list[str] = []
+
+    @app.task(concurrency=5)
+    async def mail(name: str) -> None:
+        done.append(name)
+
+    late = await mail.options(delay=3600, expires=3).submit("late")
+    await late.reschedule(delay=0.2)
+    async with app:
+        await wait_until(lambda: done == ["late"])

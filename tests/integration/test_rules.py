@@ -48,7 +48,7 @@ async def ask(store: Store, gate: Gate, *ids: str) -> list[str | None]:
 
 
 async def woken(store: Store) -> set[str]:
-    return set(await store.gates.wake(100))
+    return {each.id for each in await store.gates.wake(100)}
 
 
 class TestLimits:

@@ -88,6 +88,7 @@ class Slots:
     id = "w"
     node = "n"
     wanted = frozenset({"a"})
+    crowded: frozenset[str] = frozenset()
     stuck = False
     sources = Sources(("default",))
 

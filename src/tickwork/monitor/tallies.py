@@ -10,6 +10,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from tickwork.model.facts import Fact
@@ -30,6 +31,7 @@ from tickwork.observe.observations import (
 from tickwork.worker.run_facts import RunsEnded, RunsStarted, seconds_of
 
 NAMES_MAX = 1000  # types, queues, workers and schedules that are told apart
+_TYPE_AND_PRIORITY = attrgetter("type", "priority")
 OTHER = "other"  # what those beyond them are called
 
 DURATIONS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
@@ -203,7 +205,7 @@ class Tallies:
     # --- what is heard
 
     def _created(self, seen: TasksCreated) -> None:
-        created = Counter((spec.type, spec.priority) for spec in seen.specs)
+        created: Counter[tuple[str, int]] = Counter(map(_TYPE_AND_PRIORITY, seen.specs))
         with self._lock:
             for (kind, priority), count in created.items():
                 counts = self.types[kind].submitted

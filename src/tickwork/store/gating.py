@@ -20,11 +20,19 @@ from tickwork.store.contract.gates import (
     Reason,
     Refusal,
     RunVerdict,
+    Woken,
 )
 
 ALMOST = 1 - 1e-9  # a token, with what is lost by rounding
 UNUSED = 60_000  # milliseconds for which a gate is kept at least
 WAKE_GATES = 100  # gates at which one call of `wake` looks
+
+
+KEPT = " "  # before the id of a task for which room is kept; no id has one
+
+
+def _kept_for(task_id: str) -> str:
+    return f"{KEPT}{task_id}"
 
 
 class Entry(Struct):
@@ -46,7 +54,8 @@ class Entry(Struct):
 
 
 class Books(Protocol):
-    """Where a store keeps entries, who is inside of a gate until when, and who waits."""
+    """Where a store keeps entries, who is inside of a gate until when (also tasks for which room is kept), and who
+    waits."""
 
     def find(self, name: str) -> Entry | None: ...
     def keep(self, name: str, entry: Entry) -> None: ...
@@ -54,10 +63,10 @@ class Books(Protocol):
     def put_inside(self, name: str, task_id: str, until: int) -> None: ...
     def take_out(self, name: str, task_id: str) -> None: ...
     def waiting(self, name: str) -> int: ...
-    def wait(self, name: str, task_id: str, order: int) -> None: ...
+    def wait(self, name: str, task_id: str, order: int, timed: bool) -> None: ...
     def unwait(self, name: str, task_id: str) -> None: ...
-    def take_waiting(self, name: str, limit: int) -> list[str]:
-        """The first of those who wait, who wait no more."""
+    def take_waiting(self, name: str, limit: int, timed: bool) -> list[str]:
+        """The first of those who wait, who wait no more: of those who were told a time, or of the others."""
 
     def look_at(self, name: str, at: int | None) -> None:
         """Let `wake` look at the gate then, or sooner if that was said before; None: not at all."""
@@ -85,6 +94,7 @@ class Gating:
                 if ask.id:
                     self._withdraw(ask)
                     inside.pop(ask.id, None)
+                    inside.pop(_kept_for(ask.id), None)
                 return self._refuse(gate, entry, inside, ask, reason)
         for gate, entry in zip(ask.gates, entries, strict=True):
             self._let_in(gate.name, entry, ask.id, gate.cost)
@@ -98,10 +108,12 @@ class Gating:
         """It is refused: room that was kept for it is for others, and it waits nowhere else."""
         for gate in ask.gates:
             self._books.unwait(gate.name, ask.id)
-            if ask.id in self._books.inside(gate.name):
-                self._books.take_out(gate.name, ask.id)
-                if self._books.waiting(gate.name):
-                    self._books.look_at(gate.name, self._now)
+            inside = self._books.inside(gate.name)
+            for entered in (ask.id, _kept_for(ask.id)):
+                if entered in inside:
+                    self._books.take_out(gate.name, entered)
+                    if self._books.waiting(gate.name):
+                        self._books.look_at(gate.name, self._now)
 
     def _asked(self, gate: Gate) -> Entry:
         entry = self._find(gate.name)
@@ -148,12 +160,12 @@ class Gating:
                 return "open"
         if task_id and task_id in inside:
             return None
-        if entry.slots and len(inside) >= entry.slots:
+        if entry.slots and len(inside) - (_kept_for(task_id) in inside) >= entry.slots:
             return "full"
         return "rate" if entry.rate and entry.tokens < min(cost, entry.burst) - 1 + ALMOST else None
 
     def _refuse(self, gate: Gate, entry: Entry, inside: dict[str, int], ask: Ask, reason: Reason) -> Refusal:
-        name = gate.name
+        name, timed = gate.name, False
         wait: int | None = None
         if reason == "rate":
             ask_at = self._now + (min(gate.cost, gate.burst) - entry.tokens) / entry.rate
@@ -161,11 +173,12 @@ class Gating:
                 if ask.id:
                     ask_at = max(ask_at, entry.slot)
                     entry.slot = ask_at + 1 / entry.rate
+                    timed = True
                 wait = math.ceil(ask_at - self._now)
         elif reason == "open" and self._now < entry.open_until:
             wait = entry.open_until - self._now
         if ask.id:
-            self._books.wait(name, ask.id, ask.order)
+            self._books.wait(name, ask.id, ask.order, timed)
             self._books.look_at(name, self._next_look(entry, inside))
         self._keep(name, entry)
         return Refusal(name, reason, wait, self._books.waiting(name))
@@ -176,7 +189,7 @@ class Gating:
             return None
         if entry.open_until > self._now:
             return entry.open_until
-        if inside and (entry.probe in inside or entry.slots):
+        if entry.probe in inside or (entry.slots and len(inside) >= entry.slots):
             return max(min(inside.values()), self._held)
         return self._now + LOOK_AGAIN
 
@@ -190,6 +203,7 @@ class Gating:
             self._books.tell(Fact.BREAKER_PROBED, name, task_id)
         if task_id:
             self._books.unwait(name, task_id)
+            self._books.take_out(name, _kept_for(task_id))
             if probes or entry.slots:
                 self._books.put_inside(name, task_id, self._now + self._ttl)
             elif was_inside:
@@ -203,10 +217,11 @@ class Gating:
         entry.until = 0 if entry.failures or entry.open_until else until
         self._books.keep(name, entry)
 
-    def leave(self, left: Left, limit: int) -> list[str]:
-        woken: list[str] = []
+    def leave(self, left: Left, limit: int) -> list[Woken]:
+        woken: list[Woken] = []
         for name in left.gates:
             self._books.take_out(name, left.id)
+            self._books.take_out(name, _kept_for(left.id))
             entry = self._find(name)
             if entry is not None:
                 if entry.limit:
@@ -234,24 +249,29 @@ class Gating:
         self._books.mark_open(name, 0)
         self._books.tell(Fact.BREAKER_CLOSED, name, "")
 
-    def _wake(self, name: str, entry: Entry, limit: int) -> list[str]:
+    def _wake(self, name: str, entry: Entry, limit: int) -> list[Woken]:
         """Those who may ask again now. Room is kept for them where it is counted."""
         self._refill(entry)
         inside, waiting = self._inside(name), self._books.waiting(name)
-        woken = self._books.take_waiting(name, min(self._room(entry, inside), limit)) if waiting else []
+        woken: list[str] = []
+        if waiting:
+            most = min(self._room(entry, inside), limit)
+            # Who was told a time keeps it: who asks before comes to the end of the line, and that time is lost.
+            if entry.slot <= self._now:
+                woken = self._books.take_waiting(name, most, timed=True)
+            woken += self._books.take_waiting(name, most - len(woken), timed=False)
         counted = bool(entry.slots or entry.open_until)
         for task_id in woken:
             if entry.slots:
-                inside[task_id] = self._now + RESERVED
-                self._books.put_inside(name, task_id, inside[task_id])
-                entry.tokens -= 1 if entry.rate else 0
+                inside[_kept_for(task_id)] = self._now + RESERVED
+                self._books.put_inside(name, _kept_for(task_id), self._now + RESERVED)
         if len(woken) < waiting:
             again = self._now if len(woken) == limit and not counted else self._next_look(entry, inside)
             self._books.look_at(name, again)
         else:
             self._books.look_at(name, None)
         self._keep(name, entry)
-        return woken
+        return [Woken(task_id, name) for task_id in woken]
 
     def _room(self, entry: Entry, inside: dict[str, int]) -> int:
         room = 2**31
@@ -263,8 +283,8 @@ class Gating:
             room = min(room, max(entry.slots - len(inside), 0))
         if not entry.rate:
             return room
-        # Where no room is kept for them, they may come some time before their tokens: they are told their times then.
-        ahead = 0.0 if entry.slots else max(self._now + HORIZON / 2 - max(entry.slot, self._now), 0.0) * entry.rate
+        # They may come some time before their tokens: they are told their times then.
+        ahead = max(self._now + HORIZON / 2 - max(entry.slot, self._now), 0.0) * entry.rate
         return min(room, int(entry.tokens + ahead + 1 - ALMOST))
 
     def renew(self, task_id: str, names: Sequence[str]) -> None:
@@ -274,11 +294,12 @@ class Gating:
                 self._books.put_inside(name, task_id, self._now + self._ttl)
                 self._keep(name, entry)
 
-    def wake(self, limit: int) -> list[str]:
-        woken: list[str] = []
+    def wake(self, limit: int) -> list[Woken]:
+        woken: list[Woken] = []
         for name in self._books.due(self._now, WAKE_GATES):
             if len(woken) == limit:
-                break
+                self._books.look_at(name, self._now)
+                continue
             self._books.look_at(name, None)
             woken += self._wake(name, self._find(name) or Entry(), limit - len(woken))
         return woken
@@ -296,7 +317,11 @@ class Gating:
     def look(self, name: str) -> GateState:
         entry = self._find(name) or Entry()
         self._refill(entry)
-        inside = [until for until in self._books.inside(name).values() if until > self._now or self._now < self._held]
+        inside = [
+            entered
+            for entered, until in self._books.inside(name).items()
+            if not entered.startswith(KEPT) and (until > self._now or self._now < self._held)
+        ]
         return GateState(
             name=name,
             tokens=entry.tokens if entry.rate else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from tickwork.errors import StoreError
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
 from tickwork.model.members import Leader, Worker
+from tickwork.model.needs import may_run
 from tickwork.model.outcomes import Held, Outcome
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
@@ -22,6 +23,7 @@ from tickwork.store.contract import (
     LOOK_MAX,
     Advance,
     Assignment,
+    Claim,
     Claimed,
     Grant,
     Look,
@@ -178,11 +180,36 @@ def last(items: list[T], count: int) -> list[T]:
     return items[max(len(items) - count, 0) :]
 
 
-def park_reason(spec: Spec, types: Container[str], paused: Container[str]) -> ParkReason:
-    """Why a claimer of these types may not start a task."""
-    if spec.type in paused:
-        return ParkReason.TYPE_PAUSED
-    return ParkReason.LABELS_MISSING if spec.type in types else ParkReason.TYPE_UNKNOWN
+class Wanted:
+    """What a claimer may start, while some types are paused."""
+
+    def __init__(self, claim: Claim, paused: Set[str]) -> None:
+        self._claim = claim
+        self._paused = paused
+        self._known = claim.types - paused if paused else claim.types
+        self._fresh = self._known
+        self.front_queues: Set[str] = frozenset()  # those of which only the front of their lanes is wanted
+        if claim.front_only:
+            self._fresh = self._known - _named(claim.front_only, "type:")
+            self.front_queues = _named(claim.front_only, "queue:")
+
+    def may_start(self, kind: str, front: bool = False) -> bool:
+        """Tasks of a kind: those in the front of their lanes, or others."""
+        return may_run(kind, self._known if front else self._fresh, self._claim.worker_id, self._claim.labels)
+
+    def reason(self, record: Record) -> ParkReason:
+        """Why a task may not start."""
+        kind = record.spec.type
+        if kind in self._paused:
+            return ParkReason.TYPE_PAUSED
+        if kind not in self._known:
+            return ParkReason.TYPE_UNKNOWN
+        is_limited = kind not in self._fresh and record.place is not Place.FRONT
+        return ParkReason.LIMITED if is_limited else ParkReason.LABELS_MISSING
+
+
+def _named(names: Iterable[str], kind: str) -> frozenset[str]:
+    return frozenset(name.removeprefix(kind) for name in names if name.startswith(kind))
 
 
 def detail_of(record: Record, fact: Fact, outcome: Outcome) -> str:

@@ -8,26 +8,28 @@ from collections.abc import Callable, Coroutine, Iterable
 
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.outcomes import Aborted, Failed, Held, Outcome, Released, Stopped, Succeeded
-from tickwork.model.tasks import ParkReason, Status
+from tickwork.model.tasks import Lease, ParkReason, Status
 from tickwork.model.transitions import EXPIRED
 from tickwork.observe.loggers import Log
-from tickwork.store.contract import Ask, Gate, Grant, Left, Refusal, RunVerdict, Store, Verdict
+from tickwork.store.contract import Ask, Gate, Grant, Left, Refusal, RunVerdict, Store, Woken
 from tickwork.worker.gatekeeper import Gatekeeper
 
 AGAIN = 0.2  # seconds until the gates are asked again that could not be reached
 HOLD, HOLD_EACH, HOLD_MAX = 30_000, 20, 3_600_000  # milliseconds for which one is held that will be woken
 LAST_CALLS = 2.0  # seconds that the end of a worker waits for a store that may not answer
 WAKE_TRIES = 6  # to wake a task that is about to be given back
-LEAVE_OUT = 1000  # milliseconds of waiting from which on a worker asks for no more of that kind for a while
-LEAVE_OUT_MAX = 2000  # the longest such while: among those left out may be some whose deadline is over
+WAKE_ROUNDS = 100  # of tasks that are gone, each of which has left its room to others
+ENOUGH = 1000  # milliseconds for which tasks wait at a rate from which on a worker brings no more of them for a while
+ENOUGH_WAIT = 10  # tasks that wait at a limit of runs at a time, likewise
+WHILE_MAX = 2000  # the longest such while: among those that are not brought may be some whose deadline is over
 
 Start = Callable[[list[Grant]], None]
 Give = Callable[[Outcome], None]
 
 
 class Admission:
-    """`start` is called with those that may run, `give` with the outcomes of those that may not, `follow` when tasks
-    may be claimed again that were left out."""
+    """`start` is called with those that may run, `give` with the outcomes of those that may not, `follow` when more
+    tasks may be claimed again of what was crowded."""
 
     def __init__(
         self, keeper: Gatekeeper, store: Store, start: Start, give: Give, follow: Callable[[], None], log: Log
@@ -39,8 +41,13 @@ class Admission:
         self._follow = follow
         self._log = log
         self.asking: dict[str, Grant] = {}
-        self._passed: dict[str, tuple[str, ...]] = {}
-        self._left_out: dict[str, float] = {}  # `type:mail` or `queue:orders`, until when
+        self._passed: dict[str, tuple[Lease, tuple[str, ...]]] = {}
+        self.leaving: dict[str, Outcome] = {}  # of runs that are over, while the gates are told
+        self._told: list[tuple[Outcome, tuple[str, ...]]] = []  # those of which they are to be told next
+        # Types and queues (`type:mail`) at whose limit enough tasks wait, until when. Of these a worker claims only
+        # tasks that have waited there and may go on, so that it does not claim and give back the whole backlog.
+        self._crowded: dict[str, float] = {}
+        self.crowded: frozenset[str] = frozenset()  # their names: the same object while nothing changes
         self._busy: set[asyncio.Task[None]] = set()
 
     @property
@@ -100,7 +107,7 @@ class Admission:
         for (grant, gates), refusal in zip(asked, answers, strict=True):
             if self.asking.get(grant.spec.id) is not grant:  # it was given back meanwhile
                 self._leave([Left(grant.spec.id, tuple(gate.name for gate in gates), "none")])
-            elif self._is_late(grant):
+            elif self.is_late(grant):
                 self._answered(grant, Stopped(grant.lease, message=EXPIRED))
                 if refusal is None:
                     self._leave([Left(grant.spec.id, tuple(gate.name for gate in gates), "none")])
@@ -108,7 +115,7 @@ class Admission:
                 self._answered(grant, self._held(grant, refusal))
             else:
                 del self.asking[grant.spec.id]
-                self._passed[grant.spec.id] = tuple(gate.name for gate in gates)
+                self._passed[grant.spec.id] = grant.lease, tuple(gate.name for gate in gates)
                 passed.append(grant)
         if passed:
             self._start(passed)
@@ -118,69 +125,80 @@ class Admission:
             del self.asking[grant.spec.id]
             self._give(outcome)
 
-    def _is_late(self, grant: Grant) -> bool:
+    def is_late(self, grant: Grant) -> bool:
         """Whether it should have started by now. Stores know this only of tasks that were never claimed."""
-        if grant.attempt > 1 or grant.losses:
-            return False
-        deadline = grant.spec.deadline(grant.due_at)
+        deadline = _deadline(grant)
         return deadline is not None and deadline <= self._store.now()
 
     def _held(self, grant: Grant, refusal: Refusal) -> Held:
-        wait = min(HOLD + HOLD_EACH * refusal.waiting, HOLD_MAX)  # it will be woken; this is for when that fails
-        if refusal.wait is not None:  # of a rate it is told its time, which may have changed until then
-            wait = min(refusal.wait, wait) if refusal.reason == "rate" else wait + refusal.wait
-        if (deadline := grant.spec.deadline(grant.due_at)) is not None and grant.attempt == 1 and not grant.losses:
+        wait = HOLD + HOLD_EACH * refusal.waiting  # it will be woken; this is for when that fails
+        if refusal.wait is not None:  # of a rate it is told its time
+            wait = refusal.wait if refusal.reason == "rate" else wait + refusal.wait
+        wait = min(wait, HOLD_MAX)
+        if (deadline := _deadline(grant)) is not None:
             wait = min(wait, max(deadline - self._store.now(), 0))
-        self._leave_out(refusal)
+        self._note_crowd(refusal)
         return Held(grant.lease, refusal.gate, _why(refusal), wait)
 
-    # --- kinds of tasks that are left out of claims while they would not be let through
+    # --- types and queues at whose limits enough tasks wait
 
-    def may_claim(self, of: str) -> bool:
-        until = self._left_out.get(of)
-        return until is None or until <= time.monotonic()
-
-    @property
-    def leaves_out(self) -> bool:
-        return bool(self._left_out)
-
-    def _leave_out(self, refusal: Refusal) -> None:
+    def _note_crowd(self, refusal: Refusal) -> None:
         of = refusal.gate.partition(":")[2]
         if "/" in of or not of.startswith(("type:", "queue:")):
             return
-        wait = refusal.wait if refusal.wait is not None else LEAVE_OUT
+        wait = ENOUGH if refusal.wait is None else refusal.wait
         if refusal.reason == "rate" and refusal.wait is not None:
-            wait = 0 if wait < LEAVE_OUT else wait // 2
-        elif refusal.reason == "full" and refusal.waiting < 10:
+            wait = 0 if wait < ENOUGH else wait // 2
+        elif refusal.reason == "full" and refusal.waiting < ENOUGH_WAIT:
             wait = 0
-        if wait := min(wait, LEAVE_OUT_MAX):
+        if wait := min(wait, WHILE_MAX):
             until = time.monotonic() + wait / 1000
-            if until > self._left_out.get(of, 0.0):
-                self._left_out[of] = until
-                asyncio.get_running_loop().call_later(wait / 1000 + 0.001, self._take_in)
+            if until > self._crowded.get(of, 0.0):
+                self._crowded[of] = until
+                self.crowded = self.crowded if of in self.crowded else self.crowded | {of}
+                asyncio.get_running_loop().call_later(wait / 1000 + 0.001, self._bring_more)
 
-    def _take_in(self, names: Iterable[str] = ()) -> None:
+    def _bring_more(self, names: Iterable[str] = ()) -> None:
         now = time.monotonic()
-        kept = {of: until for of, until in self._left_out.items() if until > now and of not in names}
-        if kept != self._left_out:
-            self._left_out = kept
+        kept = {of: until for of, until in self._crowded.items() if until > now and of not in names}
+        if kept != self._crowded:
+            self._crowded, self.crowded = kept, frozenset(kept)
             self._follow()
 
     # --- out
 
-    def ended(self, batch: list[Outcome], verdicts: list[Verdict]) -> None:
-        left = [
-            Left(outcome.lease.id, gates, _verdict(outcome))
-            for outcome, verdict in zip(batch, verdicts, strict=True)
-            if verdict.kind != "lost" and (gates := self._passed.pop(outcome.lease.id, None)) is not None
-        ]
-        if left:
-            self._leave(left)
+    def hand_in(self, outcome: Outcome) -> None:
+        """A run is over. The gates are told before the store: the task may not start again, and be inside again, while
+        its end is still on its way to them."""
+        passed = self._passed.pop(outcome.lease.id, None)
+        if passed is None:
+            self._give(outcome)
+            return
+        self.leaving[outcome.lease.id] = outcome
+        self._told.append((outcome, passed[1]))
+        if len(self._told) == 1:
+            self._run(self._leave_together())
+
+    async def _leave_together(self) -> None:
+        """Those that end in the same moment leave by one call."""
+        await asyncio.sleep(0)
+        ended, self._told = self._told, []
+        woken: list[Woken] = []
+        left = [Left(outcome.lease.id, gates, _verdict(outcome)) for outcome, gates in ended]
+        try:
+            async with asyncio.timeout(LAST_CALLS):
+                woken = await self._store.gates.leave(left)
+        except (TimeoutError, StoreError) as error:
+            self._log.debug("gates could not be told of ends: %s", error or "no answer")
+        for outcome, _ in ended:
+            self.leaving.pop(outcome.lease.id, None)
+            self._give(outcome)
+        await self._after(left, woken)
 
     def ended_elsewhere(self, task_id: str) -> None:
         """How it has ended is known to the store alone."""
-        if (gates := self._passed.pop(task_id, None)) is not None:
-            self._run(self._leave_after(task_id, gates))
+        if (passed := self._passed.pop(task_id, None)) is not None:
+            self._run(self._leave_after(task_id, passed[1]))
 
     async def _leave_after(self, task_id: str, gates: tuple[str, ...]) -> None:
         record = await self._store.queries.get(task_id)
@@ -193,18 +211,21 @@ class Admission:
         self._run(self._tell(left))
 
     async def _tell(self, left: list[Left]) -> None:
-        woken = await self._store.gates.leave(left)
-        if len(woken) < len(left) and self._left_out:  # nobody waits any more
-            self._take_in({gate.partition(":")[2] for each in left for gate in each.gates})
+        await self._after(left, await self._store.gates.leave(left))
+
+    async def _after(self, left: list[Left], woken: list[Woken]) -> None:
+        if len(woken) < len(left) and self._crowded:  # nobody waits any more
+            self._bring_more({gate.partition(":")[2] for each in left for gate in each.gates})
         await wake(self._store, woken)
 
-    def forget(self, task_id: str) -> None:
+    def forget(self, lease: Lease) -> None:
         """It runs no more here, and somebody else may run it."""
-        self._passed.pop(task_id, None)
+        if (passed := self._passed.get(lease.id)) is not None and passed[0] == lease:
+            del self._passed[lease.id]
 
     def inside(self) -> list[tuple[str, tuple[str, ...]]]:
         """Those that run, for the heart, which renews them. Called from its thread."""
-        return list(self._passed.items())
+        return [(task_id, gates) for task_id, (_, gates) in list(self._passed.items())]
 
     def give_back(self) -> None:
         """The worker stops: those that still ask are released."""
@@ -219,15 +240,37 @@ class Admission:
             task.cancel()
 
 
-async def wake(store: Store, ids: list[str]) -> None:
-    """Make tasks ready that were held. One that was refused a moment ago is not given back yet: it still runs."""
-    for attempt in range(WAKE_TRIES):
-        if not ids:
+async def wake(store: Store, woken: list[Woken]) -> None:
+    """Make tasks ready that were held. The room of those that are gone is for others."""
+    for _ in range(WAKE_ROUNDS):
+        gone = await _make_ready(store, woken) if woken else []
+        if not gone:
             return
+        woken = await store.gates.leave([Left(each.id, (each.gate,), "none") for each in gone])
+
+
+async def _make_ready(store: Store, woken: list[Woken]) -> list[Woken]:
+    """Answers those that have ended, or are there no more. One that was refused a moment ago still runs: it is about to
+    be given back."""
+    gone: list[Woken] = []
+    for attempt in range(WAKE_TRIES):
         if attempt:
             await asyncio.sleep(0.02 * 2**attempt)
-        found = await store.operators.run_now(ids, Status.PENDING)
-        ids = [task_id for task_id, status in zip(ids, found, strict=True) if status is Status.RUNNING]
+        found = await store.operators.run_now([each.id for each in woken], held=True)
+        pairs = list(zip(woken, found, strict=True))
+        gone += [each for each, status in pairs if status is None or status.ended]
+        woken = [each for each, status in pairs if status is Status.RUNNING]
+        if not woken:
+            break
+    return gone
+
+
+def _deadline(grant: Grant) -> int | None:
+    """By when its first run is to start. Where it is known when it has become ready, that counts: it may have been
+    moved to another time than it was submitted for."""
+    if grant.attempt > 1 or grant.losses:
+        return None
+    return grant.spec.deadline(grant.due_at if grant.ready_at is None else grant.ready_at)
 
 
 def _order(grant: Grant) -> int:

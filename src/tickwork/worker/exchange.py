@@ -59,6 +59,8 @@ class Slots(Protocol):
     @property
     def wanted(self) -> frozenset[str]: ...
     @property
+    def crowded(self) -> frozenset[str]: ...
+    @property
     def sources(self) -> Sources: ...
     def start(self, grants: list[Grant]) -> None: ...
 
@@ -307,7 +309,7 @@ class Exchange:
             self._turns = (self._turns + 1) % len(queues)
             queues = (*queues[self._turns :], *queues[: self._turns])
         return Claim(slots.id, queues, slots.wanted, limit, lease_ttl, new_claim_nonce(), turn, slots.node,
-                     self._config.labels, inboxes, assigned)  # fmt: skip
+                     self._config.labels, inboxes, assigned, slots.crowded)  # fmt: skip
 
     def _take(self, claimed: Claimed, claim: Claim) -> None:
         due_in = claimed.next_due_in

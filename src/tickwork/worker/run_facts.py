@@ -4,7 +4,7 @@ made only where somebody wants to hear of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -27,6 +27,7 @@ _FACTS: dict[type, Fact] = {
     Released: Fact.TASK_RELEASED,
     Stopped: Fact.TASK_CANCELLED,
 }
+_SUCCEEDED, _SUCCESS = {Succeeded}, {Status.SUCCESS}
 # The fact, where the store has moved the task to another status than the outcome asked for.
 _OTHERWISE = {Status.CANCELLED: Fact.TASK_CANCELLED, Status.FAILED: Fact.TASK_FAILED}
 
@@ -39,7 +40,8 @@ class RunsStarted(Struct, frozen=True):
     now: int
 
 
-# A run whose end the store has accepted, and what its handler raised in this process.
+# A run that is over, and what its handler raised in this process; and one whose end the store has accepted.
+Ending = tuple[Grant, BaseException | None]
 Ended = tuple[Fact, Grant, Outcome, BaseException | None]
 
 
@@ -59,7 +61,7 @@ class RunFacts:
         self._worker_id = worker_id
         self._log = log
         # By task. If it was lost and claimed again meanwhile, its first run is forgotten: that end will be refused.
-        self._ending: dict[str, tuple[Grant, BaseException | None]] = {}
+        self._ending: dict[str, Ending] = {}
         self._wants_success = True  # whether somebody listens for successes; looked up once for each batch
 
     def started(self, grants: list[Grant]) -> None:
@@ -82,22 +84,39 @@ class RunFacts:
             self._ending[grant.lease.id] = grant, error
 
     def ended(self, batch: Sequence[Outcome], verdicts: list[Verdict]) -> None:
-        runs: list[Ended] = []
+        runs = self._successes(batch, verdicts) if self._ending else []
+        if len(runs) < len(batch):
+            runs = [*self._runs(batch, verdicts)]
+        if runs:
+            self._publish(runs)
+
+    def _successes(self, batch: Sequence[Outcome], verdicts: list[Verdict]) -> list[Ended]:
+        """All of a batch in which every run has succeeded, as in most; of another none, or some."""
+        if {verdict.status for verdict in verdicts} != _SUCCESS or {*map(type, batch)} != _SUCCEEDED:
+            return []
+        ending = self._ending
+        runs: list[Ended] = [
+            (Fact.TASK_SUCCEEDED, known[0], outcome, None)
+            for outcome in batch
+            if (known := ending.get(outcome.lease.id)) is not None and known[0].lease is outcome.lease
+        ]
+        if len(runs) == len(batch):
+            for outcome in batch:
+                ending.pop(outcome.lease.id, None)
+        return runs
+
+    def _runs(self, batch: Sequence[Outcome], verdicts: list[Verdict]) -> Iterator[Ended]:
         for outcome, verdict in zip(batch, verdicts, strict=True):
             lease = outcome.lease
-            known = self._ending.pop(lease.id, None) if self._ending else None
-            if known is not None and known[0].lease is not lease and known[0].lease != lease:
+            known = self._ending.pop(lease.id, None)
+            if known is not None and known[0].lease != lease:
                 self._ending[lease.id], known = known, None  # it is that of a later run
             if verdict.kind == "lost":
                 self._log.warning(
                     "task %s was finished here, but this worker had lost its lease: the outcome is refused", lease.id
                 )
             elif known is not None:
-                has_succeeded = verdict.status is Status.SUCCESS and type(outcome) is Succeeded
-                fact = Fact.TASK_SUCCEEDED if has_succeeded else _fact_of(outcome, verdict)
-                runs.append((fact, known[0], outcome, known[1]))
-        if runs:
-            self._publish(runs)
+                yield _fact_of(outcome, verdict), known[0], outcome, known[1]
 
     def _publish(self, runs: list[Ended]) -> None:
         bus = self._bus

@@ -38,6 +38,8 @@ class Slots(Protocol):
     @property
     def wanted(self) -> frozenset[str]: ...
     @property
+    def crowded(self) -> frozenset[str]: ...
+    @property
     def sources(self) -> Sources: ...
 
 
@@ -88,7 +90,8 @@ class Standing:
     def _time_left(self, claim: Claim, due_at: float, now: float) -> float:
         pause, spare = STAND_TIME, self._slots.free - claim.limit
         # It must not be granted anything any more, or it holds the slots of what has become due.
-        if spare < 0 or self._slots.wanted is not claim.types or (spare == 0 and due_at <= now):
+        changed = self._slots.wanted is not claim.types or self._slots.crowded is not claim.front_only
+        if spare < 0 or changed or (spare == 0 and due_at <= now):
             self.recall()
             pause = self._config.scan_interval
         return min(pause, due_at - now) if due_at > now else pause

@@ -25,9 +25,10 @@ from tickwork.model.info import TaskResult
 from tickwork.model.members import Order, Orders
 from tickwork.model.outcomes import Aborted, Outcome, Released, Stopped, Succeeded
 from tickwork.model.tasks import Lease
+from tickwork.model.transitions import EXPIRED
 from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
-from tickwork.store.contract import Extended, Grant, Store, Verdict
+from tickwork.store.contract import Extended, Grant, Store
 from tickwork.worker import outcomes
 from tickwork.worker.admission import Admission
 from tickwork.worker.deadlines import Deadlines
@@ -77,7 +78,7 @@ class Worker:
         self._types: frozenset[str] | None = None
         self._deadlines = Deadlines(lambda run: self._stop_run(run, "timeout"))
         self._notes = Notes(store, lambda run: self._stop_run(run, "lost"), self._log)
-        self._exchange = Exchange(self, store, config, self._notes, self._handed_in)
+        self._exchange = Exchange(self, store, config, self._notes, self._facts.ended)
         self._gatekeeper = Gatekeeper(store, registry, config, self._log)
         self._admission = Admission(
             self._gatekeeper, store, self._begin, self._exchange.add, self._exchange.follow, self._log
@@ -154,23 +155,24 @@ class Worker:
 
     @property
     def wanted(self) -> frozenset[str]:
-        """The types that it asks for: not those that would not be let through now. The same object while nothing
-        changes."""
-        admission, keeper = self._admission, self._gatekeeper
-        if not (admission.leaves_out or keeper.stops):
+        """The types that it asks for: not those that are stopped. The same object while nothing changes."""
+        keeper = self._gatekeeper
+        if not keeper.stops:
             return self.types
-        left_out = {kind for kind in self.types if keeper.stopped(kind) or not admission.may_claim(f"type:{kind}")}
-        wanted = self.types - left_out if left_out else self.types
+        stopped = {kind for kind in self.types if keeper.stopped(kind)}
+        wanted = self.types - stopped if stopped else self.types
         if wanted != self._wanted:
             self._wanted = wanted
         return self._wanted
 
     @property
+    def crowded(self) -> frozenset[str]:
+        """See `Claim.front_only`."""
+        return self._admission.crowded
+
+    @property
     def sources(self) -> Sources:
-        queues = self.queues
-        if self._admission.leaves_out:
-            queues = tuple(queue for queue in queues if self._admission.may_claim(f"queue:{queue}"))
-        return sources_of(self.id, queues, self._config, self._is_led)
+        return sources_of(self.id, self.queues, self._config, self._is_led)
 
     def look_again(self) -> None:
         """Claim now: it may get tasks from elsewhere than before."""
@@ -202,7 +204,7 @@ class Worker:
 
     @property
     def done(self) -> bool:
-        return self._stopping and not (self.running or self._admission.asking)
+        return self._stopping and not (self.running or self._admission.asking or self._admission.leaving)
 
     @property
     def has_outcomes(self) -> bool:
@@ -211,6 +213,7 @@ class Worker:
     def leases(self) -> list[Lease]:
         """The leases that the heart has to renew. Called from its thread."""
         ended = [outcome.lease for outcome in self._exchange.pending()]
+        ended += [outcome.lease for outcome in list(self._admission.leaving.values())]
         asking = [grant.lease for grant in list(self._admission.asking.values())]
         return [run.grant.lease for run in list(self.running.values())] + asking + ended
 
@@ -242,6 +245,9 @@ class Worker:
 
     def _start(self, grant: Grant) -> bool:
         """Whether its run has begun. If not, it is given back."""
+        if grant.ready_at is None and self._admission.is_late(grant):  # it was held until then
+            self._exchange.add(Stopped(grant.lease, message=EXPIRED))
+            return False
         entry = self._registry.find(grant.spec.type)
         spec = completed(grant.spec, entry, self._config)
         name = (
@@ -310,8 +316,8 @@ class Worker:
         except asyncio.CancelledError:
             self._end(run, self._outcome_of_stop(run))
         except EndedElsewhere:
-            self._end(run, None)
             self._admission.ended_elsewhere(run.grant.spec.id)
+            self._end(run, None)
         except BaseException as error:  # also SystemExit and KeyboardInterrupt: they end the attempt, not the node
             if self._loop.is_closed():
                 raise
@@ -366,10 +372,14 @@ class Worker:
         if self.running.get(task_id) is run:
             del self.running[task_id]
         if outcome is None:
+            self._admission.forget(run.grant.lease)
             self._exchange.wake()  # its slot is free
         else:
             self._facts.ending(run.grant, outcome, error)
-            self._exchange.add(outcome)
+            if self._admission.has_passed:
+                self._admission.hand_in(outcome)
+            else:
+                self._exchange.add(outcome)
 
     def _stop_run(self, run: Run, reason: Reason, grace: float = CANCEL_GRACE) -> None:
         """Ask a handler to stop. If it has not after `grace`, its slot is freed all the same and it counts as
@@ -430,11 +440,6 @@ class Worker:
                 text = "the handler was cancelled from inside"
                 decision = self._decide(grant, asyncio.CancelledError(text))
                 return outcomes.failed(grant, text, self._config.retry, seconds, decision=decision)
-
-    def _handed_in(self, batch: list[Outcome], verdicts: list[Verdict]) -> None:
-        self._facts.ended(batch, verdicts)
-        if self._admission.has_passed:
-            self._admission.ended(batch, verdicts)
 
     # --- called by the heart
 

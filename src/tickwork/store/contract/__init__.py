@@ -28,7 +28,7 @@ from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Attempt, History, Lease, ParkReason, Record, Spec, Status
 from tickwork.store.contact import Contact
 from tickwork.store.contract.assigning import LOOK_MAX, Aside, Assigned, Assignment, Look, Seen, Waiting
-from tickwork.store.contract.gates import Ask, Gate, Gates, GateState, Left, Refusal, RunVerdict
+from tickwork.store.contract.gates import Ask, Gate, Gates, GateState, Left, Refusal, RunVerdict, Woken
 from tickwork.store.contract.locks import Locks
 from tickwork.store.contract.log import FactLog
 from tickwork.store.contract.marks import Marks
@@ -137,6 +137,7 @@ __all__ = [
     "Unreadable",
     "Verdict",
     "Waiting",
+    "Woken",
     "Worker",
 ]
 

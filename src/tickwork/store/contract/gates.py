@@ -19,6 +19,7 @@ RESERVED = 5000  # milliseconds for which room at a gate is kept for a task that
 LOOK_AGAIN = 1000  # milliseconds after which `wake` looks at a gate whose rate was spent
 HORIZON = 5000  # milliseconds for which those who wait for a rate are told their times ahead; others are woken
 WAKE_MAX = 1000  # tasks that one call wakes at most
+ORDER_MAX = 2**52  # an `Ask.order` is smaller
 
 
 class Gate(Struct, frozen=True):
@@ -48,7 +49,7 @@ class Refusal(Struct, frozen=True):
 
     gate: str
     reason: Reason
-    wait: int | None  # milliseconds after which it makes sense to ask again; None: it is woken
+    wait: int | None  # milliseconds after which it is to ask again by itself; None: it is woken
     waiting: int  # how many wait at the gate, with this one
 
 
@@ -58,6 +59,13 @@ class Left(Struct, frozen=True):
     id: str
     gates: tuple[str, ...]
     verdict: RunVerdict = "ok"
+
+
+class Woken(Struct, frozen=True):
+    """A task that waited at a gate and may ask again now."""
+
+    id: str
+    gate: str
 
 
 class GateState(Struct, frozen=True):
@@ -85,16 +93,17 @@ class Gates(Protocol):
         one through (`breaker.probed`): if that one succeeds, the gate is closed again (`breaker.closed`), if it fails,
         the gate is open for another `timeout`."""
 
-    async def leave(self, left: Sequence[Left]) -> list[str]:
+    async def leave(self, left: Sequence[Left]) -> list[Woken]:
         """Answers tasks that waited and may ask again now, at most `WAKE_MAX`; the caller makes them ready. Room that
-        others have left is kept for them for `RESERVED`, so that nobody overtakes them. Sent twice, it does no harm but
-        counting a failure twice."""
+        others have left is kept for them for `RESERVED`, so that nobody overtakes them; if one of them does not want it
+        any more, as it was cancelled, the caller tells that it has left. Sent twice, it does no harm but counting a
+        failure twice."""
 
     async def renew(self, inside: Sequence[tuple[str, tuple[str, ...]]]) -> None:
         """Tasks that still run, each with its gates: they stay inside for another lease. One that is not inside any
         more is inside again, also if the gate has become full since."""
 
-    async def wake(self, limit: int) -> list[str]:
+    async def wake(self, limit: int) -> list[Woken]:
         """Tasks that may ask again, at gates that have room since a time came: those inside have not renewed, tokens
         are there that nobody has drawn, an open gate is to be tried. As with `leave`, the caller makes them ready."""
 

@@ -35,8 +35,9 @@ class Operators(Protocol):
         """Cancel waiting tasks. With `force` the handlers of running ones are asked to stop; without it running tasks
         are left alone. With `only`, tasks of that status alone."""
 
-    async def run_now(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
-        """Make delayed tasks ready; with `only`, tasks of that status alone."""
+    async def run_now(self, ids: Sequence[str], only: Status | None = None, held: bool = False) -> list[Status | None]:
+        """Make delayed tasks ready; with `only`, tasks of that status alone; with `held`, those alone that wait at a
+        gate."""
 
     async def reschedule(self, ids: Sequence[str], at: int) -> list[Status | None]:
         """Move tasks to another due time. Delayed ones keep their status, though that time may be over; ready ones

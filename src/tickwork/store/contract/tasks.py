@@ -41,6 +41,10 @@ class Claim(Struct, frozen=True):
     ids of remote workers for which it asks. A task from an inbox is leased in the name of the inbox's owner. `assigned`
     are the queues whose tasks come by its inbox: they are not looked at, but if slots stay free while such a queue has
     ready tasks, whoever assigns them is woken (with several partitions: if this claim comes with outcomes).
+
+    `front_only` are types (`type:mail`) and queues (`queue:orders`) of which it wants only those tasks that are in the
+    front of their lanes, as those are that were held at a gate and may go on. Others of such a type are set aside as
+    limited; other lanes of such a queue are not looked at.
     """
 
     worker_id: str
@@ -54,6 +58,7 @@ class Claim(Struct, frozen=True):
     labels: Mapping[str, str] = field(default_factory=dict)
     inboxes: tuple[str, ...] = ()
     assigned: tuple[str, ...] = ()
+    front_only: frozenset[str] = frozenset()
 
     @property
     def process(self) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
-from tickwork.model.needs import may_run
 from tickwork.model.tasks import Band, Lease, ParkReason, Place, Record, Status
 from tickwork.store.contract import Claim, Claimed, Look, Seen, Waiting
 from tickwork.store.hints import ASSIGN
@@ -19,10 +18,10 @@ from tickwork.store.memory.members import Members
 from tickwork.store.rules import (
     PARK_MAX,
     Budget,
+    Wanted,
     grant,
     is_overdue,
     is_suspect,
-    park_reason,
     runs,
     seen_waiting,
     shown_at_most,
@@ -108,12 +107,8 @@ class Dispatch:
         """Tasks in the order in which they are to start, each with the worker that is to hold it. The caller takes each
         out of its home."""
         paused = {name for kind, name in self._homes.pauses if kind == "type"}
-        types = claim.types - paused if paused else claim.types
+        wanted = Wanted(claim, paused)
         has_suspect = self._runs_suspect(claim.process)
-
-        def may_start(kind: str) -> bool:
-            return may_run(kind, types, claim.worker_id, claim.labels)
-
         for owner in claim.inboxes:
             for assigned in self._inbox_of(owner, now):
                 if not (has_suspect and is_suspect(assigned, self._core.policy)):
@@ -124,9 +119,10 @@ class Dispatch:
                 lane = self._homes.lanes.get((queue, band))
                 if lane is None or ("queue", queue) in self._homes.pauses:
                     continue
-                while (record := self._head(lane, may_start, has_suspect)) is not None:
+                front_only = queue in wanted.front_queues
+                while (record := self._head(lane, wanted, has_suspect, front_only)) is not None:
                     overdue = is_overdue(record, now)
-                    if not overdue and may_start(record.spec.kind):
+                    if not overdue and wanted.may_start(record.spec.kind, record.place is Place.FRONT):
                         has_suspect = has_suspect or is_suspect(record, self._core.policy)
                         yield record, claim.worker_id
                     elif budget.left == 0:
@@ -137,13 +133,15 @@ class Dispatch:
                         if overdue:
                             self._lapse(record, now)
                         else:
-                            self.park(record, park_reason(record.spec, types, paused), now)
+                            self.park(record, wanted.reason(record), now)
 
-    def _head(self, lane: Lane, may_start: Callable[[str], bool], has_suspect: bool) -> Record | None:
+    def _head(self, lane: Lane, wanted: Wanted, has_suspect: bool, front_only: bool) -> Record | None:
         for record in islice(lane.front.values(), PARK_MAX + 1):
-            if not (has_suspect and is_suspect(record, self._core.policy) and may_start(record.spec.kind)):
+            if not (has_suspect and is_suspect(record, self._core.policy) and wanted.may_start(record.spec.kind, True)):
                 return record
-        if lane.sides and (aside := lane.first_aside(may_start)) is not None:
+        if front_only:
+            return None
+        if lane.sides and (aside := lane.first_aside(wanted.may_start)) is not None:
             return aside
         if lane.main:
             return next(iter(lane.main.values()))

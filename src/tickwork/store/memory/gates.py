@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from tickwork.model.facts import Fact
-from tickwork.store.contract.gates import WAKE_MAX, Ask, GateState, Left, Refusal
+from tickwork.store.contract.gates import ORDER_MAX, WAKE_MAX, Ask, GateState, Left, Refusal, Woken
 from tickwork.store.gating import Entry, Gating
 from tickwork.store.memory.core import Core, Part, atomic
 from tickwork.store.memory.lanes import TimeIndex
 from tickwork.store.memory.log import FactLog
-
-LAST = 2**62  # after every order
 
 
 class Gates(Part):
@@ -25,7 +23,7 @@ class Gates(Part):
         self._entries: dict[str, Entry] = {}
         self._ends = TimeIndex()  # of entries that are kept for a time
         self._insides: dict[str, dict[str, int]] = {}
-        self._waits: dict[str, TimeIndex] = {}  # by their order
+        self._waits: dict[str, tuple[TimeIndex, TimeIndex]] = {}  # by their order; then those who were told a time
         self._looks = TimeIndex()
         self._open: dict[str, int] = {}
 
@@ -43,8 +41,8 @@ class Gates(Part):
         return [gating.enter(ask) for ask in asks]
 
     @atomic
-    def leave(self, left: Sequence[Left]) -> list[str]:
-        gating, woken = self._gating(), list[str]()
+    def leave(self, left: Sequence[Left]) -> list[Woken]:
+        gating, woken = self._gating(), list[Woken]()
         for each in left:
             woken += gating.leave(each, WAKE_MAX - len(woken))
         return woken
@@ -56,7 +54,7 @@ class Gates(Part):
             gating.renew(task_id, names)
 
     @atomic
-    def wake(self, limit: int) -> list[str]:
+    def wake(self, limit: int) -> list[Woken]:
         for name in self._ends.take_until(self._core.now(), WAKE_MAX):
             del self._entries[name]
         return self._gating().wake(min(limit, WAKE_MAX))
@@ -77,7 +75,7 @@ class Gates(Part):
 
     @atomic
     def crowded(self, limit: int) -> list[tuple[str, int]]:
-        counts = ((name, len(waits)) for name, waits in self._waits.items())
+        counts = ((name, self.waiting(name)) for name in self._waits)
         return sorted(counts, key=lambda each: (-each[1], each[0]))[:limit]
 
     # --- the books
@@ -106,25 +104,25 @@ class Gates(Part):
             self._insides.pop(name, None)
 
     def waiting(self, name: str) -> int:
-        return len(self._waits.get(name, ()))
+        return sum(map(len, self._waits.get(name, ())))
 
-    def wait(self, name: str, task_id: str, order: int) -> None:
-        waits = self._waits.setdefault(name, TimeIndex())
-        waits.put(task_id, order)
+    def wait(self, name: str, task_id: str, order: int, timed: bool) -> None:
+        self._waits.setdefault(name, (TimeIndex(), TimeIndex()))[timed].put(task_id, order)
 
     def unwait(self, name: str, task_id: str) -> None:
-        waits = self._waits.get(name)
-        if waits is not None:
+        for waits in self._waits.get(name, ()):
             waits.remove(task_id)
-            if not waits:
-                del self._waits[name]
+        self._forget_empty(name)
 
-    def take_waiting(self, name: str, limit: int) -> list[str]:
-        waits = self._waits[name]
-        taken = waits.take_until(LAST, limit)
-        if not waits:
-            del self._waits[name]
+    def take_waiting(self, name: str, limit: int, timed: bool) -> list[str]:
+        waits = self._waits.get(name)
+        taken = [] if waits is None else waits[timed].take_until(ORDER_MAX, limit)
+        self._forget_empty(name)
         return taken
+
+    def _forget_empty(self, name: str) -> None:
+        if not self.waiting(name):
+            self._waits.pop(name, None)
 
     def look_at(self, name: str, at: int | None) -> None:
         if at is None:

@@ -54,15 +54,15 @@ class Operators(Part):
         return found
 
     @atomic
-    def run_now(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
-        return for_each(ids, lambda task_id: self._run_now(task_id, only))
+    def run_now(self, ids: Sequence[str], only: Status | None = None, held: bool = False) -> list[Status | None]:
+        return for_each(ids, lambda task_id: self._run_now(task_id, only, held))
 
-    def _run_now(self, task_id: str, only: Status | None) -> Status | None:
+    def _run_now(self, task_id: str, only: Status | None, held: bool) -> Status | None:
         record = self._homes.tasks.get(task_id)
         if record is None:
             return None
         found = record.status
-        if found in DELAYED and only in (None, found):
+        if found in DELAYED and only in (None, found) and (record.parked is not None or not held):
             self._homes.leave(record)
             self._homes.enter(record, self._core.now(), transitions.run_now(record))
             self._core.hints.notify(WORK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -20,10 +21,20 @@ def claim_args(claim: Claim, suspect: bool = False) -> tuple[Any, ...]:
     """`suspect`: the process runs one in another partition (see `rules.is_suspect`)."""
     proof = (claim.worker_id, claim.process, claim.turn, claim.nonce)
     queues, types = _queues_text(claim.queues), _types_text(claim.types)
+    if claim.front_only:
+        queues, types = (
+            _queues_text(_marked(claim, "queue", claim.queues)),
+            _types_text(frozenset(_marked(claim, "type", claim.types))),
+        )
     inboxes, assigned = _queues_text(claim.inboxes), _queues_text(claim.assigned)
     labels = _labels_text(claim.worker_id, tuple(claim.labels.items()))
     turns = (claim.lease_ttl, claim.limit, int(suspect))
     return *proof, *turns, queues, len(claim.types), types, labels, inboxes, assigned
+
+
+def _marked(claim: Claim, kind: str, names: Iterable[str]) -> tuple[str, ...]:
+    """With a slash before those of which only the front of their lanes is wanted."""
+    return tuple(f"/{name}" if f"{kind}:{name}" in claim.front_only else name for name in names)
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tickwork.store.contract.gates import WAKE_MAX, Ask, GateState, Left, Refusal
+from tickwork.store.contract.gates import WAKE_MAX, Ask, GateState, Left, Refusal, Woken
 from tickwork.store.redis.core import Part
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -27,14 +27,14 @@ class Gates(Part):
         ]  # fmt: skip
         return [_refusal(answer) for answer in await self._run("enter", request)]
 
-    async def leave(self, left: Sequence[Left]) -> list[str]:
-        return _texts(await self._run("leave", [(each.id, each.verdict, each.gates) for each in left]))
+    async def leave(self, left: Sequence[Left]) -> list[Woken]:
+        return _woken(await self._run("leave", [(each.id, each.verdict, each.gates) for each in left]))
 
     async def renew(self, inside: Sequence[tuple[str, tuple[str, ...]]]) -> None:
         await self._run("renew", inside)
 
-    async def wake(self, limit: int) -> list[str]:
-        return _texts(await self._run("wake", [min(limit, WAKE_MAX)]))
+    async def wake(self, limit: int) -> list[Woken]:
+        return _woken(await self._run("wake", [min(limit, WAKE_MAX)]))
 
     async def reset(self, name: str) -> None:
         await self._run("reset", [name])
@@ -50,8 +50,8 @@ class Gates(Part):
         return [(name.decode(), -int(count)) for name, count in zip(answer[::2], answer[1::2], strict=True)]
 
 
-def _texts(answer: list[bytes]) -> list[str]:
-    return [text.decode() for text in answer]
+def _woken(answer: list[bytes]) -> list[Woken]:
+    return [Woken(task_id.decode(), gate.decode()) for task_id, gate in zip(answer[::2], answer[1::2], strict=True)]
 
 
 def _refusal(answer: list[Any]) -> Refusal | None:

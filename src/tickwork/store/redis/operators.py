@@ -40,13 +40,13 @@ class Operators(Part):
     # The following methods look up the statuses first and answer those, so that a call which is repeated because its
     # reply was lost gets the same answer.
 
-    async def run_now(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
-        wanted = DELAYED if only is None else DELAYED & {only}
+    async def run_now(self, ids: Sequence[str], only: Status | None = None, held: bool = False) -> list[Status | None]:
+        wanted, which = DELAYED if only is None else DELAYED & {only}, (CODES[only] if only else "", int(held))
 
         async def act(prefix: str, group: list[str]) -> list[Status | None]:
             seen = [status for status, _ in await self._states(prefix, group)]
             delayed = [task_id for task_id, status in zip(group, seen, strict=True) if status in wanted]
-            found = iter(await self._run("run_now", prefix, CODES[only] if only else "", *delayed) if delayed else ())
+            found = iter(await self._run("run_now", prefix, *which, *delayed) if delayed else ())
             answers = [(status, next(found) if status in wanted else status) for status in seen]
             return [now if now in (None, Status.CANCELLED, *DELAYED) else status for status, now in answers]
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from tickwork.model import transitions
 from tickwork.model.facts import Fact
-from tickwork.model.needs import may_run
 from tickwork.model.tasks import MAY_EXPIRE, Band, ParkReason, Place, Record, Status
 from tickwork.store.contract import Claim, Claimed, Look, Seen
 from tickwork.store.hints import OUTBOX
 from tickwork.store.rules import (
     PARK_MAX,
     Budget,
+    Wanted,
     claimed,
     has_deadline,
     is_overdue,
     is_suspect,
-    park_reason,
     seen_waiting,
     shown_at_most,
 )
@@ -129,21 +128,17 @@ class Dispatch:
         limit = wanted
         pauses = self.tx.all("SELECT kind, name FROM @pauses")
         paused_types = {name for kind, name in pauses if kind == "type"}
-        types = claim.types - paused_types
+        wants = Wanted(claim, paused_types)
         paused = {name for kind, name in pauses if kind == "queue"}
         queues = [queue for queue in dict.fromkeys(claim.queues) if queue not in paused]
-
-        def may_start(kind: str) -> bool:
-            return may_run(kind, types, claim.worker_id, claim.labels)
-
         while True:
             found: list[Record] = []
             strange: list[Record] = []
             taken, passed = busy, 0
-            for record in self._heads(queues, lambda _, kind: may_start(kind), limit):
+            for record in self._heads(queues, lambda _, kind: wants.may_start(kind), limit, wants.front_queues):
                 if len(found) == wanted or len(strange) > budget.left:
                     break
-                if is_overdue(record, now) or not may_start(record.spec.kind):
+                if is_overdue(record, now) or not wants.may_start(record.spec.kind, record.place is Place.FRONT):
                     strange.append(record)
                 elif taken and record.place is Place.FRONT and is_suspect(record, self.tx.policy):
                     passed += 1
@@ -151,7 +146,7 @@ class Dispatch:
                     taken = taken or is_suspect(record, self.tx.policy)
                     found.append(record)
             for record in strange[: budget.left]:
-                self._set_aside(record, types, paused_types, now)
+                self._set_aside(record, wants, now)
             budget.spent = len(strange) > budget.left
             budget.left -= len(strange)
             if passed and len(found) < wanted and limit == wanted:
@@ -159,11 +154,11 @@ class Dispatch:
             elif not strange or budget.spent:
                 return found
 
-    def _set_aside(self, record: Record, types: frozenset[str], paused_types: set[str], now: int) -> None:
+    def _set_aside(self, record: Record, wanted: Wanted, now: int) -> None:
         if is_overdue(record, now):
             self._homes.enter(record, now, transitions.lapse(record, now))
             return
-        self.park(record, park_reason(record.spec, types, paused_types), now)
+        self.park(record, wanted.reason(record), now)
 
     def park(self, record: Record, why: ParkReason, now: int) -> None:
         record.place, record.parked = Place.SIDE, why
@@ -174,7 +169,9 @@ class Dispatch:
         record = self._rows.get(task_id)
         return record is not None and record.status is Status.RUNNING and str(record.fence) == fence
 
-    def _heads(self, queues: list[str], may_start: Callable[[str, str], bool], limit: int) -> list[Record]:
+    def _heads(
+        self, queues: list[str], may_start: Callable[[str, str], bool], limit: int, front_only: Set[str] = frozenset()
+    ) -> list[Record]:
         """The first ready tasks of these queues, in order, as far as one look at each of them can tell."""
         found: list[tuple[tuple[int, ...], Record]] = []
         horizon: tuple[int, ...] = (len(Band),)
@@ -182,13 +179,15 @@ class Dispatch:
             if len(found) >= limit and sorted(turn for turn, _ in found)[limit - 1] < (band, rank):
                 horizon = min(horizon, (band, rank))  # this queue and those behind it come later
                 break
+            only = " AND place = 0" if queue in front_only else ""
             heads = self._rows.where(
-                "status = 'ready' AND place <> 1 AND queue = ? ORDER BY band, place, position, seq LIMIT ?",
+                f"status = 'ready' AND place <> 1{only} AND queue = ? ORDER BY band, place, position, seq LIMIT ?",
                 (queue, limit),
             )
             if len(heads) == limit:  # behind its last one others may come before those of the next queues
                 horizon = min(horizon, _turn(heads[-1], rank))
-            found += [(_turn(record, rank), record) for record in heads + self._parked(queue, may_start, limit)]
+            aside = [] if queue in front_only else self._parked(queue, may_start, limit)
+            found += [(_turn(record, rank), record) for record in heads + aside]
         found.sort(key=lambda candidate: candidate[0])
         return [record for turn, record in found if turn <= horizon]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tickwork.model.facts import Fact
-from tickwork.store.contract.gates import WAKE_MAX, Ask, GateState, Left, Refusal
+from tickwork.store.contract.gates import ORDER_MAX, WAKE_MAX, Ask, GateState, Left, Refusal, Woken
 from tickwork.store.gating import Entry, Gating
 from tickwork.store.sqlite.connection import Connection
 from tickwork.store.sqlite.core import Part, reads, writes
@@ -15,7 +15,7 @@ from tickwork.store.sqlite.session import Writer
 from tickwork.store.sqlite.workers import keep_pulse
 from tickwork.store.unreadable import UNREADABLE
 
-FIRST_WAITING = "SELECT id FROM @gate_waits WHERE name = ? ORDER BY place, id LIMIT ?"
+FIRST_WAITING = "SELECT id FROM @gate_waits WHERE name = ? AND place >= ? AND place < ? ORDER BY place, id LIMIT ?"
 
 _encode = msgspec.msgpack.Encoder().encode
 _entry = msgspec.msgpack.Decoder(Entry).decode
@@ -33,8 +33,8 @@ class Gates(Part):
         return [gating.enter(ask) for ask in asks]
 
     @writes
-    def leave(self, left: Sequence[Left]) -> list[str]:
-        gating, woken = self._gating(), list[str]()
+    def leave(self, left: Sequence[Left]) -> list[Woken]:
+        gating, woken = self._gating(), list[Woken]()
         for each in left:
             woken += gating.leave(each, WAKE_MAX - len(woken))
         return woken
@@ -46,7 +46,7 @@ class Gates(Part):
             gating.renew(task_id, names)
 
     @writes
-    def wake(self, limit: int) -> list[str]:
+    def wake(self, limit: int) -> list[Woken]:
         over = "SELECT name FROM @gates WHERE until IS NOT NULL AND until <= ? LIMIT ?"
         self.tx.run(f"DELETE FROM @gates WHERE name IN ({over})", (self.now(), WAKE_MAX))
         return self._gating().wake(min(limit, WAKE_MAX))
@@ -71,7 +71,7 @@ class Gates(Part):
     @reads
     def crowded(self, limit: int) -> list[tuple[str, int]]:
         return self.reader.all(
-            "SELECT name, count(*) FROM @gate_waits GROUP BY name ORDER BY count(*) DESC, name LIMIT ?", (limit,)
+            "SELECT name, waiting FROM @gate_crowds WHERE waiting > 0 ORDER BY waiting DESC, name LIMIT ?", (limit,)
         )
 
 
@@ -92,8 +92,8 @@ class _Pages:
         return dict(self._connection.all("SELECT id, until FROM @gate_insides WHERE name = ?", (name,)))
 
     def waiting(self, name: str) -> int:
-        count: int = self._connection.one("SELECT count(*) FROM @gate_waits WHERE name = ?", (name,))[0]
-        return count
+        row = self._connection.one("SELECT waiting FROM @gate_crowds WHERE name = ?", (name,))
+        return 0 if row is None else int(row[0])
 
 
 class _Books(_Pages):
@@ -112,14 +112,21 @@ class _Books(_Pages):
     def take_out(self, name: str, task_id: str) -> None:
         self._tx.run("DELETE FROM @gate_insides WHERE name = ? AND id = ?", (name, task_id))
 
-    def wait(self, name: str, task_id: str, order: int) -> None:
-        self._tx.run("INSERT OR REPLACE INTO @gate_waits VALUES (?, ?, ?)", (name, task_id, order))
+    def wait(self, name: str, task_id: str, order: int, timed: bool) -> None:
+        place = order + ORDER_MAX if timed else order
+        self._tx.run("INSERT INTO @gate_waits VALUES (?, ?, ?)", (name, task_id, place))
+        self._tx.run(
+            "INSERT INTO @gate_crowds VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET waiting = waiting + 1", (name,)
+        )
 
     def unwait(self, name: str, task_id: str) -> None:
-        self._tx.run("DELETE FROM @gate_waits WHERE name = ? AND id = ?", (name, task_id))
+        if self._tx.run("DELETE FROM @gate_waits WHERE name = ? AND id = ?", (name, task_id)).rowcount:
+            self._tx.run("UPDATE @gate_crowds SET waiting = waiting - 1 WHERE name = ?", (name,))
+            self._tx.run("DELETE FROM @gate_crowds WHERE name = ? AND waiting = 0", (name,))
 
-    def take_waiting(self, name: str, limit: int) -> list[str]:
-        taken = [task_id for (task_id,) in self._tx.all(FIRST_WAITING, (name, limit))]
+    def take_waiting(self, name: str, limit: int, timed: bool) -> list[str]:
+        first = ORDER_MAX if timed else 0
+        taken = [task_id for (task_id,) in self._tx.all(FIRST_WAITING, (name, first, first + ORDER_MAX, limit))]
         for task_id in taken:
             self.unwait(name, task_id)
         return taken

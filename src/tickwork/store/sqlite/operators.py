@@ -53,15 +53,15 @@ class Operators(Part):
         return found
 
     @writes
-    def run_now(self, ids: Sequence[str], only: Status | None = None) -> list[Status | None]:
-        return for_each(ids, lambda task_id: self._run_now(task_id, only))
+    def run_now(self, ids: Sequence[str], only: Status | None = None, held: bool = False) -> list[Status | None]:
+        return for_each(ids, lambda task_id: self._run_now(task_id, only, held))
 
-    def _run_now(self, task_id: str, only: Status | None) -> Status | None:
+    def _run_now(self, task_id: str, only: Status | None, held: bool) -> Status | None:
         record = self._rows.get(task_id)
         if record is None:
             return None
         found = record.status
-        if found in DELAYED and only in (None, found):
+        if found in DELAYED and only in (None, found) and (record.parked is not None or not held):
             self._homes.enter(record, self.now(), transitions.run_now(record))
             self.tx.notify(WORK)
         return found

@@ -47,6 +47,8 @@ CREATE TABLE IF NOT EXISTS @gate_waits (
     name TEXT NOT NULL, id TEXT NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (name, id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS #gate_waits_place ON @gate_waits (name, place, id);
+CREATE TABLE IF NOT EXISTS @gate_crowds (name TEXT PRIMARY KEY, waiting INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS #gate_crowds_waiting ON @gate_crowds (waiting DESC, name);
 CREATE TABLE IF NOT EXISTS @gate_looks (name TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS #gate_looks_at ON @gate_looks (at);
 CREATE TABLE IF NOT EXISTS @fair_lanes (

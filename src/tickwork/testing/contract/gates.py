@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tickwork.model.policy import Policy
-from tickwork.store.contract import Ask, Gate, Left, Refusal
+from tickwork.store.contract import Ask, Gate, Left, Refusal, Woken
 from tickwork.store.contract.gates import RESERVED, WAKE_MAX
 from tickwork.testing.contract.bench import Bench
 
@@ -20,7 +20,15 @@ async def _enter(bench: Bench, task_id: str, *gates: Gate, order: int = 0) -> Re
 
 async def _leave(bench: Bench, task_id: str, *gates: Gate, failed: bool = False) -> list[str]:
     names = tuple(gate.name for gate in gates)
-    return await bench.store.gates.leave([Left(task_id, names, "failed" if failed else "ok")])
+    return _ids(await bench.store.gates.leave([Left(task_id, names, "failed" if failed else "ok")]))
+
+
+async def _wake(bench: Bench, limit: int = 10) -> list[str]:
+    return _ids(await bench.store.gates.wake(limit))
+
+
+def _ids(woken: list[Woken]) -> list[str]:
+    return [each.id for each in woken]
 
 
 async def _facts(bench: Bench) -> list[tuple[str, str, str]]:
@@ -62,9 +70,9 @@ async def test_room_that_was_kept_and_not_used_is_for_others(bench: Bench) -> No
     for order, task_id in enumerate(("gone", "next")):
         await _enter(bench, task_id, one, order=order)
     assert await _leave(bench, "a", one) == ["gone"]
-    assert await bench.store.gates.wake(10) == []
+    assert await _wake(bench, 10) == []
     bench.clock.advance(RESERVED / 1000)
-    assert await bench.store.gates.wake(10) == ["next"]
+    assert await _wake(bench, 10) == ["next"]
 
 
 async def test_a_leave_that_is_sent_twice_wakes_once(bench: Bench) -> None:
@@ -82,10 +90,10 @@ async def test_slots_come_back_a_lease_after_their_holder_is_gone(bench: Bench) 
     for _ in range(3):
         bench.clock.advance(LEASE / 2)
         await bench.store.gates.renew([("a", ("type:mail",))])
-    assert await bench.store.gates.wake(10) == []
+    assert await _wake(bench, 10) == []
     for _ in range(4):  # in steps, as nobody counts as gone while nobody called
         bench.clock.advance(LEASE / 4)
-        woken = await bench.store.gates.wake(10)
+        woken = await _wake(bench, 10)
     assert woken == ["b"]
     assert await _enter(bench, "b", one) is None
 
@@ -95,7 +103,7 @@ async def test_a_gate_that_is_renewed_after_its_end_is_held_again(bench: Bench) 
     await _enter(bench, "a", one)
     for _ in range(5):
         bench.clock.advance(LEASE / 4)
-        await bench.store.gates.wake(1)
+        await _wake(bench, 1)
     await bench.store.gates.renew([("a", ("type:mail",))])
     assert await _enter(bench, "b", one) is not None
 
@@ -136,7 +144,7 @@ async def test_those_far_behind_in_a_line_are_woken_in_their_order(bench: Bench)
     assert waits == [None, 1000, 2000, 3000, 4000, 5000, *[None] * 6], "the first was let through"
     assert answers[6] is not None
     bench.clock.advance(5)
-    assert await bench.store.gates.wake(10) == ["t11", "t10"], "some time before their tokens, the most urgent first"
+    assert await _wake(bench, 10) == ["t11", "t10"], "some time before their tokens, the most urgent first"
 
 
 async def test_a_rate_that_nobody_waits_for_is_drawn_without_an_id(bench: Bench) -> None:
@@ -164,7 +172,7 @@ async def test_those_who_wait_for_a_rate_are_woken_when_it_was_raised(bench: Ben
         await _enter(bench, f"t{order}", slow, order=order)
     assert await _enter(bench, "new", fast, order=9) is not None
     bench.clock.advance(1)
-    assert await bench.store.gates.wake(10) == ["t1", "t2", "t3", "t4", "t5", "new"]
+    assert await _wake(bench, 10) == ["t1", "new", "t2", "t3", "t4", "t5"], "first those who had a time"
 
 
 async def test_a_new_limit_counts_from_when_it_is_first_asked(bench: Bench) -> None:
@@ -197,7 +205,7 @@ async def test_room_is_kept_at_one_gate_only_while_no_other_refuses(bench: Bench
     refusal = await _enter(bench, "b", kind, key)
     assert refusal is not None
     assert refusal.gate == "key:acme"
-    assert await bench.store.gates.wake(10) == ["c"]
+    assert await _wake(bench, 10) == ["c"]
 
 
 async def test_gates_of_other_names_are_not_touched(bench: Bench) -> None:
@@ -212,10 +220,10 @@ async def test_a_shut_gate_lets_nobody_through_until_it_is_reset(bench: Bench) -
     for order in range(3):
         assert await _enter(bench, f"t{order}", shut, order=order) == Refusal(shut.name, "shut", None, order + 1)
     bench.clock.advance(LEASE)
-    assert await bench.store.gates.wake(10) == []
+    assert await _wake(bench, 10) == []
     await bench.store.gates.reset(shut.name)
-    assert await bench.store.gates.wake(2) == ["t0", "t1"]
-    assert await bench.store.gates.wake(2) == ["t2"]
+    assert await _wake(bench, 2) == ["t0", "t1"]
+    assert await _wake(bench, 2) == ["t2"]
     assert await _enter(bench, "t0", free) is None
 
 
@@ -224,9 +232,9 @@ async def test_many_are_woken_in_steps(bench: Bench) -> None:
     asks = [Ask(f"t{number:05}", (shut,), number) for number in range(WAKE_MAX + 5)]
     await bench.store.gates.enter(asks)
     await bench.store.gates.reset(shut.name)
-    first = await bench.store.gates.wake(WAKE_MAX + 5)
+    first = await _wake(bench, WAKE_MAX + 5)
     assert first == [ask.id for ask in asks[:WAKE_MAX]]
-    assert await bench.store.gates.wake(WAKE_MAX) == [ask.id for ask in asks[WAKE_MAX:]]
+    assert await _wake(bench, WAKE_MAX) == [ask.id for ask in asks[WAKE_MAX:]]
 
 
 async def test_a_breaker_opens_after_failures_in_a_row(bench: Bench) -> None:
@@ -275,9 +283,9 @@ async def test_a_try_that_fails_opens_the_breaker_again(bench: Bench) -> None:
     await _enter(bench, "next", BREAKER)
     assert await _leave(bench, "probe", BREAKER, failed=True) == []
     assert (await _facts(bench))[-1] == ("breaker.opened", "type:mail", "3 failures in a row")
-    assert await bench.store.gates.wake(10) == []
+    assert await _wake(bench, 10) == []
     bench.clock.advance(30)
-    assert await bench.store.gates.wake(10) == ["next"]
+    assert await _wake(bench, 10) == ["next"]
     assert await _enter(bench, "next", BREAKER) is None
 
 
@@ -286,7 +294,7 @@ async def test_a_try_that_says_nothing_is_followed_by_another(bench: Bench) -> N
     bench.clock.advance(30)
     await _enter(bench, "probe", BREAKER)
     await _enter(bench, "next", BREAKER)
-    woken = await bench.store.gates.leave([Left("probe", (BREAKER.name,), "none")])
+    woken = _ids(await bench.store.gates.leave([Left("probe", (BREAKER.name,), "none")]))
     assert woken == ["next"]
     assert await _enter(bench, "next", BREAKER) is None
 
@@ -299,7 +307,7 @@ async def test_a_try_whose_worker_is_gone_is_followed_by_another(bench: Bench) -
     woken: list[str] = []
     for _ in range(8):
         bench.clock.advance(LEASE / 4)
-        woken += await bench.store.gates.wake(10)
+        woken += await _wake(bench, 10)
     assert woken[:1] == ["next"]
     assert await _enter(bench, "next", BREAKER) is None
 
@@ -309,7 +317,7 @@ async def test_a_breaker_is_closed_by_hand(bench: Bench) -> None:
     await _enter(bench, "t", BREAKER)
     await bench.store.gates.reset("type:mail")
     assert (await _facts(bench))[-1] == ("breaker.closed", "type:mail", "")
-    assert await bench.store.gates.wake(10) == ["t"]
+    assert await _wake(bench, 10) == ["t"]
     assert await _enter(bench, "t", BREAKER) is None
 
 

@@ -145,6 +145,43 @@ async def test_a_claim_of_nothing_is_nothing(bench: Bench) -> None:
     assert (claimed.grants, claimed.next_due_in) == ([], None)
 
 
+@pytest.mark.parametrize("fair", [0, 1000], ids=["main", "fair"])
+async def test_of_a_crowded_type_only_the_front_of_its_lanes_is_taken(bench: Bench, fair: int) -> None:
+    bench.together()
+    await bench.end(Released(await bench.start("front", fair=fair)))
+    await bench.submit("fresh", fair=fair)
+    await bench.submit("other", type="other", fair=fair)
+    crowded = frozenset({"type:job", "queue:elsewhere"})
+    assert await bench.claimed_ids(types=("job", "other"), front_only=crowded) == ["front", "other"]
+    assert (await bench.record("fresh")).parked is ParkReason.LIMITED
+    assert await bench.claimed_ids(front_only=crowded) == []
+    assert await bench.claimed_ids() == ["fresh"]
+
+
+@pytest.mark.parametrize("fair", [0, 1000], ids=["main", "fair"])
+async def test_of_a_crowded_queue_only_the_front_of_its_lanes_is_taken(bench: Bench, fair: int) -> None:
+    bench.together()
+    await bench.end(Released(await bench.start("front", fair=fair)))
+    await bench.submit("fresh", fair=fair)
+    await bench.submit("strange", type="strange")
+    assert await bench.claimed_ids(queues=("default",), types=("other",)) == []  # now they are all in side lanes
+    await bench.submit("fresher", fair=fair)
+    await bench.end(Released(await bench.start("second", priority=10)))
+    await bench.submit("other", queue="other")
+    crowded, queues = frozenset({"queue:default"}), ("default", "other")
+    assert await bench.claimed_ids(queues=queues, front_only=crowded) == ["second", "other"]
+    assert (await bench.record("fresher")).parked is None
+    assert sorted(await bench.claimed_ids(queues=queues)) == ["fresh", "fresher", "front"]
+
+
+async def test_a_crowded_type_that_needs_more_is_not_taken_by_others(bench: Bench) -> None:
+    await bench.submit("picky", requires={"gpu": "a100"})
+    assert await bench.claimed_ids(front_only=frozenset({"type:job"})) == []
+    assert (await bench.record("picky")).parked is ParkReason.LIMITED
+    assert await bench.claimed_ids() == []
+    assert await bench.claimed_ids(labels={"gpu": "a100"}) == ["picky"]
+
+
 async def test_a_grant_tells_since_when_the_task_could_run(bench: Bench) -> None:
     await bench.submit("now")
     await bench.store.tasks.submit([bench.spec("later", delay=5000)])

@@ -2,9 +2,10 @@
 -- parts: pulse
 -- Gates: limits, breakers and switches. The rules are those of `store/gating.py`. Arguments: what is to be done, and what with
 -- (msgpack). Keys: `gate:<name>` is the rule by which the gate was asked last and what it is applied to, `gate-in:<name>` has those
--- inside by the end of their time, `gate-waits:<name>` those who wait by their order.
+-- inside by the end of their time, `gate-waits:<name>` those who wait by their order; ORDER_MAX is added to that of those who were
+-- told a time.
 local RESERVED, LOOK_AGAIN, HORIZON, UNUSED, WAKE_MAX, WAKE_GATES = 5000, 1000, 5000, 60000, 1000, 100 -- as in Python
-local ALMOST = 1 - 1e-9
+local ALMOST, ORDER_MAX = 1 - 1e-9, 4503599627370496
 local act, request = ARGV[3], cmsgpack.unpack(ARGV[4])
 local READS = { look = true, opened = true, crowded = true } -- no sign that a worker can reach the store
 local held = READS[act] and tonumber(string.match(call('GET', KEY .. 'pulse') or '', '^%d+ (%d+)$') or 0) or pulse()
@@ -96,6 +97,11 @@ local function is_inside(name, id)
   return id ~= '' and call('ZSCORE', KEY .. 'gate-in:' .. name, id)
 end
 
+-- How a task is inside for which room is kept. No id begins with a space.
+local function kept_for(id)
+  return ' ' .. id
+end
+
 -- How many are inside, and the end of the first one's time, without those who have not renewed.
 local function inside_of(name)
   local key = KEY .. 'gate-in:' .. name
@@ -156,7 +162,7 @@ local function refuses(name, entry, id, cost)
   if is_inside(name, id) then
     return nil
   end
-  if entry.slots > 0 and inside >= entry.slots then
+  if entry.slots > 0 and inside - (is_inside(name, kept_for(id)) and 1 or 0) >= entry.slots then
     return 'full'
   end
   return entry.rate > 0 and entry.tokens < math.min(cost, entry.burst) - 1 + ALMOST and 'rate' or nil
@@ -170,9 +176,8 @@ local function next_look(name, entry)
   if entry.open_until > now then
     return entry.open_until
   end
-  local first = first_end(name)
-  if first and (is_inside(name, entry.probe) or entry.slots > 0) then
-    return math.max(first, held)
+  if is_inside(name, entry.probe) or entry.slots > 0 and call('ZCARD', KEY .. 'gate-in:' .. name) >= entry.slots then
+    return math.max(first_end(name), held)
   end
   return now + LOOK_AGAIN
 end
@@ -185,6 +190,7 @@ local function refuse(name, entry, id, order, reason, cost)
       if id ~= '' then
         ask_at = math.max(ask_at, entry.slot)
         entry.slot = ask_at + 1 / entry.rate
+        order = order + ORDER_MAX
       end
       wait = math.ceil(ask_at - now)
     end
@@ -192,7 +198,7 @@ local function refuse(name, entry, id, order, reason, cost)
     wait = entry.open_until - now
   end
   if id ~= '' then
-    call('ZADD', KEY .. 'gate-waits:' .. name, order, id)
+    call('ZADD', KEY .. 'gate-waits:' .. name, whole(order), id)
     look_at(name, next_look(name, entry))
   end
   keep(name, entry)
@@ -203,10 +209,12 @@ end
 local function withdraw(id, rules)
   for _, rule in ipairs(rules) do
     unwait(rule[1], id)
-    if is_inside(rule[1], id) then
-      take_out(rule[1], id)
-      if waiting_at(rule[1]) > 0 then
-        look_at(rule[1], now)
+    for _, entered in ipairs({ id, kept_for(id) }) do
+      if is_inside(rule[1], entered) then
+        take_out(rule[1], entered)
+        if waiting_at(rule[1]) > 0 then
+          look_at(rule[1], now)
+        end
       end
     end
   end
@@ -223,6 +231,7 @@ local function let_in(name, entry, id, cost)
   end
   if id ~= '' then
     unwait(name, id)
+    take_out(name, kept_for(id))
     if probes or entry.slots > 0 then
       put_inside(name, id, now + LEASE_TTL)
     elseif was_inside then
@@ -266,25 +275,34 @@ local function room(name, entry)
   if entry.rate == 0 then
     return most
   end
-  local ahead = entry.slots > 0 and 0 or math.max(now + HORIZON / 2 - math.max(entry.slot, now), 0) * entry.rate
+  local ahead = math.max(now + HORIZON / 2 - math.max(entry.slot, now), 0) * entry.rate
   return math.min(most, math.floor(entry.tokens + ahead + 1 - ALMOST))
 end
 
--- Adds those who may ask again now to `woken`, which gets no longer than `limit`. Room is kept for them where it is counted.
+local function first_waiting(name, from, to, most)
+  return most > 0 and call('ZRANGEBYSCORE', KEY .. 'gate-waits:' .. name, from, to, 'LIMIT', 0, whole(most)) or {}
+end
+
+-- Adds those who may ask again now to `woken`, each with its gate, no more than `limit` in all. Room is kept for them where it is
+-- counted.
 local function wake(name, entry, woken, limit)
   refill(entry)
   local waiting, count = waiting_at(name), 0
-  limit = limit - #woken
+  limit = limit - #woken / 2
   if waiting > 0 then
     local most = math.min(room(name, entry), limit)
-    local first = most > 0 and call('ZRANGE', KEY .. 'gate-waits:' .. name, 0, most - 1) or {}
+    -- Who was told a time keeps it: who asks before comes to the end of the line, and that time is lost.
+    local first = entry.slot <= now and first_waiting(name, whole(ORDER_MAX), '+inf', most) or {}
+    for _, id in ipairs(first_waiting(name, '-inf', '(' .. whole(ORDER_MAX), most - #first)) do
+      first[#first + 1] = id
+    end
     count = #first
     in_slices('ZREM', KEY .. 'gate-waits:' .. name, first)
     for _, id in ipairs(first) do
       woken[#woken + 1] = id
+      woken[#woken + 1] = name
       if entry.slots > 0 then
-        put_inside(name, id, now + RESERVED)
-        entry.tokens = entry.tokens - (entry.rate > 0 and 1 or 0)
+        put_inside(name, kept_for(id), now + RESERVED)
       end
     end
     count_waiting(name)
@@ -324,10 +342,12 @@ end
 local function look(name)
   local entry = find(name) or fresh(0)
   refill(entry)
-  local first = now < held and '-inf' or '(' .. whole(now)
-  return { name, entry.rate > 0 and string.format('%.17g', entry.tokens) or '',
-    #call('ZRANGEBYSCORE', KEY .. 'gate-in:' .. name, first, '+inf'), waiting_at(name), entry.failures, entry.open_until,
-    entry.probe }
+  local inside = 0
+  for _, entered in ipairs(call('ZRANGEBYSCORE', KEY .. 'gate-in:' .. name, now < held and '-inf' or '(' .. whole(now), '+inf')) do
+    inside = inside + (string.sub(entered, 1, 1) ~= ' ' and 1 or 0)
+  end
+  return { name, entry.rate > 0 and string.format('%.17g', entry.tokens) or '', inside, waiting_at(name), entry.failures,
+    entry.open_until, entry.probe }
 end
 
 local answer = {}
@@ -339,6 +359,7 @@ elseif act == 'leave' then
   for _, left in ipairs(request) do
     for _, name in ipairs(left[3]) do
       take_out(name, left[1])
+      take_out(name, kept_for(left[1]))
       local entry = find(name)
       if entry then
         if entry.limit > 0 then
@@ -360,11 +381,10 @@ elseif act == 'renew' then
   end
 elseif act == 'wake' then
   for _, name in ipairs(call('ZRANGEBYSCORE', KEY .. 'gates:due', '-inf', whole(now), 'LIMIT', 0, WAKE_GATES)) do
-    if #answer == request[1] then
-      break
+    if #answer / 2 < request[1] then
+      look_at(name, nil)
+      wake(name, find(name) or fresh(0), answer, request[1])
     end
-    look_at(name, nil)
-    wake(name, find(name) or fresh(0), answer, request[1])
   end
 elseif act == 'reset' then
   local name = request[1]

@@ -1,7 +1,7 @@
 -- Which tasks a claim gets. Delayed tasks that are due are promoted first. Then tasks are taken by band, within a band by
 -- the order of the queues in the claim, within a queue from the front lane, the side lanes, the main lane and the fair lane. A task
 -- that the claimer cannot start is parked once, in the side lane of its kind. What was assigned to the claimer comes before all that.
-local TYPE_UNKNOWN, TYPE_PAUSED, LABELS_MISSING = 1, 3, 7 -- why a task is parked
+local TYPE_UNKNOWN, TYPE_PAUSED, LIMITED, LABELS_MISSING = 1, 3, 4, 7 -- why a task is parked
 local CLAIM_MAX = 1000 -- tasks that one claim gets at most, whatever its limit
 local PROMOTE_MAX = 100 -- due tasks that one claim moves to their lanes at most
 local PARK_MAX = 100 -- tasks that one claim parks at most, so that the call stays bounded
@@ -76,8 +76,9 @@ local function park(task, reason)
 end
 
 -- Whether a claimer can start tasks of a kind. Its types come as one text, and so do its labels: a worker may know a thousand types,
--- and meets few of them in one claim. A kind is a type and, behind a space, needs: labels, or a worker after an at sign.
-local function types_in(text, labels)
+-- and meets few of them in one claim. A kind is a type and, behind a space, needs: labels, or a worker after an at sign. Behind a
+-- slash is a type of which only the front of its lanes is wanted; `front` says whether it is asked for that.
+local function types_in(text, labels, front)
   return setmetatable({}, { __index = function(known, kind)
     local type, needs = string.match(kind, '^([^ ]*) (.*)$')
     local found
@@ -88,6 +89,7 @@ local function types_in(text, labels)
       end
     else
       found = string.find(text, '\n' .. kind .. '\n', 1, true) ~= nil
+        or front and string.find(text, '\n/' .. kind .. '\n', 1, true) ~= nil
     end
     known[kind] = found
     return found
@@ -104,12 +106,21 @@ end
 
 -- Reads a claim from the arguments, beginning at `at`: worker, its process, turn, nonce, lease, limit, 1 if the process runs a
 -- suspect of another partition, queues, number of types, types, labels, inboxes, queues whose tasks come by an inbox. The last
--- three and those before are texts of lines; those of types and labels begin with a line end.
+-- three and those before are texts of lines; those of types and labels begin with a line end. Of queues and types behind a slash only
+-- the front of their lanes is wanted.
 local function claim_of(at)
+  local queues, front_queues, types = lines_in(ARGV[at + 7]), {}, types_in(ARGV[at + 9], ARGV[at + 10])
+  local has_front_types = string.find(ARGV[at + 9], '/', 1, true) -- as most claims have not
+  if string.find(ARGV[at + 7], '/', 1, true) then
+    for i, queue in ipairs(queues) do
+      queues[i] = string.gsub(queue, '^/', '')
+      front_queues[queues[i]] = queues[i] ~= queue
+    end
+  end
   local claim = { worker = ARGV[at], process = ARGV[at + 1], turn = ARGV[at] .. '#' .. ARGV[at + 2], nonce = ARGV[at + 3],
     lease_ttl = tonumber(ARGV[at + 4]), limit = math.min(tonumber(ARGV[at + 5]), CLAIM_MAX), suspect = ARGV[at + 6] == '1',
-    queues = lines_in(ARGV[at + 7]), type_count = tonumber(ARGV[at + 8]), type_names = ARGV[at + 9],
-    types = types_in(ARGV[at + 9], ARGV[at + 10]), inboxes = ARGV[at + 11], assigned = ARGV[at + 12] }
+    queues = queues, front_queues = front_queues, type_count = tonumber(ARGV[at + 8]), type_names = ARGV[at + 9],
+    types = types, front = has_front_types and types_in(ARGV[at + 9], ARGV[at + 10], true) or types, inboxes = ARGV[at + 11], assigned = ARGV[at + 12] }
   return claim
 end
 
@@ -184,15 +195,16 @@ local function start_all(claim, taken, some_deadlines)
   return answer
 end
 
-local function take_or_park(search, task)
-  if search.types[task.kind.starts] then
+local function take_or_park(search, task, types)
+  if types[task.kind.starts] then
     search.suspect = search.suspect or is_suspect(task)
     search.taken[#search.taken + 1] = task
     search.more = search.more - 1
   else
     search.left = search.left - 1
     local type = task.kind.type
-    park(task, search.paused['type:' .. type] and TYPE_PAUSED or search.types[type] and LABELS_MISSING or TYPE_UNKNOWN)
+    park(task, search.paused['type:' .. type] and TYPE_PAUSED or types[type] and LABELS_MISSING or search.front[type] and LIMITED
+      or TYPE_UNKNOWN)
   end
 end
 
@@ -251,19 +263,19 @@ local function take_front(search, lane)
       return
     end
     local task = load_whole(id)
-    if task and not task.broken and not search.types[task.kind.starts] and search.left == 0 then
+    if task and not task.broken and not search.front[task.kind.starts] and search.left == 0 then
       search.spent = true
       return
     end
     if task and task.broken then
       off_sorted_lane('front:' .. lane, id)
       end_unreadable(task)
-    elseif task and search.suspect and search.types[task.kind.starts] and is_suspect(task) then
+    elseif task and search.suspect and search.front[task.kind.starts] and is_suspect(task) then
       passed = passed + 1
     else
       off_sorted_lane('front:' .. lane, id)
       if task then
-        take_or_park(search, task)
+        take_or_park(search, task, search.front)
       end
     end
   end
@@ -284,7 +296,7 @@ local function take_sides(search, lane)
     if task and task.broken then
       end_unreadable(task)
     elseif task then
-      take_or_park(search, task)
+      take_or_park(search, task, search.types)
     end
   end
 end
@@ -316,7 +328,7 @@ local function take_main(search, lane)
         end_unreadable(task)
       -- The entry must be at the task's own position: an entry that was written twice starts the task once.
       elseif task and task.status == READY and task.place == MAIN and task.position .. '-0' == entries[i][1] then
-        take_or_park(search, task)
+        take_or_park(search, task, search.types)
       end
     end
     -- Trimming the head of the stream is far cheaper than deleting entries one by one.
@@ -342,7 +354,7 @@ local function take_fair(search, lane)
         end_unreadable(task)
       -- An entry that was written twice, under another number, starts the task once.
       elseif task and task.status == READY and sorted_lane_of(task) == lane_key and in_turn(task.seq, task.id) == member then
-        take_or_park(search, task)
+        take_or_park(search, task, search.types)
         turn = search.taken[#search.taken] == task and task.position or turn
       end
     end
@@ -457,10 +469,7 @@ local function forget_main(lane, queue)
   call('EXPIRE', KEY .. 'wake:' .. queue, WAKE_KEPT) -- `prune` does not find it any more
 end
 
-local function take_from(search, lane, queue)
-  if search.fronts[lane] then
-    take_front(search, lane)
-  end
+local function take_behind(search, lane, queue)
   if search.sides[lane] then
     take_sides(search, lane)
   end
@@ -471,6 +480,15 @@ local function take_from(search, lane, queue)
   end
   if search.fairs[lane] then
     take_fair(search, lane)
+  end
+end
+
+local function take_from(search, lane, queue)
+  if search.fronts[lane] then
+    take_front(search, lane)
+  end
+  if not search.front_queues[queue] then
+    take_behind(search, lane, queue)
   end
   if search.more == 0 then
     woken[queue] = true -- more tasks may be left, for another idle worker
@@ -494,12 +512,13 @@ end
 
 local function startable(claim)
   local paused = {}
-  local search = { types = claim.types, more = claim.limit, left = PARK_MAX, taken = {}, fronts = {}, sides = {}, fairs = {}, paused = paused }
+  local search = { types = claim.types, front = claim.front, front_queues = claim.front_queues, more = claim.limit, left = PARK_MAX,
+    taken = {}, fronts = {}, sides = {}, fairs = {}, paused = paused }
   for _, name in ipairs(call('HKEYS', KEY .. 'pauses')) do
     paused[name] = true
     local kind = string.match(name, '^type:(.*)$')
     if kind then
-      search.types[kind] = false
+      search.types[kind], search.front[kind] = false, false
     end
   end
   if claim.inboxes ~= '' then -- first, since what is paused goes back to its front lane
