@@ -17,12 +17,12 @@ from tickwork.errors import ConfigError, ScheduleNotFound, StoreError, StoreUnav
 from tickwork.handlers.registry import Registry
 from tickwork.model import runs as model_runs
 from tickwork.model.failures import FAILURES
-from tickwork.model.outcomes import Aborted, Failed, Snoozed, Succeeded
+from tickwork.model.outcomes import Aborted, Failed, Held, Snoozed, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.reports import Report, ReportRow
 from tickwork.model.schedules import Schedule
 from tickwork.model.statistics import COUNTS, OPEN, SIZES, mark_of
-from tickwork.model.tasks import Lease
+from tickwork.model.tasks import Lease, ParkReason
 from tickwork.model.ticks import run_of
 from tickwork.monitor import statistics
 from tickwork.monitor.statistics import Statistics
@@ -259,6 +259,25 @@ async def test_waits_and_runs_are_measured(bench: Bench) -> None:
     assert row.run.p50 == pytest.approx(5, rel=0.02)
     assert row.run.p99 == pytest.approx(9, rel=0.02)
     assert row.failure_rate == 0.0
+
+
+async def test_the_wait_of_a_task_that_is_held_goes_on(bench: Bench) -> None:
+    duty = duty_on(bench.store)
+    for name in ("first", "second", "third", "fourth"):  # but for the first one the type was held before
+        await bench.submit(name)
+        for _ in range(2):
+            bench.clock.advance(1)
+            (grant,) = await bench.claim()
+            await bench.end(Held(grant.lease, "limit:type:job", ParkReason.LIMITED, 3000))
+            await catch_up(duty)
+            bench.clock.advance(3)
+        (grant,) = await bench.claim()
+        await bench.end(Succeeded(grant.lease, duration=0.5))
+    await catch_up(duty)
+    found = (await report(bench)).total
+    assert counts(found) == {"submitted": 4, "started": 4, "success": 4}
+    assert found.wait is not None
+    assert found.wait.p95 == pytest.approx(8, rel=0.02)
 
 
 async def test_a_task_that_is_lost_for_good_has_no_run(bench: Bench) -> None:
