@@ -73,7 +73,8 @@ FACTS = {
     Fact.TASK_DUE: "its time has come",
     Fact.TASK_HASTENED: "it was made ready by hand, with `run-now`",
     Fact.TASK_RESCHEDULED: "it was moved by hand to another time",
-    Fact.TASK_PARKED: "no worker that asked may start it: they do not know its type, it is paused, or they lack labels",
+    Fact.TASK_PARKED: "no worker that asked may start it: they do not know its type, it is paused, they lack labels, "
+    "or enough tasks of its type wait at a limit already",
     Fact.TASK_ASSIGNED: "the leader gave it to a worker",
     Fact.TASK_UNASSIGNED: "its worker did not take it in time, or takes no more tasks; it is ready again",
     Fact.TASK_CLAIMED: "a worker took it",

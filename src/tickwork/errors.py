@@ -152,11 +152,13 @@ class NotReschedulable(TickworkError):
 
 
 class RateLimited(TickworkError):
-    """Too many submissions; `retry_after` says when to come back."""
+    """Too many submissions; `retry_after` says when to come back, `type` whether the limit is that of one type."""
 
-    def __init__(self, retry_after: float) -> None:
-        super().__init__(f"rate limit reached; retry after {retry_after:.3f} s")
+    def __init__(self, retry_after: float, type: str | None = None) -> None:
+        of = "submits" if type is None else f"submits of type {type}"
+        super().__init__(f"rate limit of {of} reached; retry after {retry_after:.3f} s")
         self.retry_after = retry_after
+        self.type = type
 
 
 class LeaseLost(TickworkError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import getpass
 import os
 import platform
 import socket
@@ -11,6 +12,15 @@ import subprocess
 DEAD = (b"Z", b"X")
 
 is_pool_child = False  # it was started to run handlers with run_in="process"
+
+
+def user_at_host() -> str:
+    """Whose process this is, for people."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a container may run under a number that has no name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"
 
 
 @functools.cache

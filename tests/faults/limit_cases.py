@@ -134,7 +134,7 @@ async def holders_killed(seed: int, scale: Scale, kind: str = "redis", **options
             waiting = [f"waits-{number}-{slot}" for slot in range(SLOTS)]
             for task_id in waiting:
                 await on.submit("narrow", 0.1, task_id)
-            await until(partial(_wait_at, on, "limit:type:narrow", SLOTS), 10, lambda: f"them to wait; {on.crew}")
+            await until(partial(_wait_at, on, "limit:type:narrow", waiting), 10, lambda: f"them to wait; {on.crew}")
             killed = on.crew.kill(victim)
             starts = [await on.first("start", task_id) for task_id in waiting]
             found.append(max(line["at"] for line in starts) - killed)
@@ -144,8 +144,11 @@ async def holders_killed(seed: int, scale: Scale, kind: str = "redis", **options
     return f"slots came back {', '.join(f'{each:.2f}' for each in found)} s after a kill, with a lease of {LEASE:g} s"
 
 
-async def _wait_at(on: LimitScene, gate: str, count: int) -> bool:
-    return await on.store.gates.crowded(10) == [(gate, count)]
+async def _wait_at(on: LimitScene, gate: str, ids: list[str]) -> bool:
+    """They are counted there, and given back: one that is not would be lost with its worker."""
+    records = [await on.store.queries.get(task_id) for task_id in ids]
+    are_back = all(record is not None and record.status is Status.PENDING for record in records)
+    return are_back and await on.store.gates.crowded(10) == [(gate, len(ids))]
 
 
 # --- a breaker

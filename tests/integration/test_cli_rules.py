@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import re
 import socket
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.integration.test_cli import data, good, own_folder, run
 from tests.support.redis_store import empty_redis
 from tickwork import Scheduler
 from tickwork.model.gates import MARK, breaker_gate, limit_gate
+from tickwork.model.members import Worker
 from tickwork.store.contract import Ask, Gate, Left, Store
 
 __all__ = ["own_folder"]
@@ -50,9 +52,12 @@ def wait_at(url: str, gate: Gate, *ids: str, failed: str = "") -> None:
 def test_limits(store_url: str) -> None:
     assert good("limits") == "no limits\n"
     assert good("limits", "set", "type:mail", "--rate", "100/m", "--burst", "7", "--note", "their bill") == (
-        "type:mail  limited\n"
+        "type:mail  100/m, burst 7\n"
     )
-    assert good("limits", "set", "queue:orders", "--concurrency", "1", "--by", "sam") == "queue:orders  limited\n"
+    assert good("limits", "set", "queue:orders", "--concurrency", "1", "--by", "sam") == "queue:orders  1 at a time\n"
+    replaced = good("limits", "set", "type:mail", "--concurrency", "2")
+    assert replaced == "type:mail  2 at a time instead of 100/m, burst 7\n"
+    good("limits", "set", "type:mail", "--rate", "100/m", "--burst", "7", "--note", "their bill")
     wait_at(store_url, Gate(limit_gate("queue:orders"), slots=1), "a", "b", "c")
     lines = good("limits", "list").splitlines()
     assert lines[0].split() == ["OF", "LIMIT", "LEFT", "RUNNING", "WAITING", "SET", "BY"]
@@ -62,13 +67,12 @@ def test_limits(store_url: str) -> None:
     orders, mail = data("limits")["limits"]
     assert (orders["of"], orders["concurrency"], orders["running"], orders["waiting"]) == ("queue:orders", 1, 1, 2)
     assert (mail["rate"], mail["burst"], mail["origin"], mail["by"]) == (100 / 60, 7, "hand", ME)
-    assert good("limits", "set", "type:mail", "--none") == "type:mail  no limit\n"
+    assert good("limits", "set", "type:mail", "--none") == "type:mail  no limit instead of 100/m, burst 7\n"
     assert "no limit" in good("limits")
     assert data("limits", "remove", "type:mail") == {"of": "type:mail", "done": "removed"}
     assert good("limits", "remove", "type:mail") == "type:mail  was not set by hand\n"
-    assert [each["kind"] for each in data("events")["events"] if each["kind"].startswith("limit")] == [
-        "limit.set", "limit.set", "limit.set", "limit.removed",
-    ]  # fmt: skip
+    told = [each["kind"] for each in data("events")["events"] if each["kind"].startswith("limit")]
+    assert told == ["limit.set"] * 5 + ["limit.removed"]
 
 
 def test_keys_that_wait_are_listed(store_url: str) -> None:
@@ -118,7 +122,7 @@ def test_switches() -> None:
     ("line", "text"),
     [
         ("limits set type:mail", "give --rate, --concurrency or both; or --none"),
-        ("limits set type:mail --none --rate 1", "give --rate, --concurrency or both; or --none"),
+        ("limits set type:mail --none --rate 1", "--none cannot be given together with --rate or --concurrency"),
         ("limits set type:mail --rate fast", "a rate must be"),
         ("limits set mail --rate 1", "a limit must be type:NAME or queue:NAME"),
         ("limits set type:mail --concurrency 1 --burst 2", "burst belongs to a rate"),
@@ -127,7 +131,9 @@ def test_switches() -> None:
         ("breakers open type:mail --for 1h --until 2100-01-01T00:00Z", "say the end with --until or with --for"),
         ("switches off mail", "a switch must be"),
         ("switches off type:mail --until noon", "--until"),
-        ("switches off type:mail --until 2001-01-01T00:00Z", "until must be in the future"),
+        ("switches off type:mail --until 2001-01-01T00:00Z", "--until: 2001-01-01T00:00Z is over already"),
+        ("switches off type:mail --for 0s", "--for must be longer than 0"),
+        ("breakers open type:mail --for 99999999999999d", "--for must be longer than 0, and no longer than 10 years"),
         ("switches on mail", "a switch must be"),
     ],
 )
@@ -155,3 +161,26 @@ def test_somebody_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(getpass, "getuser", nobody)
     assert data("switches", "off", "type:mail")["by"] == f"unknown@{socket.gethostname()}"
+
+
+def test_a_type_that_no_worker_knows_is_told(store_url: str) -> None:
+    async def work() -> None:
+        app, store = await opened(store_url)
+        worker = Worker(id="w1", node="n", host="h", queues=("default",), task_types=("mail",), capacity=1)
+        await store.members.beat(worker, 30_000)
+        await app.shutdown()
+
+    asyncio.run(work())
+    asked = run("switches", "off", "type:mial")
+    assert (asked.exit_code, asked.stderr) == (0, "note: no worker that is up knows type mial; did you mean 'mail'?\n")
+    assert run("switches", "off", "type:mail").stderr == run("limits", "set", "queue:x", "--rate", "1").stderr == ""
+
+
+def test_the_doctor_tells_what_was_set_by_hand(store_url: str) -> None:
+    good("switches", "off", "key:acme", "--note", "wrong prices", "--by", "sam")
+    good("breakers", "open", "type:mail", "--by", "sam")
+    good("limits", "set", "queue:orders", "--concurrency", "1", "--by", "sam")
+    told = run("doctor").stdout
+    assert re.search(r"key:acme has been switched off for \S+ by sam: wrong prices\n", told)
+    assert re.search(r"breaker type:mail was opened by hand and has been open for \S+ by sam\n", told)
+    assert re.search(r"queue:orders has been limited by hand for \S+ \(1 at a time\) by sam\n", told)

@@ -14,6 +14,7 @@ from tests.integration.apps import Make, eventually, store_of
 from tickwork import BreakerInfo, ConfigError, LimitInfo, Scheduler, StoreError, StoreUnavailable, SwitchInfo
 from tickwork.client import rulebook
 from tickwork.clock import ManualClock
+from tickwork.host import user_at_host
 from tickwork.model import gates as rules
 from tickwork.model.gates import Book, Limit, breaker_gate, limit_gate, read_book, switch_gate, write_book
 from tickwork.node.gates import watch_gates
@@ -257,7 +258,8 @@ class TestSwitches:
         assert await app.switches.on(of)
         assert (await app.switches.list(), await woken(store)) == ([], {"a", "b"})
         assert not await app.switches.on(of)
-        assert await told(app) == [("switch.off", of, "by sam@host: wrong prices"), ("switch.on", of, "")]
+        off, on = ("switch.off", of, "by sam@host: wrong prices"), ("switch.on", of, f"by {user_at_host()}")
+        assert await told(app) == [off, on]
 
     async def test_an_end_is_kept(self, app: Scheduler) -> None:
         await app.switches.off("type:mail", until=datetime(2100, 1, 1, tzinfo=UTC))
@@ -267,7 +269,7 @@ class TestSwitches:
         assert other.until is not None
         assert other.since is not None
         assert other.until - other.since == timedelta(hours=1)
-        assert (await told(app))[0] == ("switch.off", "type:mail", "until 2100-01-01T00:00:00Z")
+        assert (await told(app))[0] == ("switch.off", "type:mail", f"by {user_at_host()}: until 2100-01-01T00:00:00Z")
 
     @pytest.mark.parametrize(
         ("of", "until", "text"),

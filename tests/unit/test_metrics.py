@@ -112,6 +112,9 @@ class Rules:
     async def opened(self) -> list[GateState]:
         return self.states
 
+    async def crowded(self, limit: int) -> list[tuple[str, int]]:
+        return [("limit:type:mail/key=acme", 3), ("limit:queue:orders", 2), ("switch:key:acme", 4)]
+
     async def look(self, names: list[str]) -> list[GateState]:
         return [GateState(name) for name in names]
 
@@ -453,6 +456,7 @@ class TestStoreNumbers:
         assert page["scheduler_queue_size", "queue=fast"] == 8
         assert page["scheduler_queue_latency_seconds", "queue=fast"] == 10
         assert page["scheduler_queue_size", "queue=default"] == 0
+        assert [page["scheduler_tasks_held", f"by={by}"] for by in ("limit", "switch", "breaker")] == [5, 4, 0]
 
     async def test_they_are_read_once_in_the_interval(self) -> None:
         queries, clock = Queries(), Clock()

@@ -9,7 +9,7 @@ import click
 from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
-from tickwork.cli.rules import by_option, end, note_option, read_until, said, until_options, who
+from tickwork.cli.rules import by_option, end, hint_at_type, note_option, read_until, said, until_options, who
 from tickwork.cli.session import ask, now_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,12 @@ def open_command(
       tickwork breakers open target:http/billing --for 30m
     """
     at, name = read_until(until, duration, timezone), who(by)
-    ask(lambda client: client.breakers.open(of, note, name, at))
+
+    async def change(client: Client) -> None:
+        await client.breakers.open(of, note, name, at)
+        await hint_at_type(client, of)
+
+    ask(change)
     output.done(f"{of}  opened", of=of, done="opened", note=note, by=name)
 
 

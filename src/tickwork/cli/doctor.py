@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -25,9 +25,14 @@ from tickwork.model.tasks import CANNOT_READ, Band, Status
 from tickwork.store.contract import Finding, NotPermitted
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tickwork.client.breakers import BreakerInfo
     from tickwork.client.client import Client
+    from tickwork.client.limits import LimitInfo
     from tickwork.client.queues import QueueInfo
     from tickwork.client.schedules import ScheduleInfo
+    from tickwork.client.switches import SwitchInfo
     from tickwork.store.contract import Pause, Stats
 
 LATE = 10_000  # milliseconds that a tick may be overdue
@@ -56,6 +61,9 @@ class Patient(NamedTuple):
     audit_seconds: float
     store: tuple[Finding, ...] = ()  # what its kind of store says of its server
     leader: Leader | None = None
+    switches: Sequence[SwitchInfo] = ()
+    breakers: Sequence[BreakerInfo] = ()
+    limits: Sequence[LimitInfo] = ()
 
 
 @click.command("doctor")
@@ -109,6 +117,9 @@ async def _examine(client: Client) -> Patient:
         audit_seconds=time.monotonic() - started,
         store=tuple(await store.queries.health()),
         leader=await store.members.leader(),
+        switches=await client.switches.list(),
+        breakers=await client.breakers.list(),
+        limits=await client.limits.list(),
     )
 
 
@@ -153,6 +164,7 @@ def check_patient(patient: Patient) -> Iterator[Finding]:
     yield from check_workers(patient)
     yield from check_leader(patient)
     yield from check_waiting(patient)
+    yield from check_rules(patient)
     yield from check_schedules(patient)
     yield from check_dead_letters(patient)
 
@@ -289,6 +301,41 @@ def check_waiting(patient: Patient) -> Iterator[Finding]:
                 f"{output.many(ready, 'task')} ready in queue {found.name}, which no worker serves",
                 f"start one with --queues {found.name}",
             )
+
+
+def check_rules(patient: Patient) -> Iterator[Finding]:
+    """What somebody has set and may have forgotten, and what holds tasks."""
+    for switch in patient.switches:
+        yield Finding(
+            "warning",
+            f"{switch.of} {_since('has been switched off', switch.since, patient)}{_said(switch.by, switch.note)}",
+            f"to start its tasks again: tickwork switches on {switch.of}",
+        )
+    for breaker in patient.breakers:
+        state = _since("was opened by hand and has been open", breaker.since, patient) if breaker.by_hand else (
+            f"is {breaker.state.replace('_', '-')} after {output.many(breaker.failures, 'failure')}"
+        )  # fmt: skip
+        yield Finding(
+            "warning",
+            f"breaker {breaker.of} {state}{_said(breaker.by, breaker.note)}",
+            f"to let its tasks through at once: tickwork breakers close {breaker.of}",
+        )
+    for limit in patient.limits:
+        if limit.origin == "hand":
+            yield Finding(
+                "warning",
+                f"{limit.of} {_since('has been limited by hand', limit.since, patient)} ({limit.text})"
+                f"{_said(limit.by, limit.note)}",
+                f"to go by the code again: tickwork limits remove {limit.of}",
+            )
+
+
+def _since(what: str, since: datetime | None, patient: Patient) -> str:
+    return what if since is None else f"{what} for {output.duration((patient.now - to_millis(since)) / 1000)}"
+
+
+def _said(by: str, note: str) -> str:
+    return (f" by {by}" if by else "") + (f": {note}" if note else "")
 
 
 def check_schedules(patient: Patient) -> Iterator[Finding]:

@@ -9,10 +9,11 @@ import click
 from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
-from tickwork.cli.rules import by_option, note_option, said, who
+from tickwork.cli.rules import by_option, hint_at_type, note_option, said, who
 from tickwork.cli.session import ask
 
 if TYPE_CHECKING:
+    from tickwork.client.client import Client
     from tickwork.client.limits import LimitInfo
 
 COLUMNS = (
@@ -89,23 +90,35 @@ def set_command(
 ) -> None:
     """Limit a type or a queue, for all workers, instead of what the code says.
 
+    It replaces the whole limit: what is not said again does not hold any more.
+
     \b
       tickwork limits set type:mail --rate 100/m --note "their bill"
       tickwork limits set queue:orders --concurrency 5
       tickwork limits set type:report --rate 1/m --per-key
       tickwork limits set type:mail --none
     """
-    if no_limit is (rate is not None or concurrency is not None):
+    given = rate is not None or concurrency is not None
+    if no_limit and given:
+        raise click.UsageError("--none cannot be given together with --rate or --concurrency")
+    if not (no_limit or given):
         raise click.UsageError("give --rate, --concurrency or both; or --none for no limit")
-    name = who(by)
-    ask(
-        lambda client: client.limits.set(
+    name, per = who(by), "key" if per_key else None
+
+    async def change(client: Client) -> tuple[LimitInfo | None, LimitInfo]:
+        before = {limit.of: limit for limit in await client.limits.list()}
+        await client.limits.set(
             of, rate=rate, burst=burst, concurrency=concurrency, per="key" if per_key else None, note=note, by=name
         )
-    )
+        await hint_at_type(client, of)
+        after = {limit.of: limit for limit in await client.limits.list()}
+        return before.get(of), after[of]
+
+    before, after = ask(change)
+    instead = f" instead of {before.text}" if before is not None and before.text != after.text else ""
     output.done(
-        f"{of}  {'no limit' if no_limit else 'limited'}", of=of, done="set", rate=rate, burst=burst,
-        concurrency=concurrency, per="key" if per_key else None, note=note, by=name,
+        f"{of}  {after.text}{instead}", of=of, done="set", rate=rate, burst=burst, concurrency=concurrency, per=per,
+        note=note, by=name, instead_of=None if before is None else before.text,
     )  # fmt: skip
 
 

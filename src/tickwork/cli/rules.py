@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 from collections.abc import Callable
-from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tickwork.cli import output
 from tickwork.cli.options import Duration, read_time
+from tickwork.config.values import nearest
+from tickwork.host import user_at_host
 
+if TYPE_CHECKING:
+    from tickwork.client.client import Client
+
+LONGEST = 10 * 366 * 86_400  # seconds
 F = TypeVar("F", bound=Callable[..., Any])
 
 note_option = click.option("--note", default="", metavar="TEXT", help="The reason, shown with it.")
@@ -33,18 +37,25 @@ def read_until(until: str | None, duration: float | None, timezone: str | None) 
     if until is not None and duration is not None:
         raise click.UsageError("say the end with --until or with --for")
     if until is not None:
-        return read_time(until, timezone, "--until")
+        at = read_time(until, timezone, "--until")
+        if at <= datetime.now(UTC):
+            raise click.UsageError(f"--until: {until} is over already")
+        return at
+    if duration is not None and not 0 < duration <= LONGEST:
+        raise click.UsageError("--for must be longer than 0, and no longer than 10 years")
     return None if duration is None else timedelta(seconds=duration)
 
 
 def who(by: str | None) -> str:
-    if by is not None:
-        return by
-    try:
-        user = getpass.getuser()
-    except (OSError, KeyError):  # a container may run under a number that has no name
-        user = "unknown"
-    return f"{user}@{socket.gethostname()}"
+    return user_at_host() if by is None else by
+
+
+async def hint_at_type(client: Client, of: str) -> None:
+    """Say so if no worker that is up knows a type: its name may be misspelled."""
+    kind, _, name = of.partition(":")
+    known = {each for worker in await client.list_workers("online") for each in worker.task_types}
+    if kind == "type" and known and name not in known:
+        click.echo(output.clean(f"note: no worker that is up knows type {name}{nearest(name, known)}"), err=True)
 
 
 def said(by: str, note: str) -> str:

@@ -9,7 +9,7 @@ import click
 from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
-from tickwork.cli.rules import by_option, end, note_option, read_until, until_options, who
+from tickwork.cli.rules import by_option, end, hint_at_type, note_option, read_until, until_options, who
 from tickwork.cli.session import ask, now_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,12 @@ def off_command(
       tickwork switches off tag:customer=acme --until 2030-01-31T09:00Z
     """
     at, name = read_until(until, duration, timezone), who(by)
-    ask(lambda client: client.switches.off(of, note, name, at))
+
+    async def change(client: Client) -> None:
+        await client.switches.off(of, note, name, at)
+        await hint_at_type(client, of)
+
+    ask(change)
     output.done(f"{of}  switched off", of=of, done="switched off", note=note, by=name)
 
 

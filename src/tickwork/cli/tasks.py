@@ -40,7 +40,7 @@ STORY_LINES: dict[str, str] = {
     Fact.TASK_DUE: "became due",
     Fact.TASK_HASTENED: "was made ready by hand (run now)",
     Fact.TASK_RESCHEDULED: "was moved by hand to another time",
-    Fact.TASK_PARKED: "was parked: the worker that asked cannot start it",
+    Fact.TASK_PARKED: "was set aside: the worker that asked may not start it now",
     Fact.TASK_ASSIGNED: "was assigned to {worker}",
     Fact.TASK_UNASSIGNED: "was given back, as its worker did not take it",
     Fact.TASK_CLAIMED: "was claimed by {worker}, attempt {attempt}",

@@ -13,6 +13,7 @@ from tickwork.model.tasks import Spec
 from tickwork.store.contract import Ask, Gate, Receipt, Store
 from tickwork.store.hints import Hint
 
+OF_TYPE = "submit:type:"
 OnRejected = Callable[[list[Spec], float], None]
 
 
@@ -40,7 +41,7 @@ class RateLimit:
             if refusal is not None:
                 seconds = (refusal.wait or 0) / 1000
                 self._rejected(specs, seconds)
-                raise RateLimited(seconds)
+                raise RateLimited(seconds, refusal.gate.partition(OF_TYPE)[2] or None)
         return await self._send(store, specs, durability, waiter)
 
     def _gates(self, specs: list[Spec]) -> tuple[Gate, ...]:
@@ -49,7 +50,7 @@ class RateLimit:
             entry = self._registry.find(kind)
             if entry is not None and entry.protection.submits:
                 rate = entry.protection.submits
-                gates.append(Gate(f"submit:type:{kind}", rate=rate / 1000, burst=max(int(rate), 1), cost=count))
+                gates.append(Gate(f"{OF_TYPE}{kind}", rate=rate / 1000, burst=max(int(rate), 1), cost=count))
         return tuple(gates)
 
 

@@ -13,6 +13,7 @@ from tickwork.clock import to_datetime, to_millis
 from tickwork.errors import ConfigError, StoreError, StoreUnavailable
 from tickwork.handlers.options import aware, seconds
 from tickwork.handlers.options import note as read_note
+from tickwork.host import user_at_host
 from tickwork.model.facts import NewFact
 from tickwork.model.gates import MARK, RULES_MAX, Book, Switch, is_whole, write_book
 from tickwork.store.contract import Store
@@ -65,8 +66,8 @@ def check_room(rules: Sized, what: str) -> None:
 
 
 def who(access: Access, by: str | None) -> str:
-    """The name of this process if nobody is named."""
-    return (access.config.scheduler_id or "") if by is None else cut(read_note("by", by), BY_MAX)
+    """The id of this scheduler if nobody is named, or whose process it is."""
+    return access.config.scheduler_id or user_at_host() if by is None else cut(read_note("by", by), BY_MAX)
 
 
 def short_note(note: str) -> str:

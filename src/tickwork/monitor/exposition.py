@@ -217,6 +217,9 @@ TABLE: tuple[Row, ...] = (
     Row("scheduler_worker_count", "gauge", (), "Workers that are members and alive.", _one(lambda n: n.store.workers)),
     Row("workers_online", "gauge", (), "Workers that are members and alive, the same by another name.",
         _one(lambda n: n.store.workers)),
+    Row("scheduler_tasks_held", "gauge", ("by",),
+        "Tasks that wait at a limit, a breaker or a switch, without those whose turn to be held has not come yet.",
+        lambda n: [((kind,), count) for kind, count in n.store.held.items()]),
     Row("scheduler_circuit_breaker_state", "gauge", ("name",), "0 closed, 1 half-open, 2 open.",
         lambda n: [((name,), state) for name, state in n.store.breakers.items()]),
 )  # fmt: skip

@@ -15,6 +15,8 @@ from tickwork.store.contract import Store
 
 READ_MAX = 5.0  # seconds that a reader of metrics waits for the store
 BREAKER = "default"  # the name that is shown while there is no breaker
+HOLDERS = ("limit", "breaker", "switch")  # gates are named so, before a colon
+CROWDED_MAX = 1000  # gates whose tasks are counted, of those at which most wait
 BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
 
 
@@ -38,6 +40,7 @@ class StoreNumbers:
         self.workers = 0
         self.dropped = 0
         self.breakers: dict[str, int] = Bounded(int, (BREAKER,))
+        self.held = dict.fromkeys(HOLDERS, 0)
         self.is_up = True
         self._store = store
         self._interval = interval
@@ -80,3 +83,7 @@ class StoreNumbers:
             name = breaker.of if breaker.of in breakers or len(breakers) < NAMES_MAX else OTHER
             breakers[name] = max(breakers.get(name, 0), BREAKER_STATES[breaker.state])
         self.breakers = breakers
+        held = dict.fromkeys(HOLDERS, 0)
+        for gate, count in await self._store.gates.crowded(CROWDED_MAX):
+            held[gate.partition(":")[0]] += count
+        self.held = held
