@@ -383,10 +383,11 @@ async def test_entries_that_must_stay_do_not_hold_up_the_outbox(bench: Bench) ->
     assert await store.tasks.outbox(100) == []
 
 
-async def test_a_dependant_that_is_about_to_exist_is_told_later(bench: Bench) -> None:
+@pytest.mark.parametrize("place", [0, 1], ids=["same partition", "another"])
+async def test_a_dependant_that_is_about_to_exist_is_told_later(bench: Bench, place: int) -> None:
     """The upstream ends, and is told of, between the note of a dependency and the creation of the dependant."""
     store: Any = bench.store
-    (up,), (down,) = ids_in(0, 1), ids_in(1, 1)
+    (up,), (down,) = ids_in(0, 1), ids_in(place, 1, prefix="down")
     await bench.submit(up)
     await store.tasks.wait_for(bench.spec(down, depends_on=(up,)), [up])
     (grant,) = await bench.claim(10)
@@ -399,6 +400,36 @@ async def test_a_dependant_that_is_about_to_exist_is_told_later(bench: Bench) ->
     await bench.submit(down, depends_on=(up,))
     await bench.propagate()
     assert await bench.status(down) is Status.READY
+
+
+async def test_a_submit_that_was_cut_short_is_brought_to_its_end_when_it_is_sent_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task was created, but whether its upstream had ended meanwhile was not looked up, and all has been told."""
+    store: Any = bench.store
+    (up,), (down,) = ids_in(0, 1), ids_in(1, 1)
+    await bench.submit(up)
+    (grant,) = await bench.claim(10)
+    spec, looks, wait_for = bench.spec(down, depends_on=(up,)), 0, store.tasks.wait_for
+
+    async def cut_short(*args: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            await bench.end(Succeeded(grant.lease))
+            raise StoreUnavailable("that node is down")
+        return await wait_for(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.tasks, "wait_for", cut_short)
+        with pytest.raises(StoreUnavailable):
+            await store.tasks.submit([spec])
+    await store.tasks._core.run("unawait", store.core.part(up), up, down, 1)  # as if the note of it had been lost
+    assert await bench.status(down) is Status.BLOCKED
+    (receipt,) = await store.tasks.submit([spec])
+    assert receipt.verdict == "created"
+    assert await bench.status(down) is Status.READY
+    await bench.propagate()
 
 
 async def test_the_outbox_shows_all_partitions_in_turns(bench: Bench) -> None:

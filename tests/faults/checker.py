@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
@@ -153,17 +154,27 @@ def pid_of(worker_id: str) -> int:
 
 
 def no_dependant_early(seen: Observed) -> Finding:
-    """A task is claimed only after each task that it depends on has succeeded: in this life of it, or before."""
+    """A task is claimed only after each task that it depends on has succeeded: in this life of it, or before. With
+    several partitions a submit looks at these before it creates the task, so a retry in between is not noticed."""
     for task_id, asked in seen.asked.items():
         facts = seen.facts.get(task_id, [])
+        unnoticed = asked["at"] * SECOND if seen.partitions > 1 else math.inf  # retries from then on
         for upstream in asked.get("depends_on", ()):
             born = 0
             for fact in facts:
                 if fact.kind in (Fact.TASK_SUBMITTED, Fact.TASK_RETRIED):
                     born = fact.seq
-                elif fact.kind == Fact.TASK_CLAIMED and not _was_met(seen.facts.get(upstream, []), born, fact.seq):
+                elif fact.kind == Fact.TASK_CLAIMED and not _was_met(
+                    [each for each in seen.facts.get(upstream, []) if not _is_unnoticed(each, unnoticed, born)],
+                    born,
+                    fact.seq,
+                ):
                     yield task_id, f"claimed (fact {fact.seq}) when {upstream}, which it needs, had not succeeded"
                     break
+
+
+def _is_unnoticed(fact: Event, since: float, born: int) -> bool:
+    return fact.kind == Fact.TASK_RETRIED and fact.at >= since and fact.seq < born
 
 
 def _was_met(upstream: list[Event], born: int, claimed: int) -> bool:

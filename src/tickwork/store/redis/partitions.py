@@ -132,7 +132,10 @@ class PartitionedTasks(Tasks):
         self._check_place(spec)
         known = await self._queries.get(spec.id)
         if known is not None:
-            return Receipt(spec.id, "created" if known.spec.nonce == spec.nonce else "exists")
+            if known.spec.nonce != spec.nonce:
+                return Receipt(spec.id, "exists")
+            await self._look_again(spec, known.waiting)  # the call before may have been cut short
+            return Receipt(spec.id, "created")
         upstreams = list(dict.fromkeys(spec.depends_on))
         answers = await self.wait_for(spec, upstreams)
         waiting = [upstream for upstream, answer in answers.items() if answer == b"w"]
@@ -145,12 +148,17 @@ class PartitionedTasks(Tasks):
         (verdict,) = await self._core.run_durably(durability, "submit_with", self._core.part(spec.id), *args)
         receipt = receipt_of(spec, verdict)
         if receipt.verdict == "created":
-            answers = await self.wait_for(spec, waiting)
-            await self.resolve([Edge(spec.id, each, end == b"s") for each, end in answers.items() if end != b"w"])
+            await self._look_again(spec, waiting)
             self._core.wake({spec.queue}, self._core.part(spec.id))
         elif receipt.verdict != "exists":
             await self._take_back_notes(spec.id, waiting)
         return receipt
+
+    async def _look_again(self, spec: Spec, waiting: list[str]) -> None:
+        """An upstream may have ended, and its dependants may have been told, before this one was there."""
+        if waiting:
+            answers = await self.wait_for(spec, waiting)
+            await self.resolve([Edge(spec.id, each, end == b"s") for each, end in answers.items() if end != b"w"])
 
     async def _dedup_holder(self, spec: Spec) -> str:
         if spec.dedup_key is None or not self._core.policy.dedup:

@@ -57,7 +57,11 @@ local function resolve(id, upstream, ok, fence)
     strike()
     told = upstream
   end
-  dependants[#dependants + 1] = id -- also where it does not wait any more; else the outbox entry would stay for ever
+  -- Also where it does not wait any more, or the outbox entry would stay for ever. With several partitions, one that is not there
+  -- may be about to be created: `unawait` knows for how long it stays listed.
+  if task or ALONE then
+    dependants[#dependants + 1] = id
+  end
   local wait = task and task.status == BLOCKED and waits_of(task)
   if not wait or not wait.left[upstream] then
     return task and '0' or MISSING
