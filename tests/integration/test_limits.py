@@ -19,6 +19,8 @@ from tickwork.model.tasks import ParkReason, Status
 from tickwork.observe import SubmitRejected
 from tickwork.store.contract import Store
 from tickwork.store.contract.gates import RESERVED
+from tickwork.worker.run import Run
+from tickwork.worker.worker import Worker
 
 
 class Watch:
@@ -431,6 +433,29 @@ async def test_a_run_whose_lease_is_lost_gives_its_room_back(app: Scheduler) -> 
         await wait_until(lambda: tokens)
         await mail.submit("second")
         await app.update_task_status(first.id, "failed", "by hand", token=tokens[0])
+        await wait_until(lambda: done == ["second"])
+
+
+async def test_a_task_that_cannot_be_started_gives_its_room_back(
+    app: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was let through, and fails before its run begins."""
+    done: list[str] = []
+    context = Worker._context
+
+    def breaks_once(worker: Worker, run: Run, timeout: float) -> TaskContext:
+        monkeypatch.setattr(Worker, "_context", context)
+        raise RuntimeError("a defect")
+
+    @app.task(concurrency=1, max_retry=0)
+    async def mail(name: str, ctx: TaskContext) -> None:
+        done.append(name)
+
+    monkeypatch.setattr(Worker, "_context", breaks_once)
+    async with app:
+        await mail.submit("first")
+        await wait_until(lambda: Worker._context is context)
+        await mail.submit("second")
         await wait_until(lambda: done == ["second"])
 
 

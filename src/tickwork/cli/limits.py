@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -103,13 +103,12 @@ def set_command(
         raise click.UsageError("--none cannot be given together with --rate or --concurrency")
     if not (no_limit or given):
         raise click.UsageError("give --rate, --concurrency or both; or --none for no limit")
-    name, per = who(by), "key" if per_key else None
+    name = who(by)
+    per: Literal["key"] | None = "key" if per_key else None
 
     async def change(client: Client) -> tuple[LimitInfo | None, LimitInfo]:
         before = {limit.of: limit for limit in await client.limits.list()}
-        await client.limits.set(
-            of, rate=rate, burst=burst, concurrency=concurrency, per="key" if per_key else None, note=note, by=name
-        )
+        await client.limits.set(of, rate=rate, burst=burst, concurrency=concurrency, per=per, note=note, by=name)
         await hint_at_type(client, of)
         after = {limit.of: limit for limit in await client.limits.list()}
         return before.get(of), after[of]

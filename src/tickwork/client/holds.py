@@ -13,7 +13,17 @@ from tickwork.clock import to_datetime
 from tickwork.handlers.executor_names import LOCAL
 from tickwork.handlers.options import RESERVED
 from tickwork.handlers.registry import Registry
-from tickwork.model.gates import MARK, Book, Limit, Switch, breaker_gate, limit_gate, read_book, switch_gate
+from tickwork.model.gates import (
+    MARK,
+    Book,
+    Limit,
+    Switch,
+    breaker_gate,
+    limit_gate,
+    read_book,
+    switch_gate,
+    switch_names,
+)
 from tickwork.model.info import Explanation, Reason
 from tickwork.model.rates import rate_text
 from tickwork.model.tasks import ParkReason, Spec
@@ -48,8 +58,7 @@ async def passages(store: Store, registry: Registry, spec: Spec) -> list[Passage
 
 
 def _passages(book: Book, registry: Registry, spec: Spec) -> Iterator[Passage]:
-    names = [f"type:{spec.type}", *(f"tag:{name}={value}" for name, value in spec.tags.items())]
-    for of in names if spec.key is None else [*names, f"key:{spec.key}"]:
+    for of in switch_names(spec):
         if of in book.switches:
             yield Passage(switch_gate(of), of, book.switches[of])
     entry = registry.find(spec.type)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from tickwork.model.tasks import Spec
+
 MARK = "gates"  # the mark that holds the book
 RULES_MAX = 1000  # of each kind
 KINDS = ("type", "queue")  # what a limit may be of; a breaker: `type` or `target`; a switch: `type`, `key` or `tag`
@@ -79,6 +81,12 @@ def is_whole(text: str | None) -> bool:
         return bool(msgspec.json.decode(text) == msgspec.json.decode(write_book(_decode(text))))
     except msgspec.MsgspecError:
         return False
+
+
+def switch_names(spec: Spec) -> list[str]:
+    """What a switch that stops the task may be of."""
+    names = [f"type:{spec.type}", *(f"tag:{name}={value}" for name, value in spec.tags.items())]
+    return names if spec.key is None else [*names, f"key:{spec.key}"]
 
 
 def limit_gate(of: str, key: str | None = None) -> str:

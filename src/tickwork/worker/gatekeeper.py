@@ -21,6 +21,7 @@ from tickwork.model.gates import (
     limit_gate,
     read_book,
     switch_gate,
+    switch_names,
     write_book,
 )
 from tickwork.model.tasks import Spec
@@ -125,10 +126,7 @@ class Gatekeeper:
         switches = self.book.switches
         if not switches:
             return []
-        names = [f"type:{spec.type}", *(f"tag:{name}={value}" for name, value in spec.tags.items())]
-        if spec.key is not None:
-            names.append(f"key:{spec.key}")
-        return [Gate(switch_gate(name), shut=True) for name in names if name in switches]
+        return [Gate(switch_gate(name), shut=True) for name in switch_names(spec) if name in switches]
 
     def _limits(self, spec: Spec) -> list[Gate]:
         entry = self._registry.find(spec.type)

@@ -246,7 +246,7 @@ class Worker:
     def _start(self, grant: Grant) -> bool:
         """Whether its run has begun. If not, it is given back."""
         if grant.ready_at is None and self._admission.is_late(grant):  # it was held until then
-            self._exchange.add(Stopped(grant.lease, message=EXPIRED))
+            self._hand_in(Stopped(grant.lease, message=EXPIRED))
             return False
         entry = self._registry.find(grant.spec.type)
         spec = completed(grant.spec, entry, self._config)
@@ -258,7 +258,7 @@ class Worker:
         executor = self._executors.get(name)
         is_local = executor is self._local
         if executor is None or (is_local and entry is None):
-            self._exchange.add(self._give_back(grant, name))
+            self._hand_in(self._give_back(grant, name))
             return False
         stoppable = entry is None or not is_local or entry.run_in != "thread"
         run = Run(grant if spec is grant.spec else replace(grant, spec=spec), stoppable)
@@ -303,7 +303,7 @@ class Worker:
         self._log.error("task %s (%s) could not be started", grant.spec.id, grant.spec.type, exc_info=error)
         outcome = outcomes.never_started(error, grant)
         self._facts.ending(grant, outcome, error)
-        self._exchange.add(outcome)
+        self._hand_in(outcome)
 
     async def _execute(self, run: Run, executor: Executor, entry: Entry | None) -> None:
         try:
@@ -376,10 +376,14 @@ class Worker:
             self._exchange.wake()  # its slot is free
         else:
             self._facts.ending(run.grant, outcome, error)
-            if self._admission.has_passed:
-                self._admission.hand_in(outcome)
-            else:
-                self._exchange.add(outcome)
+            self._hand_in(outcome)
+
+    def _hand_in(self, outcome: Outcome) -> None:
+        """Of a task that was let through its gates, if it has any."""
+        if self._admission.has_passed:
+            self._admission.hand_in(outcome)
+        else:
+            self._exchange.add(outcome)
 
     def _stop_run(self, run: Run, reason: Reason, grace: float = CANCEL_GRACE) -> None:
         """Ask a handler to stop. If it has not after `grace`, its slot is freed all the same and it counts as
