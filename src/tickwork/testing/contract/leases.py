@@ -297,6 +297,14 @@ async def test_extend_can_give_a_long_lease(bench: Bench) -> None:
     assert (await bench.store.tasks.reclaim(10)).ids == []
 
 
+async def test_extend_can_shorten_a_lease(bench: Bench) -> None:
+    await bench.start("it")
+    lease = await bench.start("other")
+    assert await bench.store.tasks.extend([lease], 1_000) == ["held"]
+    bench.clock.advance(1)
+    assert (await bench.store.tasks.reclaim(10)).ids == ["other"]
+
+
 async def test_each_claim_brings_its_own_lease_time(bench: Bench) -> None:
     bench.together()
     await bench.submit_many(2)

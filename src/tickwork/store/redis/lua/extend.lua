@@ -17,5 +17,6 @@ for i = 1, (#ARGV - 3) / 3 do
 end
 for worker, held in pairs(leases) do
   in_slices('ZADD', leases_of(worker), held)
+  call('ZADD', KEY .. 'lessees', 'LT', lease_until, worker) -- the new end may be earlier than the one before
 end
 return reply(answers)
