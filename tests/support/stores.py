@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.support.redis_store import ClockedRedisStore, restricted_redis
+from tests.support.redis_store import WORKER, ClockedRedisStore, restricted_redis
 from tickwork.clock import ManualClock
 from tickwork.model.policy import Policy
 from tickwork.store.contract import Store
@@ -18,16 +18,19 @@ PARTITIONS = 4  # of the kind "redis-partitioned"
 
 
 @asynccontextmanager
-async def open_store(kind: str, folder: Path, clock: ManualClock, policy: Policy) -> AsyncIterator[Store]:
+async def open_store(
+    kind: str, folder: Path, clock: ManualClock, policy: Policy, user: str = WORKER
+) -> AsyncIterator[Store]:
+    """`user`, of Redis: `WORKER` or `SERVER`."""
     store: Store
     if kind == "memory":
         store = MemoryStore(policy, clock)
     elif kind == "sqlite":
         store = SqliteStore(str(folder / "tick.db"), "test", policy, clock)
     elif kind == "redis-partitioned":
-        store = ClockedRedisStore(clock, restricted_redis(), policy, partitions=PARTITIONS)
+        store = ClockedRedisStore(clock, restricted_redis(user=user), policy, partitions=PARTITIONS)
     else:
-        store = ClockedRedisStore(clock, restricted_redis(kind), policy)
+        store = ClockedRedisStore(clock, restricted_redis(kind, user), policy)
     await store.open()
     try:
         yield store

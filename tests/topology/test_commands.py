@@ -17,8 +17,10 @@ from click.testing import CliRunner, Result
 from tests.support.redis import RedisServer, required_binary
 from tests.support.waiting import wait_until
 from tests.topology.shop import NAMESPACE, running, work_through
+from tickwork import Config, make_store
 from tickwork.cli import commands
 from tickwork.errors import StoreError
+from tickwork.store.contract import NotPermitted
 from tickwork.store.redis.keys import Layout
 
 PASSWORD = "pa55-w0rd"
@@ -122,6 +124,25 @@ async def test_the_user_of_a_worker_sees_no_names_of_other_namespaces(server: Re
             for command in ("SELECT 1", "KEYS *", *(("SCAN 0",) if purpose == "worker" else ())):
                 with pytest.raises(hiredis.ReplyError, match="NOPERM"):
                     client.call(*command.split())
+
+
+async def test_only_the_user_of_a_server_has_tokens_sessions_and_journals(server: RedisServer) -> None:
+    for purpose, user in (("server", "-server"), ("worker", ""), ("audit", "-audit")):
+        made = await off_loop("acl", "--for", purpose, "--password-file", purpose)
+        assert server.command(*made.stdout.split()) == b"OK"
+        url = f"redis://tickwork-{NAMESPACE}{user}@{server.host}:{server.port}/0?password_file={purpose}"
+        if purpose == "server":
+            async with running(url) as app:
+                await work_through(app, audit=False)
+        store = make_store(url, Config(namespace=NAMESPACE))
+        await store.open()
+        if purpose == "server":
+            assert await store.control.swap("token", "a", None, "x") is True
+            assert await store.control.append("audit", ["a"], 10) == 1
+        else:
+            with pytest.raises(NotPermitted, match="the rights of `tickwork acl --for server`"):
+                await store.control.get("token", "a")
+        await store.close()
 
 
 def test_a_line_for_another_database_lets_it_be_chosen() -> None:

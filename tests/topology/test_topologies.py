@@ -27,14 +27,16 @@ from tests.support.redis import (
     tls_files,
 )
 from tests.topology.shop import NAMESPACE, running, shop, work_through
+from tickwork import Config, make_store
 from tickwork.cli import commands
 from tickwork.errors import StoreError, StoreUnavailable
 from tickwork.model.policy import Policy
 from tickwork.model.tasks import Spec
+from tickwork.store.contract import NotPermitted
 from tickwork.store.redis import RedisStore
 from tickwork.store.redis.keys import Layout
 from tickwork.store.redis.net.target import parse
-from tickwork.store.redis.ops.acl import acl_line
+from tickwork.store.redis.ops.acl import Purpose, acl_line
 
 PASSWORD = "pa55-w0rd"
 
@@ -292,6 +294,30 @@ async def test_a_cluster_under_an_acl_line(cluster: Cluster) -> None:
         node.command(*acl_line(NAMESPACE, "clerk", PASSWORD, version, cluster=True).split())
     async with running(cluster.url.replace(f"://:{PASSWORD}", f"://clerk:{PASSWORD}"), partitions=8) as app:
         await work_through(app, 30, audit=False)
+
+
+@pytest.mark.parametrize("partitions", [1, 8])
+async def test_a_server_and_a_worker_of_a_cluster_under_their_acl_lines(cluster: Cluster, partitions: int) -> None:
+    version = tuple(map(int, cluster.nodes[0].info("server")["redis_version"].split(".")))
+    stores = []
+    purposes: tuple[Purpose, ...] = ("server", "worker")
+    for purpose in purposes:
+        for node in cluster.nodes:
+            node.command(*acl_line(NAMESPACE, f"a-{purpose}", PASSWORD, version, True, purpose).split())
+        url = cluster.url.replace(f"://:{PASSWORD}", f"://a-{purpose}:{PASSWORD}")
+        stores.append(make_store(url, Config(namespace=NAMESPACE, partitions=partitions)))
+        await stores[-1].open()
+    server, worker = (store.control for store in stores)
+    assert await server.swap("token", "a", None, "x") is True
+    assert [document.name for document in await server.page("token")] == ["a"]
+    assert await server.append("audit", ["a"], 10) == 1
+    assert len(await server.read("audit")) == 1
+    for call in (worker.get("token", "a"), worker.swap("token", "a", "x", None), worker.append("audit", ["b"], 1)):
+        with pytest.raises(NotPermitted, match="`tickwork acl --for server`"):
+            await call
+    assert await server.get("token", "a") == "x"
+    for store in stores:
+        await store.close()
 
 
 async def test_a_node_of_a_cluster_is_no_server_alone(cluster: Cluster) -> None:

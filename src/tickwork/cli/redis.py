@@ -31,8 +31,8 @@ def _target() -> Target:
 @click.command("acl")
 @click.option("--user", metavar="NAME", help="Name of the Redis user.  [default: tickwork-NAMESPACE]")
 @click.option(
-    "--for", "purpose", type=click.Choice(["worker", "audit"]), default="worker", show_default=True,
-    help="audit adds the rights that `doctor` needs to read all tasks.",
+    "--for", "purpose", type=click.Choice(["worker", "audit", "server"]), default="worker", show_default=True,
+    help="audit adds the rights that `doctor` needs to read all tasks, server those to tokens, sessions and journals.",
 )  # fmt: skip
 @click.option("--password-file", metavar="FILE", help="Create this file for the password, readable by its owner only.")
 @click.option("--redis-version", "version", metavar="X.Y", help="Version of the server; it is asked if left out.")
@@ -51,7 +51,7 @@ def acl_command(user: str | None, purpose: Purpose, password_file: str | None, v
     if user is not None and not is_name(user):
         raise ConfigError(f"--user {user!r}: a name is 1 to 128 letters, digits and . _ : @ -")
     numbers = _version(version) if version else asyncio.run(_ask_version(target))
-    name = user or f"tickwork-{namespace}{'-audit' if purpose == 'audit' else ''}"
+    name = user or f"tickwork-{namespace}{'' if purpose == 'worker' else f'-{purpose}'}"
     password = secrets.token_urlsafe(24)
     line = acl_line(namespace, name, password, numbers, target.kind == "cluster", purpose, target.access.db)
     if password_file is None:

@@ -42,6 +42,7 @@ OVERFLOW_PAUSE = 60.0  # seconds between two warnings that the dead-letter queue
 LOST_WORKER_KEPT = 3_600_000  # milliseconds for which a lost worker is still listed
 # Milliseconds for which locks and dedup keys are kept after their end. If the clock is set back, they hold again.
 ENDED_KEPT = 3_600_000
+NUMBER_MAX = 2**63 - 1  # greater than the number of any entry of a journal
 VIRTUAL_MAX = 2**47  # beyond it, tasks of fair lanes come in the order of their submits
 FORGOTTEN = 2  # keys of a fair lane that are forgotten with each task taken: more than can have become needless by it
 FAIR_HEADS = 20  # tasks at the head of a fair lane that count as its first: any of them may have waited longest
@@ -250,6 +251,15 @@ def read_cursor(query: Query, *start: int) -> tuple[int, ...]:
     if len(parts) != len(start) or not all(len(part) < 19 and part.isascii() and part.isdigit() for part in parts):
         raise not_a_cursor(query.cursor)
     return tuple(map(int, parts))
+
+
+def bounded_limit(limit: int, most: int) -> int:
+    return max(0, min(limit, most))
+
+
+def number_before(before: int | None) -> int:
+    """Below which the numbers of a journal are read: one that every store can compare with."""
+    return NUMBER_MAX if before is None else max(0, min(before, NUMBER_MAX))
 
 
 def is_about_task(task_id: str, kind: str, subject: str) -> bool:

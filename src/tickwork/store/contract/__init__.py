@@ -1,10 +1,10 @@
 """The contract of a store. The docstrings in this folder are the specification; `memory/` is its plainest form.
 
-A store has nine parts, each a small protocol in a module of its own. Every method is one atomic step, bounded by a
-limit, and safe to send twice. A guard that refuses says so in the answer; the only exceptions are `StoreUnavailable`
-(try again) and `StoreError` (do not). The store's clock decides; a caller's time is never compared with anything. When
-that clock is set back, leases of tasks, members and locks keep the time that they had left. Durations are integer
-milliseconds here. A store may be called from several event loops.
+A store has ten parts, each a small protocol in a module of its own. Every method is one atomic step, bounded by a
+limit, and safe to send twice (`Control.append` says what that means there). A guard that refuses says so in the answer;
+the only exceptions are `StoreUnavailable` (try again) and `StoreError` (do not). The store's clock decides; a caller's
+time is never compared with anything. When that clock is set back, leases of tasks, members and locks keep the time that
+they had left. Durations are integer milliseconds here. A store may be called from several event loops.
 
 Data that this version cannot read (written by a newer one, or damaged) does no harm to other data, and no method raises
 because of it. A claim that would have granted such a task hands it out as `Unreadable`, or puts it into the dead
@@ -28,6 +28,7 @@ from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Attempt, History, Lease, ParkReason, Record, Spec, Status
 from tickwork.store.contact import Contact
 from tickwork.store.contract.assigning import LOOK_MAX, Aside, Assigned, Assignment, Look, Seen, Waiting
+from tickwork.store.contract.control import DOCUMENTS_PAGE, ENTRIES_MAX, ENTRIES_PAGE, Control, Document, Entry
 from tickwork.store.contract.gates import Ask, Gate, Gates, GateState, Left, Refusal, RunVerdict, Woken
 from tickwork.store.contract.locks import Locks
 from tickwork.store.contract.log import FactLog
@@ -59,6 +60,9 @@ from tickwork.store.hints import Hint
 
 __all__ = [
     "AHEAD_MAX",
+    "DOCUMENTS_PAGE",
+    "ENTRIES_MAX",
+    "ENTRIES_PAGE",
     "LOOK_MAX",
     "MANY_MAX",
     "PAGE_MAX",
@@ -78,8 +82,11 @@ __all__ = [
     "Claim",
     "Claimed",
     "Contact",
+    "Control",
+    "Document",
     "Durability",
     "Edge",
+    "Entry",
     "Event",
     "Extended",
     "Fact",
@@ -142,7 +149,7 @@ __all__ = [
 ]
 
 
-PARTS = ("tasks", "operators", "queries", "schedules", "members", "locks", "marks", "gates", "log")
+PARTS = ("tasks", "operators", "queries", "schedules", "members", "locks", "marks", "gates", "control", "log")
 
 
 class NotPermitted(StoreError):
@@ -178,7 +185,7 @@ class Capabilities(Struct, frozen=True):
 
 
 class Store(Protocol):
-    """Where tasks live: nine parts, and the life of the object itself. The text of this module says what holds."""
+    """Where tasks live: ten parts, and the life of the object itself. The text of this module says what holds."""
 
     url: str
     """Where it is, without passwords."""
@@ -204,6 +211,8 @@ class Store(Protocol):
     def marks(self) -> Marks: ...
     @property
     def gates(self) -> Gates: ...
+    @property
+    def control(self) -> Control: ...
     @property
     def log(self) -> FactLog: ...
 

@@ -8,6 +8,7 @@ from tickwork.clock import Clock
 from tickwork.model.policy import Policy
 from tickwork.store.contract import Capabilities
 from tickwork.store.hints import Hint
+from tickwork.store.memory.control import Control
 from tickwork.store.memory.core import Core
 from tickwork.store.memory.gates import Gates
 from tickwork.store.memory.homes import Homes
@@ -37,6 +38,7 @@ class MemoryStore:
         self.locks = Locks(core)
         self.marks = Marks(core, self.log)
         self.gates = Gates(core, self.log)
+        self.control = Control(core)
         self.tasks = Tasks(core, homes, self.members)
         self.schedules = Schedules(core, self.log, homes, self.tasks.submit_one)
         self.queries = Queries(core, homes, self.members)

@@ -14,6 +14,7 @@ from typing import Any
 from tickwork.model.policy import Policy
 from tickwork.store.contract import Capabilities
 from tickwork.store.hints import Hint
+from tickwork.store.redis.control import Control
 from tickwork.store.redis.core import PATIENCE, Core
 from tickwork.store.redis.gates import Gates
 from tickwork.store.redis.indexes import Indexes
@@ -63,6 +64,7 @@ class RedisStore:
         self.locks = Locks(core)
         self.marks = Marks(core)
         self.gates = Gates(core)
+        self.control = Control(core)
         self.log = FactLog(core)
 
     async def open(self) -> None:

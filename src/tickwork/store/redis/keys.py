@@ -2,7 +2,8 @@
 
 All keys begin with the namespace as a hash tag and the layout, `{shop}:3:`, so that one Redis Cluster slot holds them,
 and so that no script of another layout ever touches them. With several partitions each has a tag of its own,
-`{shop/0}:3:`, for the tasks; the rest stays under `{shop}:3:`.
+`{shop/0}:3:`, for the tasks; the rest stays under `{shop}:3:`. What workers have no right to is under
+`control:{shop}:3:`, in the slot of `{shop}:3:`.
 """
 
 from __future__ import annotations
@@ -131,7 +132,19 @@ NAMESPACE_KEYS = (
     Key("gates:open", "ZSet", "breakers that are open, by the time until which they are", "breakers"),
     Key("fences", "String", "the last fence of a lock", "1"),
 )
-KEYS = TASK_KEYS + NAMESPACE_KEYS
+# Once in a namespace, behind `control_prefix`.
+CONTROL_KEYS = (
+    Key("doc:<kind>", "Hash", "documents of the server by name, such as tokens, sessions and views", "documents"),
+    Key("names:<kind>", "ZSet", "their names, in order", "documents"),
+    Key("journal:<name>", "Stream", "a journal of the server; the ids of its entries are their numbers", "its `keep`"),
+)
+KEYS = TASK_KEYS + NAMESPACE_KEYS + CONTROL_KEYS
+
+
+def control_prefix(root: str) -> str:
+    """The prefix of what a server keeps beside the tasks. The patterns of a worker's rights begin with `{`, so they do
+    not match it."""
+    return f"control:{root}"
 
 
 class Layout:
@@ -146,6 +159,7 @@ class Layout:
         tags = [namespace] if partitions == 1 else [namespace, *(f"{namespace}/{part}" for part in range(partitions))]
         self.prefixes = [f"{{{tag}}}:{VERSION}:" for tag in tags]  # each has a log of its own
         self.root = self.prefixes[0]
+        self.control = control_prefix(self.root)
         self.parts = self.prefixes if partitions == 1 else self.prefixes[1:]
 
     def before(self, prefix: str) -> str:

@@ -3,7 +3,8 @@ names.
 
 The first lines of a file are its header: `-- flags: allow-oom` for scripts that must run when Redis is full (otherwise
 a full Redis would refuse to end tasks), `-- parts: ...` for the parts that it uses, `-- layout: any` for scripts that
-open a namespace, whose layout is not checked, `-- prelude: none` for one that stands alone.
+open a namespace, whose layout is not checked, `-- prelude: none` for one that stands alone. A script with
+the part `control` is called with the prefix of that as a key too, so that Redis refuses whoever has no right to it.
 """
 
 from __future__ import annotations
@@ -13,14 +14,23 @@ import re
 from functools import cache
 from importlib import resources
 
+from tickwork.store.redis.keys import control_prefix
+
 _HEADER = re.compile(r"-- (flags|parts|layout|prelude): (.*)")
 
 
 class Script:
-    def __init__(self, name: str, text: str) -> None:
+    def __init__(self, name: str, text: str, of_control: bool = False) -> None:
         self.name = name
+        self.of_control = of_control
         self.text = text.encode()
         self.sha = hashlib.sha1(self.text, usedforsecurity=False).hexdigest()  # by which Redis names it
+
+    def keys(self, prefix: str) -> tuple[str, str]:
+        """The keys with which it is called. The second one never exists. While a slot is being moved, a node that lacks
+        one of several keys refuses the script, so that no node runs it on half of the data. With a single key the new
+        node would."""
+        return prefix, control_prefix(prefix) if self.of_control else f"{prefix}-"
 
 
 def names() -> list[str]:
@@ -41,7 +51,7 @@ def compose(name: str, modern: bool, clock: str | None = None) -> Script:
     the server's time in tests."""
     text = read(name)
     header = {match[1]: match[2].split() for line in text.splitlines()[:3] if (match := _HEADER.fullmatch(line))}
-    flags = header.get("flags", [])
+    flags, named = header.get("flags", []), header.get("parts", [])
     lines = []
     if modern:
         lines.append("#!lua" + (f" flags={','.join(flags)}" if flags else ""))
@@ -53,9 +63,9 @@ def compose(name: str, modern: bool, clock: str | None = None) -> Script:
     if "prelude" in header:
         lines.append(text)
     else:
-        parts = [read(f"parts/{part}") for part in header.get("parts", [])]
+        parts = [read(f"parts/{part}") for part in named]
         lines += [read("parts/prelude"), _nest([*parts, text])]
-    return Script(name, "\n".join(lines))
+    return Script(name, "\n".join(lines), "control" in named)
 
 
 def _nest(parts: list[str]) -> str:

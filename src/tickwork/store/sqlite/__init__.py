@@ -15,6 +15,7 @@ from tickwork.forks import tell_of_forks
 from tickwork.model.policy import Durability, Policy
 from tickwork.store.contract import Capabilities
 from tickwork.store.hints import Hint
+from tickwork.store.sqlite.control import Control
 from tickwork.store.sqlite.core import Core
 from tickwork.store.sqlite.gates import Gates
 from tickwork.store.sqlite.homes import Homes
@@ -60,6 +61,7 @@ class SqliteStore:
         self.locks = Locks(core)
         self.marks = Marks(core)
         self.gates = Gates(core)
+        self.control = Control(core)
         self.log = FactLog(core)
         self._opening = threading.Lock()
         self._open = False

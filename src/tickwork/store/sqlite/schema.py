@@ -57,6 +57,13 @@ CREATE TABLE IF NOT EXISTS @fair_lanes (
 CREATE TABLE IF NOT EXISTS @fair_keys (
     queue TEXT, band INTEGER, key TEXT, last INTEGER NOT NULL, PRIMARY KEY (queue, band, key)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS @control_documents (
+    kind TEXT NOT NULL, name TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS @control_entries (
+    journal TEXT NOT NULL, number INTEGER NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (journal, number)
+) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS #fair_last ON @fair_keys (queue, band, last);
 CREATE INDEX IF NOT EXISTS #aside ON @tasks (queue, {KIND}, band, position) WHERE status = 'ready' AND place = 1;
 CREATE INDEX IF NOT EXISTS #inboxes ON @tasks (worker_id, lease_until) WHERE status = 'assigned'

@@ -23,6 +23,7 @@ from tickwork.model.policy import Policy
 from tickwork.store.contract import Store
 from tickwork.testing.contract.assigning import *  # noqa: F403
 from tickwork.testing.contract.bench import START, Bench
+from tickwork.testing.contract.control import *  # noqa: F403
 from tickwork.testing.contract.deadlines import *  # noqa: F403
 from tickwork.testing.contract.dependants import *  # noqa: F403
 from tickwork.testing.contract.ends import *  # noqa: F403

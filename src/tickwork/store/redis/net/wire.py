@@ -93,9 +93,7 @@ class Wire:
     ) -> Reply:
         """Run a script on the server of `key`. `wait` is a command that must follow on the same connection; the result
         is then both replies."""
-        # The second key never exists. While a slot is being moved, a node that lacks one of several keys refuses the
-        # script, so that no node runs it on half of the data. With a single key the new node would.
-        keys = (2, key, f"{key}-")
+        keys = (2, *script.keys(key))
         command = pack("EVALSHA", script.sha, *keys, *args)
         answer: Reply = None
         link = None if wait else self.ready(key, purpose)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Literal
 
-from tickwork.store.redis.keys import Layout
+from tickwork.store.redis.keys import Layout, control_prefix
 
 # A test runs the whole contract under exactly these.
 IN_SCRIPTS = """
@@ -21,7 +21,7 @@ FOR_AUDITS = ("scan",)
 ON_CLUSTER = ("cluster|slots", "asking")
 SINCE_7_2 = ("waitaof",)
 
-Purpose = Literal["worker", "audit"]
+Purpose = Literal["worker", "audit", "server"]
 
 
 def acl_line(
@@ -46,6 +46,8 @@ def acl_line(
     )
     root = f"{{{namespace}}}:"  # also the keys of an older layout, which are migrated
     keys = f"~{root}* ~{{{namespace}/*}}:*"
+    if purpose == "server":
+        keys += f" ~{control_prefix(root)}*"
     rights = " ".join(f"+{command}" for command in commands)
     digest = sha256(password.encode()).hexdigest()
     return f"ACL SETUSER {user} reset resetchannels on #{digest} {keys} &{root}* {rights}"
