@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tickwork.handlers.middleware import Middleware, NewTask, RunCall, RunNext, SubmitCall, SubmitNext
     from tickwork.handlers.periodic import Job, PeriodicTask
     from tickwork.handlers.registry import Handler
-    from tickwork.model.alerts import Alert
+    from tickwork.model.alerts import Alert, AlertSilence
     from tickwork.model.bulk import BulkResult, Refused, TaskFilter
     from tickwork.model.facts import Fact
     from tickwork.model.health import Check, Health
@@ -88,6 +88,7 @@ __all__ = [
     "Abort",
     "Alert",
     "AlertRule",
+    "AlertSilence",
     "AttemptInfo",
     "BreakerInfo",
     "BulkResult",

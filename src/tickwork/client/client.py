@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from tickwork.client import explain, orders, remote_workers, reports, steering, submitting, views
+from tickwork.client import alerts, explain, orders, remote_workers, reports, steering, submitting, views
 from tickwork.client.access import Access
-from tickwork.client.alerts import alerts_of
 from tickwork.client.breakers import Breakers
 from tickwork.client.calling import call
 from tickwork.client.dead_letters import DeadLetters
@@ -246,7 +245,18 @@ class Client:
     async def alerts(self) -> list[Alert]:
         """How the alert rules stand, those that fire first; as the leader has last seen it (`looked_at`). None while no
         node with `monitoring` has led."""
-        return await alerts_of(await self._access.open_store())
+        return await alerts.alerts_of(await self._access.open_store())
+
+    async def silence_alert(
+        self, name: str, until: datetime | timedelta, note: str = "", by: str | None = None
+    ) -> None:
+        """Tell nobody that an alert rule fires or is over until `until` (a time, or how long from now); say in `note`
+        why. If it fires then, it is told then. A silence that there is already is replaced."""
+        await alerts.silence(self._access, name, until, note, by)
+
+    async def unsilence_alert(self, name: str) -> bool:
+        """End a silence now: if the rule fires, it is told at the next look. False if it was not silenced."""
+        return await alerts.unsilence(self._access, name)
 
     async def audit(self) -> list[str]:
         """Everything in the store that is not as it must be; empty when all is well."""

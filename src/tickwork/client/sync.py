@@ -224,6 +224,8 @@ class Sync:
     report = blocking(Client.report)
     failures = blocking(Client.failures)
     alerts = blocking(Client.alerts)
+    silence_alert = blocking(Client.silence_alert)
+    unsilence_alert = blocking(Client.unsilence_alert)
     audit = blocking(Client.audit)
     cancel = blocking(Client.cancel)
     retry = blocking(Client.retry)

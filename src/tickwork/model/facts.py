@@ -59,6 +59,8 @@ class Fact(StrEnum):
     BREAKER_CLOSED = "breaker.closed"
     ALERT_FIRED = "alert.fired"  # `id` is the name of its rule
     ALERT_RESOLVED = "alert.resolved"
+    ALERT_FIRED_SILENTLY = "alert.fired_silently"  # while its rule is silenced
+    ALERT_RESOLVED_SILENTLY = "alert.resolved_silently"
     LOG_MISSED = "log.missed"  # told to a slow subscriber: `detail` says how many it missed
     LOG_UNREADABLE = "log.unreadable"  # told to readers: there are facts here that this version cannot read
 

@@ -3,18 +3,30 @@
 How the rules stand is one mark in the store. A change is told as a fact in the step that writes the mark, so a leader
 that is killed leaves nothing half done: the next one goes on from the mark, and the duration of a rule with it. Of two
 leaders at a time only one can write, since it compares and sets.
+
+What happens to a rule while it is silenced are facts of other kinds, for which no observer, log line or webhook waits.
+So whoever reads the log late, or again, need not know what was silenced at that time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tickwork.config import AlertRule, Config
 from tickwork.config.alerts import rules_in_force
 from tickwork.ids import new_tail
-from tickwork.model.alerts import MARK, AlertBook, RuleState, read_book, write_book
+from tickwork.model.alerts import (
+    MARK,
+    SILENCES,
+    AlertBook,
+    RuleState,
+    Silence,
+    read_book,
+    read_silences,
+    write_book,
+)
 from tickwork.model.facts import Fact, NewFact
-from tickwork.monitor.judging import judge, next_look, told
+from tickwork.monitor.judging import fires, judge, next_look, silence, told
 from tickwork.monitor.measures import count_ends, measure, of_ends
 from tickwork.node.duties import Duty
 from tickwork.node.parts import Parts
@@ -51,25 +63,28 @@ class Alerts:
         stored = await self._store.marks.get(MARK)
         self._settle(stored)
         before, now = read_book(stored), await self._store.queries.time()
-        after = await self._judge(before, now)
+        silences = read_silences(await self._store.marks.get(SILENCES), now)
+        after = await self._judge(before, now, silences)
         new, facts = write_book(after), changes(before, after)
         self._sent = new, facts
         if await self._store.marks.swap(MARK, stored, new, facts):
             self._settle(new)
         self._sent = None  # where another leader was faster, it has told
         looks = [next_look(state, now, self._every) for state in after.rules.values()]
-        return max(min([self._every, *looks]), SOONEST)
+        ends = [(each.until - now) / 1000 for each in silences.values()]
+        return max(min([self._every, *looks, *ends]), SOONEST)
 
-    async def _judge(self, before: AlertBook, now: int) -> AlertBook:
+    async def _judge(self, before: AlertBook, now: int, silences: Mapping[str, Silence]) -> AlertBook:
         read, ends = before.read, before.ends
         if self._counts:
             read, ends = await count_ends(self._store, read, ends, now)
         known = ends if self._has_log else None
         values = await measure(self._store, self._metrics, known, self._dlq_max, now)
-        rules = {
-            rule.name: judge(rule, before.rules.get(rule.name), values[rule.metric], now, before.at, self._every)
-            for rule in self._rules
-        }
+        rules: dict[str, RuleState] = {}
+        for rule in self._rules:
+            last = before.rules.get(rule.name)
+            state = judge(rule, last, values[rule.metric], now, before.at, self._every)
+            rules[rule.name] = silence(last, state, rule.name in silences)
         return AlertBook(before.turn + 1, self._id, now, rules, read, ends)
 
     def _settle(self, stored: str | None) -> None:
@@ -81,15 +96,33 @@ class Alerts:
 
 
 def changes(before: AlertBook, after: AlertBook) -> list[NewFact]:
-    """What has fired or is over since. An alert whose rule is gone is over."""
+    """What has fired or is over since, and what can be told as a silence is over. An alert whose rule is gone is over,
+    and whoever has heard of it hears that too, silenced or not: there is no later time to tell it."""
     facts = []
     for name, state in after.rules.items():
-        fired = _fires(before.rules.get(name))
-        if _fires(state) != fired:
-            facts.append(NewFact(Fact.ALERT_RESOLVED if fired else Fact.ALERT_FIRED, name, told(name, state)))
-    gone = [name for name, state in before.rules.items() if _fires(state) and name not in after.rules]
-    return facts + [NewFact(Fact.ALERT_RESOLVED, name, "its rule is gone") for name in gone]
+        last = before.rules.get(name)
+        if (kind := _change(last, state)) is not None:
+            over = "; its silence is over" if last is not None and last.silenced and not state.silenced else ""
+            facts.append(NewFact(kind, name, told(name, state) + over))
+    for name, state in before.rules.items():
+        if name not in after.rules and (fires(state) or state.untold):
+            kind = Fact.ALERT_RESOLVED if _is_heard(state) else Fact.ALERT_RESOLVED_SILENTLY
+            facts.append(NewFact(kind, name, "its rule is gone"))
+    return facts
 
 
-def _fires(state: RuleState | None) -> bool:
-    return state is not None and state.state == "firing"
+def _change(last: RuleState | None, state: RuleState) -> Fact | None:
+    is_over = last is not None and last.silenced and not state.silenced
+    if not state.silenced:
+        if fires(state) and (is_over or not fires(last)):
+            return Fact.ALERT_FIRED
+        if not fires(state) and _is_heard(last):
+            return Fact.ALERT_RESOLVED
+    if fires(state) == fires(last):
+        return None
+    return Fact.ALERT_FIRED_SILENTLY if fires(state) else Fact.ALERT_RESOLVED_SILENTLY
+
+
+def _is_heard(state: RuleState | None) -> bool:
+    """Whether those who listen believe that it fires."""
+    return state is not None and fires(state) != state.untold

@@ -68,6 +68,17 @@ def _of_firing(last: RuleState, holds: bool, now: int, was_seen: bool, every: fl
     return replace(last, clear_since=since)
 
 
+def fires(state: RuleState | None) -> bool:
+    return state is not None and state.state == "firing"
+
+
+def silence(last: RuleState | None, state: RuleState, is_silenced: bool) -> RuleState:
+    """The same with what is kept of a silence: a change while it lasts is not told, and a second one makes up for it.
+    When it is over, all is told."""
+    was_untold, has_changed = last is not None and last.untold, fires(last) != fires(state)
+    return replace(state, silenced=is_silenced, untold=is_silenced and was_untold != has_changed)
+
+
 def next_look(state: RuleState, now: int, every: float) -> float:
     """In how many seconds the rule wants to be looked at again: when its duration would be over."""
     if state.state == "pending":
