@@ -25,7 +25,9 @@ from tickwork.cron import Cron, Dst
 from tickwork.model.facts import Fact
 from tickwork.model.table import TABLE, Op
 from tickwork.model.tasks import Status
-from tickwork.store.redis.keys import NAMESPACE_KEYS, TASK_KEYS
+from tickwork.server.callers import LEAST
+from tickwork.server.operations import operations
+from tickwork.store.redis.keys import CONTROL_KEYS, NAMESPACE_KEYS, TASK_KEYS
 
 FOLDER = Path(__file__).parent
 
@@ -117,11 +119,12 @@ FACTS = {
     Fact.BREAKER_CLOSED: "that one succeeded, or somebody closed it: everything is let through again",
     Fact.ALERT_FIRED: "the condition of an [alert](alerts.md) has held for its duration; `id` is the name of the rule",
     Fact.ALERT_RESOLVED: "it has not held for as long; the alert is over",
+    Fact.ALERT_FIRED_SILENTLY: "it has fired while its rule is [silenced](alerts.md#silencing)",
+    Fact.ALERT_RESOLVED_SILENTLY: "it is over, while its rule is silenced",
     Fact.LOG_MISSED: "told to a subscriber that fell behind: `detail` says how many facts it missed",
     Fact.LOG_UNREADABLE: "told to readers of the log: here are facts that this version cannot read; `detail` says why",
 }
 
-NOT_YET = "Read and checked, but without effect in this version (setting one logs a warning)"
 MEANINGS = {
     "Store": {
         "store": "the [store's URL](#stores); none is `memory://`",
@@ -217,8 +220,22 @@ MEANINGS = {
         "alert_rules": "`AlertRule(name, metric, threshold, operator, duration)`, beside those that are built in",
         "alerts_off": "the names of rules that are not looked at",
     },
-    NOT_YET: {
-        "server": "serve the management API",
+    "Server": {
+        "server": "serve the [API](api.md) and the [dashboard](dashboard.md)",
+        "server_port": "their port; 0 takes any that is free, and that of health or metrics may be shared",
+        "server_hosts": "host names by which it may be called, beside those of loopback",
+        "server_namespaces": "further namespaces of the store that it serves",
+        "server_tokens": "ask for [tokens](access.md) on loopback too",
+        "server_tls_cert": "the file of a certificate, to serve HTTPS",
+        "server_tls_key": "the file of its key",
+        "server_socket": "the path of a Unix socket that only this user may open, instead of host and port",
+        "server_mask": "fields of payloads that viewers do not see, such as `password` or `*_token`",
+        "server_proxies": "networks of proxies that are believed when they name the user",
+        "server_user_header": "the header in which they do",
+        "server_roles": "the roles of these users; `*` is for all others",
+        "server_grpc_port": "serve the [gRPC API](grpc-api.md) on this port too; 0 takes any that is free",
+        "server_quota": "how much of a namespace may be used through the API: `waiting`, `queues`, `types`, "
+        "`schedules`, `pauses`, `batch`",
     },
 }
 
@@ -396,7 +413,11 @@ def alert_metrics() -> Iterable[str]:
 
 
 def redis_keys() -> Iterable[str]:
-    for heading, keys in (("In every partition", TASK_KEYS), ("Once in a namespace", NAMESPACE_KEYS)):
+    for heading, keys in (
+        ("In every partition", TASK_KEYS),
+        ("Once in a namespace", NAMESPACE_KEYS),
+        ("Once in a namespace, out of reach for workers, with `control:{shop}:3:` in front", CONTROL_KEYS),
+    ):
         yield from (f"**{heading}**", "")
         yield from table("key", "type", "holds", "bound", rows=((code(k.name), k.kind, k.holds, k.bound) for k in keys))
         yield ""
@@ -409,7 +430,17 @@ def metrics() -> Iterable[str]:
     return table("metric", "kind", "labels", "what it tells", rows=rows)
 
 
+def api_operations() -> Iterable[str]:
+    """Every operation of the API: how it is asked for, and the least role that may."""
+    rows = (
+        (code(f"{each.method} {each.path}"), code(LEAST[each.right].value), f"{each.summary}.")
+        for each in operations().values()
+    )
+    return table("request", "role", "does", rows=rows)
+
+
 PARTS: dict[str, Callable[[], Iterable[str]]] = {
+    "operations": api_operations,
     "redis_keys": redis_keys,
     "statuses": statuses,
     "transitions": transitions,

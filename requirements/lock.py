@@ -13,6 +13,7 @@ FILES = {
     "docs.txt": ("--only-group", "docs", *LIKE_DEV),
     "proto.txt": ("--only-group", "proto"),  # an old generator, which does not go with the rest
     "runtime.txt": LIKE_DEV,
+    "server.txt": ("--extra", "server", *LIKE_DEV),
     "runtime-all.txt": ("--extra", "all", *LIKE_DEV),
     "floors.txt": ("--all-extras", "--group", "traces", "--resolution", "lowest-direct"),
 }

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -35,7 +35,7 @@ from tickwork.client.views import queue_stats
 from tickwork.clock import Clock
 from tickwork.config import SUBMIT_TIMEOUT, Config
 from tickwork.config.loading import Loaded, load_given
-from tickwork.config.remarks import unused_store, without_effect
+from tickwork.config.remarks import unused_store
 from tickwork.config.urls import mask_url
 from tickwork.dispatch.strategies import Strategies
 from tickwork.errors import ConfigError, TickworkError
@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from tickwork.client.task_types import TaskMaker
     from tickwork.config.options import ChangedOptions, SchedulerOptions
     from tickwork.monitor.health import Condition
+    from tickwork.monitor.listener import Listeners
+    from tickwork.remote.asgi import Receive, Scope, Send
     from tickwork.webhooks.admin import Webhooks
 
 NOT_IN_REACH = (
@@ -129,6 +131,7 @@ class Scheduler(Client):
         self._node_loop: asyncio.AbstractEventLoop | None = None
         self.strategies = Strategies()
         self._parts = Parts()
+        self._server_is_optional = False  # nobody has asked for it: a port that is taken is no error
         self._periodic = Periodic(self.schedules)
         self._jobs = Jobs(self)
         self.task: TaskMaker = task_maker(self)
@@ -172,7 +175,7 @@ class Scheduler(Client):
         access.nobody_runs = config.store is None and self._own_store is None
         if config.serializer != "json":
             self.set_serializer(config.serializer)
-        self._warnings = [*loaded.warnings, *without_effect(config)]
+        self._warnings = list(loaded.warnings)
         if not of_command and ("store" in loaded.set_in_code() or self._own_store is not None):
             self._warnings += unused_store(config.store, self.url)
 
@@ -213,6 +216,7 @@ class Scheduler(Client):
             labels={"parent": str(parent), "process": str(number), **config.labels},
             health_port=config.health_port and config.health_port + number - 1,
             metrics_port=config.metrics_port and config.metrics_port + number - 1,
+            server=config.server and number == 1,
         )
         self.loaded = replace(self.loaded, config=config)
         self._access.configure(config)
@@ -419,7 +423,7 @@ class Scheduler(Client):
         parts, config = self._parts, self.config
         if self.registry.store_is_swapped:  # tests call nobody
             return parts
-        parts = self._monitor.join(parts, config, store)
+        parts = self._monitor.join(parts, config, store, self._serve if config.server else None)
         if config.webhooks:
             from tickwork.webhooks.parts import with_webhooks
 
@@ -429,6 +433,30 @@ class Scheduler(Client):
 
             parts = with_remote_calls(parts, config, self.registry, store, work)
         return parts
+
+    def _serve(self, listeners: Listeners) -> None:
+        from tickwork.server.parts import serve
+
+        serve(self, self.config, listeners, self._other_namespace, later=True, optional=self._server_is_optional)
+
+    def _other_namespace(self, namespace: str) -> Client:
+        """The client of another namespace of this store."""
+        options = {**self.loaded.set_in_code(), "store": self.config.store, "namespace": namespace, "server": False}
+        return Scheduler(config=self._config_file, **options)
+
+    def asgi(self) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+        """The API and the dashboard as an ASGI application, to be mounted in another one: `Mount("/ops",
+        app.asgi())`. It goes by the options that begin with `server_`; `server_hosts` names the host names by which
+        your application is called."""
+        from tickwork.server.parts import asgi_app
+
+        return asgi_app(self, self.config, self._other_namespace)
+
+    @property
+    def server_url(self) -> str | None:
+        """Where this node serves the API and the dashboard; None while it does not."""
+        listeners = self._monitor.listeners
+        return None if self._node is None or listeners is None else listeners.url_of("server_port")
 
     async def shutdown(self, timeout: float | timedelta | None = None) -> None:
         """Stop claiming, wait up to `timeout` for what runs, give back the rest without blame, close the store.

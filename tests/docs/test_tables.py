@@ -9,7 +9,6 @@ import pytest
 from docs import generate
 from tests.docs.pages import PAGES, ROOT
 from tickwork import errors
-from tickwork.config import WITHOUT_EFFECT
 from tickwork.model.facts import Fact
 from tickwork.model.table import Op
 from tickwork.model.tasks import Status
@@ -30,10 +29,6 @@ def test_everything_is_described() -> None:
     assert list(generate.STATUSES) == list(Status)
     assert list(generate.OPERATIONS) == list(Op)
     assert list(generate.FACTS) == list(Fact)
-
-
-def test_the_options_without_effect_are_those_that_log_a_warning() -> None:
-    assert set(generate.MEANINGS.get(generate.NOT_YET, {})) == set(WITHOUT_EFFECT)
 
 
 def test_the_error_tree_names_every_error() -> None:

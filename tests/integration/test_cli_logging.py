@@ -81,13 +81,12 @@ def test_the_applications_own_lines_are_shown_in_the_same_format(tmp_path: Path)
 
 def test_every_line_is_json_when_that_is_asked_for(tmp_path: Path) -> None:
     up = Up(
-        tmp_path, "--log-format", "json", "--server",
+        tmp_path, "--log-format", "json",
         setup="logging.getLogger('shop').warning('at import')\nwarnings.warn('at import too')\n",
     )  # fmt: skip
     assert up.entry("at import")["level"] == "warning"
     assert up.entry("Task registered")["name"] == "new_year"
     assert up.entry("an order came")["logger"] == "shop.orders"
-    assert up.entry("without effect in this version: ")["event"].endswith(": server")
     assert isinstance(up.entry("Task failed")["duration"], float)
     assert [entry["logger"] for entry in up.entries].count("py.warnings") == 2
 
@@ -148,18 +147,6 @@ def test_up_says_that_it_waits_for_redis(tmp_path: Path) -> None:
         process.stderr.close()
     assert "WARNING" in told
     assert re.search(r"after \d+\.\d s$", back)
-
-
-async def test_options_without_effect_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    app = Scheduler("memory://")
-    app.configure(server=True)
-    assert caplog.records == [], "not before it is used"
-    await app.start()
-    await app.shutdown(0)
-    await app.queue_stats()
-    await app.close()
-    told = [record.getMessage() for record in caplog.records if "effect" in record.getMessage()]
-    assert told == ["without effect in this version: server"]
 
 
 async def test_a_store_of_the_environment_that_is_not_used_is_told(

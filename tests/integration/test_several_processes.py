@@ -167,7 +167,7 @@ def test_any_free_port_of_each_process_is_told_in_the_log(make_shop: Callable[..
     shop = make_shop(url=file_url)
     program = shop.start(
         "up", "shop:app", "--processes", "2", "--metrics", "--metrics-port", "0", "--health", "--health-port", "0",
-        "--log-format", "json",
+        "--no-server", "--log-format", "json",
     )  # fmt: skip
     program.until("Task scheduler started", 2)
     told = [json.loads(line) for line in program.lines('"event":"Listening"')]

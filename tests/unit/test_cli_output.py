@@ -24,7 +24,6 @@ from tickwork.cli.events import read_kinds
 from tickwork.cli.output import Column, age, clean, clean_lines, clip, duration, json_text, table, width
 from tickwork.cli.session import schema_versions, sqlite_path
 from tickwork.clock import to_datetime
-from tickwork.config import WITHOUT_EFFECT
 from tickwork.model.members import Leader, Worker
 from tickwork.model.schedules import Misfire, Overlap
 from tickwork.model.tasks import Band
@@ -199,7 +198,7 @@ def test_every_option_has_a_flag_and_every_flag_a_text() -> None:
     assert set(command.make_context("x", []).params.values()) == {None}, "what was not said must not overrule anything"
 
 
-def test_what_has_no_effect_is_not_offered() -> None:
+def test_options_are_offered() -> None:
     from click.testing import CliRunner
 
     def help_of(*command: str) -> str:
@@ -209,8 +208,6 @@ def test_what_has_no_effect_is_not_offered() -> None:
         shown = help_of(command)
         for name in ("concurrency", "labels", "weight", "address"):
             assert f"--{name} " in shown
-        for name in WITHOUT_EFFECT:
-            assert f"--{name.replace('_', '-')} " not in shown
     for words in (("submit",), ("schedules", "put")):
         for name in ("key", "requires", "target"):
             assert f"--{name} " in help_of(*words)

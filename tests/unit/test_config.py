@@ -116,6 +116,19 @@ class TestDefaults:
             "health": False,
             "health_port": 8080,
             "server": False,
+            "server_port": 8080,
+            "server_hosts": (),
+            "server_namespaces": (),
+            "server_tokens": False,
+            "server_tls_cert": None,
+            "server_tls_key": None,
+            "server_socket": None,
+            "server_mask": (),
+            "server_proxies": (),
+            "server_user_header": None,
+            "server_roles": {},
+            "server_grpc_port": None,
+            "server_quota": {},
             "monitoring": False,
             "metrics_interval": 30,
             "health_check_interval": 60,
@@ -917,7 +930,7 @@ class TestLiveObjects:
         )
 
 
-NOT_NEGATIVE = ("max_retry", "retention_max", "max_tasks_per_child", "metrics_port", "health_port")
+NOT_NEGATIVE = ("max_retry", "retention_max", "max_tasks_per_child", "metrics_port", "health_port", "server_port")
 AT_LEAST_ONE = [
     "worker_count",
     "concurrency",

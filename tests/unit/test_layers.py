@@ -17,8 +17,8 @@ SRC = Path(tickwork.__file__).parent
 ROOT = frozenset({"backoff", "clock", "errors", "forks", "host", "ids", "texts"})  # small and pure
 LAYERS = (
     "root", "payload", "remote", "cron", "model", "observe", "config", "outbound", "store", "handlers", "client",
-    "dispatch", "executors", "worker", "node", "monitor", "webhooks", "logs", "scheduler", "testing", "contrib", "cli",
-    "__main__",
+    "dispatch", "executors", "worker", "node", "monitor", "webhooks", "server", "logs", "scheduler", "testing",
+    "contrib", "cli", "__main__",
 )  # fmt: skip
 PURE = LAYERS[: LAYERS.index("store")]
 SEAM = {"store.contract", "store.hints", "store.joining"}  # what everybody may know of stores

@@ -95,7 +95,8 @@ METHODS = {
     "list_registered schedule schedule_after get_task list_tasks index_tasks queue_stats status cancel retry run_now "
     "update_task_status register_worker unregister_worker get_worker list_workers drain_worker resume_worker "
     "set_worker reset_worker set_serializer explain lock use queue "
-    "on_startup on_shutdown reschedule callback_app health report failures alerts",
+    "on_startup on_shutdown reschedule callback_app health report failures alerts silence_alert unsilence_alert asgi "
+    "server_url",
     "registry": "register unregister has list clear set_serializer",
     "executors": "register list",
     "strategies": "register list of",

@@ -10,7 +10,7 @@ from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
 from tickwork.cli.rules import by_option, end, hint_at_type, note_option, read_until, said, until_options, who
-from tickwork.cli.session import ask, now_of
+from tickwork.cli.session import ask, change, now_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -79,11 +79,11 @@ def open_command(
     """
     at, name = read_until(until, duration, timezone), who(by)
 
-    async def change(client: Client) -> None:
+    async def open_it(client: Client) -> None:
         await client.breakers.open(of, note, name, at)
         await hint_at_type(client, of)
 
-    ask(change)
+    change(open_it, "opened a breaker", of, note)
     output.done(f"{of}  opened", of=of, done="opened", note=note, by=name)
 
 
@@ -93,6 +93,6 @@ def open_command(
 @global_options
 def close_command(of: str, by: str | None) -> None:
     """Start its tasks again, whether somebody or failures have opened it."""
-    found = ask(lambda client: client.breakers.close(of, by=who(by)))
+    found = change(lambda client: client.breakers.close(of, by=who(by)), "closed a breaker", of)
     word = "closed" if found else "was not open"
     output.done(f"{of}  {word}", of=of, done=word)

@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
+from msgspec.structs import asdict, replace
 
 from tickwork.cli import output
 from tickwork.cli.options import Duration, given, tag_option
-from tickwork.cli.session import ask
+from tickwork.cli.session import ask, change
 from tickwork.model.bulk import BulkResult, TaskFilter
 from tickwork.model.tasks import Status
 
@@ -89,8 +90,6 @@ def ids_or_filter(task_ids: tuple[str, ...], dry_run: bool, **fields: Any) -> Ta
 
 
 def do_to_all(bulk: Bulk, wanted: TaskFilter, dry_run: bool, yes: bool) -> None:
-    from msgspec.structs import replace
-
     if dry_run or not yes:
         found = _run(bulk, wanted, dry_run=True)
         if dry_run or not found.done:
@@ -123,7 +122,11 @@ def _run(bulk: Bulk, wanted: TaskFilter, dry_run: bool) -> BulkResult:
         report(seen if dry_run else done)
 
     try:
-        return ask(lambda client: bulk.act(client, wanted, dry_run, progress))
+        if dry_run:
+            return ask(lambda client: bulk.act(client, wanted, dry_run, progress))
+        told = ", ".join(f"{name}={value}" for name, value in asdict(wanted).items() if value)
+        what = f"{bulk.done} by a filter"
+        return change(lambda client: bulk.act(client, wanted, dry_run, progress), what, f"{bulk.noun}s", told)
     except KeyboardInterrupt:
         if dry_run:
             raise
@@ -144,8 +147,6 @@ def _show(bulk: Bulk, result: BulkResult) -> None:
 
 
 def _tell(bulk: Bulk, result: BulkResult, interrupted: bool = False) -> None:
-    from msgspec.structs import asdict
-
     if output.as_json():
         output.show_json({**asdict(result), "interrupted": interrupted})
         return

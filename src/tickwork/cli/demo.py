@@ -19,6 +19,7 @@ from tickwork.cli import output
 from tickwork.cli.demo_app import app, bring_customers
 from tickwork.cli.demo_screen import draw
 from tickwork.cli.options import Duration, global_options
+from tickwork.cli.run import serve_if_possible
 from tickwork.cli.schedules import with_last_status
 from tickwork.cli.screen import SHOWN, Picture, plain_line
 from tickwork.cli.session import said, sqlite_path
@@ -62,6 +63,7 @@ def demo_command(seconds: float | None, fresh: bool, rate: float) -> None:
         app.configure(namespace="demo")  # a server may hold somebody's work, a file of the demo does not
     if fresh and path is None:
         raise click.UsageError("--fresh deletes a file; on Redis, start over with another --namespace")
+    serve_if_possible(app, any_port=True)
     live = sys.stdout.isatty() and not output.as_json()
     logging.getLogger("tickwork").addHandler(logging.NullHandler())  # the screen tells it all
     run_loop(_Demo(path, live, seconds, rate).run(fresh))
@@ -135,6 +137,8 @@ class _Demo:
         watcher, started = Watcher(app, SHOWN), time.monotonic()
         if not self._live:
             click.echo(f"Tickwork demo, pid {os.getpid()}, {self._url}: {found}")
+            if (dashboard := app.server_url) is not None:
+                click.echo(f"Dashboard: {dashboard}")
         while not self._stop.is_set():
             snap = await watcher.look()
             snap = replace(snap, schedules=await with_last_status(app, snap.schedules[:1]))
@@ -161,13 +165,20 @@ class _Demo:
         there = f" --store {shlex.quote(self._url)}"
         if app.config.namespace != Config().namespace:
             there += f" --namespace {app.config.namespace}"
+        dashboard = [] if app.server_url is None else [f"Dashboard: {app.server_url}"]
         ends = f"or kill -9 {os.getpid()} and run it again: nothing is lost. Ctrl-C stops."
+        command = own_command()
         if paused:
             first = paused[0]
-            return [f"Queue {first} is paused. To go on:", f"  {own_command()} queues resume {first}{there}", ends]
-        hints = ["Try in another terminal, in this folder:", f"  {own_command()} dlq retry-all{there}", ends]
+            return [
+                *dashboard,
+                f"Queue {first} is paused. To go on:",
+                f"  {command} queues resume {first}{there}",
+                ends,
+            ]
+        hints = [*dashboard, "Try in another terminal, in this folder:", f"  {command} dlq retry-all{there}", ends]
         if roomy:
-            hints.insert(2, f"  {own_command()} queues pause default{there}")
+            hints.insert(-1, f"  {command} queues pause default{there}")
         return hints
 
     async def _close(self) -> None:

@@ -12,7 +12,7 @@ from tickwork.cli.bulk import do_to_all, filter_options_of_status, read_filter, 
 from tickwork.cli.options import cascade_option, cursor_option, global_options, limit_option
 from tickwork.cli.output import Column
 from tickwork.cli.pages import find
-from tickwork.cli.session import ask
+from tickwork.cli.session import ask, change
 from tickwork.cli.steer import delete_all, retry_all, wants_cascade
 from tickwork.cli.tasks import first_line, task_command
 from tickwork.model.bulk import TaskFilter
@@ -82,7 +82,9 @@ def show_command(ctx: click.Context, task_id: str) -> None:
 def retry_command(task_id: str, cascade: bool | None) -> None:
     """Run a dead letter again, with fresh counters."""
     with_followers = wants_cascade([task_id], cascade)
-    followers = ask(lambda client: client.dlq.retry(task_id, cascade=with_followers))
+    followers = change(
+        lambda client: client.dlq.retry(task_id, cascade=with_followers), "retried a dead letter", task_id
+    )
     count = f", {output.many(len(followers), 'dependant')} brought back" if followers else ""
     output.done(f"{task_id}  sent to run{count}", id=task_id, done="sent to run", brought_back=followers)
 
@@ -92,7 +94,7 @@ def retry_command(task_id: str, cascade: bool | None) -> None:
 @global_options
 def remove_command(task_id: str) -> None:
     """Delete a dead letter."""
-    ask(lambda client: client.dlq.remove(task_id))
+    change(lambda client: client.dlq.remove(task_id), "removed a dead letter", task_id)
     output.done(f"{task_id}  deleted", id=task_id, done="deleted")
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from tickwork import __version__
 from tickwork.cli import output
 from tickwork.cli.options import global_options
-from tickwork.cli.session import ask, schema_versions, settings, sqlite_path, store_of
+from tickwork.cli.session import ask, change, schema_versions, settings, sqlite_path, store_of
 from tickwork.clock import to_datetime, to_millis
 from tickwork.config.urls import mask_url
 from tickwork.ids import name_of
@@ -74,7 +74,7 @@ def doctor_command(mend: bool) -> None:
 
     Exits with 1 if there is a problem; a warning is not one.
     """
-    mended = ask(_mend) if mend else []
+    mended = change(_mend, "mended the store", "") if mend else []
     patient = ask(_examine)
     findings = [
         *check_installation(),

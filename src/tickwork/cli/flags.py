@@ -9,13 +9,12 @@ import click
 from msgspec.structs import fields
 
 from tickwork.backoff import Seconds
-from tickwork.config import CHOICES, WITHOUT_EFFECT, Config
+from tickwork.config import CHOICES, Config
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Those that are said in another way on a command line, or that cannot be said there.
 ELSEWHERE = {"store", "namespace", "logger", "webhooks"}
-HIDDEN = set(WITHOUT_EFFECT)  # accepted, but nothing comes of them yet
 HELP = {
     "scheduler_id": "Name of this node; no other process may have it. Generated if left out.",
     "queues": "Queues to take tasks from.",
@@ -61,7 +60,20 @@ HELP = {
     "metrics_port": "The port for them; 0 takes any that is free, which the log tells.",
     "health": "Serve health checks.",
     "health_port": "The port for them; 0 takes any that is free, which the log tells.",
-    "server": "Serve the HTTP API.",
+    "server": "Serve the API and the dashboard.",
+    "server_port": "The port for them; 0 takes any that is free, which the log tells.",
+    "server_hosts": "Host names by which the server may be called, beside localhost.",
+    "server_namespaces": "Further namespaces of the store that it serves.",
+    "server_tokens": "Ask for tokens on loopback too.",
+    "server_tls_cert": "File of the certificate, to serve HTTPS.",
+    "server_tls_key": "File of the key of the certificate.",
+    "server_socket": "Path of a Unix socket to listen on, instead of a port.",
+    "server_mask": "Names of fields in payloads that viewers do not see, such as password,*_token.",
+    "server_proxies": "Networks of proxies whose user header is believed.",
+    "server_user_header": "Header in which such a proxy names the user.",
+    "server_roles": "Roles of those users; * is for all others.",
+    "server_grpc_port": "Serve the gRPC API on this port too; 0 takes any that is free.",
+    "server_quota": "How much of the namespace may be used through the API, as JSON.",
     "monitoring": "Watch over alert rules.",
     "metrics_interval": "Time between two reads of the store's numbers for metrics, and two looks at alert rules.",
     "health_check_interval": "Time between two health checks that nobody asked for.",
@@ -137,7 +149,7 @@ class ConfigFlag(click.Option):
 
     @classmethod
     def make(cls, *names: str, **attributes: Any) -> Callable[[F], F]:
-        return click.option(*names, cls=cls, hidden=names[-1] in HIDDEN, **attributes)
+        return click.option(*names, cls=cls, **attributes)
 
 
 class ConfiguredCommand(click.Command):

@@ -6,7 +6,7 @@ import click
 
 from tickwork.cli import output
 from tickwork.cli.options import global_options
-from tickwork.cli.session import ask
+from tickwork.cli.session import change
 
 
 @click.command("index")
@@ -20,6 +20,8 @@ def index_command(switch: str) -> None:
     namespace; those that run need not be started again. If it is interrupted, run it again.
     """
     on = switch == "on"
-    changed = ask(lambda client: client.index_tasks(on, output.progress("tasks indexed")))
+    changed = change(
+        lambda client: client.index_tasks(on, output.progress("tasks indexed")), "switched the index", switch
+    )
     state = "Tasks are indexed by type, queue and key now." if on else "Tasks are not indexed any more."
     output.done(state if changed else f"There is nothing to do: the index was {switch}.", indexed=on, changed=changed)

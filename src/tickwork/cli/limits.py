@@ -10,7 +10,7 @@ from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
 from tickwork.cli.rules import by_option, hint_at_type, note_option, said, who
-from tickwork.cli.session import ask
+from tickwork.cli.session import ask, change
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
@@ -106,14 +106,14 @@ def set_command(
     name = who(by)
     per: Literal["key"] | None = "key" if per_key else None
 
-    async def change(client: Client) -> tuple[LimitInfo | None, LimitInfo]:
+    async def set_it(client: Client) -> tuple[LimitInfo | None, LimitInfo]:
         before = {limit.of: limit for limit in await client.limits.list()}
         await client.limits.set(of, rate=rate, burst=burst, concurrency=concurrency, per=per, note=note, by=name)
         await hint_at_type(client, of)
         after = {limit.of: limit for limit in await client.limits.list()}
         return before.get(of), after[of]
 
-    before, after = ask(change)
+    before, after = change(set_it, "set a limit", of, note)
     instead = f" instead of {before.text}" if before is not None and before.text != after.text else ""
     output.done(
         f"{of}  {after.text}{instead}", of=of, done="set", rate=rate, burst=burst, concurrency=concurrency, per=per,
@@ -127,6 +127,6 @@ def set_command(
 @global_options
 def remove_command(of: str, by: str | None) -> None:
     """Take back what was set by hand: what the code says holds again."""
-    found = ask(lambda client: client.limits.remove(of, by=who(by)))
+    found = change(lambda client: client.limits.remove(of, by=who(by)), "removed a limit", of)
     word = "removed" if found else "was not set by hand"
     output.done(f"{of}  {word}", of=of, done=word)

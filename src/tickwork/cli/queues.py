@@ -9,7 +9,7 @@ import click
 from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
-from tickwork.cli.session import ask, store_of
+from tickwork.cli.session import ask, change, store_of
 
 if TYPE_CHECKING:
     from tickwork.client.client import Client
@@ -82,9 +82,9 @@ def pause_command(name: str | None, type_: str | None, note: str) -> None:
     """Start nothing of a queue or of a type until it is resumed; what runs goes on."""
     kind, what = _target(name, type_)
     if kind == "type":
-        ask(lambda client: client.queues.pause_type(what, note))
+        change(lambda client: client.queues.pause_type(what, note), "paused a type", what, note)
     else:
-        ask(lambda client: _pause_queue(client, what, note))
+        change(lambda client: _pause_queue(client, what, note), "paused a queue", what, note)
     output.done(f"{kind} {what}  paused", **{kind: what}, done="paused", note=note)
 
 
@@ -103,9 +103,9 @@ def resume_command(name: str | None, type_: str | None) -> None:
     """Start what waits in a queue, or is of a type, again."""
     kind, what = _target(name, type_)
     if kind == "type":
-        found = ask(lambda client: client.queues.resume_type(what))
+        found = change(lambda client: client.queues.resume_type(what), "resumed a type", what)
     else:
-        found = ask(lambda client: client.queues.resume(what))
+        found = change(lambda client: client.queues.resume(what), "resumed a queue", what)
     word = "resumed" if found else "was not paused"
     output.done(f"{kind} {what}  {word}", **{kind: what}, done=word)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ from tickwork.cli.flags import ConfiguredCommand, config_flags
 from tickwork.cli.loading import load_app
 from tickwork.cli.options import global_options
 from tickwork.errors import ConfigError
+from tickwork.server.settings import is_loopback
 
 if TYPE_CHECKING:
     from tickwork.node.forking import Upward
@@ -89,6 +91,8 @@ def _run(
         log.settle("debug" if app.config.debug else app.config.log_level)
         if processes is not None:
             check_processes(app, processes)
+        if role != "worker":
+            serve_if_possible(app)
         if not as_json and (parent is None or parent.number == 1):
             show_banner(app, role, processes)
         log.tell_early()
@@ -152,6 +156,26 @@ def _fork(app: Scheduler, count: int) -> Upward:
     return parent
 
 
+def serve_if_possible(app: Scheduler, any_port: bool = False) -> None:
+    """Serve the dashboard, unless the options say otherwise or the extra is not there. If its port is taken, the log
+    says so; or with `any_port` another one is taken."""
+    from importlib.util import find_spec
+
+    wanted = app.loaded.origins["server"] == "default" and is_loopback(app.config.host)
+    if wanted and all(map(find_spec, ("litestar", "uvicorn", "httptools"))):
+        taken = any_port and not _is_free(app.config.host, app.config.server_port)
+        app.configure(server=True, server_port=0 if taken else app.config.server_port)
+        app._server_is_optional = True
+
+
+def _is_free(host: str, port: int) -> bool:
+    try:
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
+            return True
+    except OSError:
+        return False
+
+
 def show_banner(app: Scheduler, role: str, processes: int | None = None) -> None:
     """Everything that a glance should tell, on the stream of the log that follows."""
     config = app.config
@@ -170,6 +194,7 @@ def show_banner(app: Scheduler, role: str, processes: int | None = None) -> None
         ("concurrency", workers if works else None),
         ("task types", ", ".join(config.task_types or app.registry.list()) or "none" if works else None),
         ("schedules", ", ".join(app.list_registered()) or None),
+        ("dashboard", f"http://{config.host}:{config.server_port}" if config.server and config.server_port else None),
     ]
     grace = f"waits up to {output.duration(config.shutdown_timeout)} for what runs"
     click.secho(f"Tickwork {__version__}", bold=True, err=True)

@@ -17,7 +17,7 @@ from tickwork.cli.options import (
     task_options,
 )
 from tickwork.cli.output import Column
-from tickwork.cli.session import ask, now_of, store_of
+from tickwork.cli.session import ask, change, now_of, store_of
 from tickwork.model.schedules import Misfire, Overlap
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def next_command(schedule_id: str, count: int) -> None:
 @global_options
 def pause_command(schedule_id: str) -> None:
     """Stop firing a schedule until it is resumed."""
-    ask(lambda client: client.schedules.pause(schedule_id))
+    change(lambda client: client.schedules.pause(schedule_id), "paused a schedule", schedule_id)
     output.done(f"{schedule_id}  paused", id=schedule_id, done="paused")
 
 
@@ -205,7 +205,7 @@ def pause_command(schedule_id: str) -> None:
 @global_options
 def resume_command(schedule_id: str) -> None:
     """Go on with a schedule from its next tick."""
-    ask(lambda client: client.schedules.resume(schedule_id))
+    change(lambda client: client.schedules.resume(schedule_id), "resumed a schedule", schedule_id)
     output.done(f"{schedule_id}  resumed", id=schedule_id, done="resumed")
 
 
@@ -214,7 +214,7 @@ def resume_command(schedule_id: str) -> None:
 @global_options
 def trigger_command(schedule_id: str) -> None:
     """Run a schedule once now; prints the task's id."""
-    task_id = ask(lambda client: client.schedules.trigger(schedule_id))
+    task_id = change(lambda client: client.schedules.trigger(schedule_id), "triggered a schedule", schedule_id)
     output.done(task_id, id=schedule_id, done="triggered", task_id=task_id)
 
 
@@ -223,7 +223,7 @@ def trigger_command(schedule_id: str) -> None:
 @global_options
 def delete_command(schedule_id: str) -> None:
     """Delete a schedule; tasks it has submitted go on."""
-    ask(lambda client: client.schedules.delete(schedule_id))
+    change(lambda client: client.schedules.delete(schedule_id), "deleted a schedule", schedule_id)
     output.done(f"{schedule_id}  deleted", id=schedule_id, done="deleted")
 
 
@@ -276,7 +276,10 @@ def edit_command(schedule_id: str, type_: str | None, payload: Any, **said: Any)
         changes["payload"] = payload
     if not changes:
         raise click.UsageError("name what is to be changed, such as --cron or --payload; --help lists the options")
-    _show_put(ask(lambda client: client.schedules.edit(schedule_id, **changes)))
+    what = ", ".join(changes)
+    _show_put(
+        change(lambda client: client.schedules.edit(schedule_id, **changes), "edited a schedule", schedule_id, what)
+    )
 
 
 @schedules_command.command("put", cls=PayloadCommand)
@@ -296,9 +299,10 @@ def put_command(schedule_id: str, type_: str, payload: Any, paused: bool, **said
     """Create or replace a schedule."""
     options = given(**said)
     payload = payload_or_none_given(payload)
-    found = ask(
-        lambda client: client.schedules.put(schedule_id, type_, payload, enabled=not paused, **options), create=True
-    )
+    found = change(
+        lambda client: client.schedules.put(schedule_id, type_, payload, enabled=not paused, **options),
+        "put a schedule", schedule_id, type_, create=True,
+    )  # fmt: skip
     _show_put(found)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tickwork.client.client import Client
     from tickwork.config import Config
     from tickwork.config.loading import Loaded
+    from tickwork.server.callers import Caller
     from tickwork.store.contract import Store
 
 T = TypeVar("T")
@@ -52,6 +53,31 @@ def ask(question: Callable[[Client], Awaitable[T]], *, create: bool = False) -> 
     return asyncio.run(_ask(question, create))
 
 
+def change(
+    question: Callable[[Client], Awaitable[T]], what: str, target: str, detail: str = "", *, create: bool = False
+) -> T:
+    """As `ask`, for what changes something: `what` was done to `target` is told in the audit log."""
+
+    async def told(client: Client) -> T:
+        answer = await question(client)
+        await tell_audit(client, what, target, detail)
+        return answer
+
+    return ask(told, create=create)
+
+
+async def tell_audit(client: Client, what: str, target: str, detail: str = "") -> None:
+    """The change is done by then; if it cannot be told, somebody should know."""
+    from tickwork.server.audit import append
+
+    caller = command_line_caller()
+    try:
+        await append(await store_of(client), "submits" if what.startswith("submitted") else "changes", caller, what,
+                     target, detail)  # fmt: skip
+    except StoreError as error:
+        click.echo(f"note: this change is not in the audit log: {error}", err=True)
+
+
 async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
     from tickwork.client.client import Client
     from tickwork.handlers.registry import Registry
@@ -68,6 +94,14 @@ async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
         await store.close()
 
 
+def command_line_caller() -> Caller:
+    """Whoever can reach the store by a command may do everything there."""
+    from tickwork.host import user_at_host
+    from tickwork.server.callers import Caller, Role
+
+    return Caller(user_at_host(), Role.ADMIN, via="command line", address=user_at_host().rpartition("@")[2])
+
+
 async def unopened_store() -> Store:
     """The store that a command goes by, as it is: it must be there, but is not opened."""
     store, _ = await _unopened(create=False)
@@ -82,7 +116,7 @@ async def _unopened(create: bool) -> tuple[Store, Config]:
     create = create and loaded.origins["store"] != BY_DEFAULT  # a file that nobody named, nobody may be looking at
     check_store(url, config.namespace, create)
     if kind_of(url) == "redis":
-        config = await _meet(url, config, create)
+        config = await meet(url, config, create)
     return make_store(url, config, patience=PATIENCE), config
 
 
@@ -96,7 +130,7 @@ async def now_of(client: Client) -> datetime:
     return to_datetime((await store_of(client)).now())
 
 
-async def _meet(url: str, config: Config, create: bool) -> Config:
+async def meet(url: str, config: Config, create: bool) -> Config:
     """A namespace of a Redis says itself how many partitions it has; one that is not there is not made by looking."""
     from msgspec.structs import replace
 

@@ -12,7 +12,7 @@ import click
 from tickwork.cli import output
 from tickwork.cli.bulk import Bulk, do_to_all, filter_options, ids_or_filter
 from tickwork.cli.options import Duration, cascade_option, global_options, read_time
-from tickwork.cli.session import ask, store_of
+from tickwork.cli.session import ask, change, store_of
 from tickwork.client.dependants import cancelled_with
 from tickwork.clock import to_datetime
 from tickwork.model.info import Steered
@@ -40,7 +40,7 @@ def cancel_command(task_ids: tuple[str, ...], force: bool, dry_run: bool, yes: b
     """
     wanted = ids_or_filter(task_ids, dry_run, **fields)
     if wanted is None:
-        _each(lambda client: client.tasks.cancel(task_ids, force=force), "cancelled")
+        _each(lambda client: client.tasks.cancel(task_ids, force=force), "cancelled", task_ids)
         return
     bulk = Bulk(
         "cancel",
@@ -70,7 +70,7 @@ def retry_command(task_ids: tuple[str, ...], cascade: bool | None, dry_run: bool
     wanted = ids_or_filter(task_ids, dry_run, **fields)
     if wanted is None:
         with_followers = wants_cascade(task_ids, cascade)
-        _each(lambda client: client.tasks.retry(task_ids, cascade=with_followers), "sent to run")
+        _each(lambda client: client.tasks.retry(task_ids, cascade=with_followers), "sent to run", task_ids)
         return
     do_to_all(retry_all(cascade), wanted, dry_run, yes)
 
@@ -98,7 +98,7 @@ def run_now_command(task_ids: tuple[str, ...], dry_run: bool, yes: bool, **field
     """
     wanted = ids_or_filter(task_ids, dry_run, **fields)
     if wanted is None:
-        _each(lambda client: client.tasks.run_now(task_ids), "sent to run")
+        _each(lambda client: client.tasks.run_now(task_ids), "sent to run", task_ids)
         return
     bulk = Bulk(
         "run",
@@ -132,7 +132,7 @@ def reschedule_command(task_id: str, at: str | None, delay: float | None, timezo
         record = await client._access.record(task_id)
         return to_datetime(record.due_at) if record.status in DELAYED else None
 
-    due = ask(move)
+    due = change(move, "rescheduled a task", task_id)
     when = "now" if due is None else output.moment(due)
     output.done(f"{task_id}  due {when}", id=task_id, done="rescheduled", due_at=due)
 
@@ -151,7 +151,7 @@ def delete_command(task_ids: tuple[str, ...], dry_run: bool, yes: bool, **fields
     """
     wanted = ids_or_filter(task_ids, dry_run, **fields)
     if wanted is None:
-        _each(lambda client: client.tasks.delete(task_ids), "deleted")
+        _each(lambda client: client.tasks.delete(task_ids), "deleted", task_ids)
         return
     do_to_all(delete_all(), wanted, dry_run, yes)
 
@@ -187,10 +187,10 @@ def wants_cascade(task_ids: Sequence[str], said: bool | None) -> bool:
     return click.confirm(f"Also bring back {output.many(followers, 'dependant')} cancelled before?", err=True)
 
 
-def _each(act: Callable[[Client], Awaitable[list[Steered]]], word: str) -> None:
+def _each(act: Callable[[Client], Awaitable[list[Steered]]], word: str, task_ids: Sequence[str]) -> None:
     """Show what became of every task named; what one refuses does not hold up the others."""
     answers: list[dict[str, Any]] = []
-    for each in ask(act):
+    for each in change(act, f"{word} by id", ", ".join(task_ids)):
         answers.append({"id": each.id, "done": word if each.done else None, "error": each.error and str(each.error)})
         answers += [{"id": follower, "done": "brought back", "error": None} for follower in each.brought_back]
     if output.as_json():

@@ -21,7 +21,7 @@ from tickwork.cli.options import (
     read_time,
     task_options,
 )
-from tickwork.cli.session import ask, check_store, settings, sqlite_path
+from tickwork.cli.session import change, check_store, settings, sqlite_path
 from tickwork.cli.tasks import explanation
 from tickwork.errors import ResultError, ResultTimeout
 from tickwork.model.info import Explanation, Reason
@@ -88,10 +88,10 @@ def submit_command(
         path = sqlite_path(settings().config.store or "")
         if path is not None and not os.path.exists(path):
             click.echo(f"note: {output.clean(path)} is a new file", err=True)
-        info = ask(
+        info = change(
             lambda client: _follow(client.submit(type_, payload, **options), partial(explanation, client), patience),
-            create=True,
-        )
+            "submitted a task", type_, create=True,
+        )  # fmt: skip
     _show(info)
 
 

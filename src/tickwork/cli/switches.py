@@ -10,7 +10,7 @@ from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
 from tickwork.cli.rules import by_option, end, hint_at_type, note_option, read_until, until_options, who
-from tickwork.cli.session import ask, now_of
+from tickwork.cli.session import ask, change, now_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -78,11 +78,11 @@ def off_command(
     """
     at, name = read_until(until, duration, timezone), who(by)
 
-    async def change(client: Client) -> None:
+    async def switch(client: Client) -> None:
         await client.switches.off(of, note, name, at)
         await hint_at_type(client, of)
 
-    ask(change)
+    change(switch, "switched off", of, note)
     output.done(f"{of}  switched off", of=of, done="switched off", note=note, by=name)
 
 
@@ -92,6 +92,6 @@ def off_command(
 @global_options
 def on_command(of: str, by: str | None) -> None:
     """Start them again, with those that wait."""
-    found = ask(lambda client: client.switches.on(of, by=who(by)))
+    found = change(lambda client: client.switches.on(of, by=who(by)), "switched on", of)
     word = "switched on" if found else "was not off"
     output.done(f"{of}  {word}", of=of, done=word)

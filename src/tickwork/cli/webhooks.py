@@ -10,7 +10,7 @@ import click
 from tickwork.cli import output
 from tickwork.cli.options import global_options
 from tickwork.cli.output import Column
-from tickwork.cli.session import ask, now_of, settings
+from tickwork.cli.session import ask, change, now_of, settings
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -108,7 +108,7 @@ def enable_command(name: str) -> None:
 
         return await Webhooks(client._access).enable(name)
 
-    word = "is on again" if ask(enable) else "was on"
+    word = "is on again" if change(enable, "switched a webhook on", name) else "was on"
     output.done(f"webhook {name} {word}", webhook=name, done=word)
 
 

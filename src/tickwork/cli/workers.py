@@ -12,7 +12,7 @@ import click
 from tickwork.cli import output
 from tickwork.cli.options import Duration, global_options
 from tickwork.cli.output import Column
-from tickwork.cli.session import ask, now_of, settings
+from tickwork.cli.session import ask, change, now_of, settings
 from tickwork.errors import TickworkError
 from tickwork.model.members import Worker, WorkerStatus
 
@@ -145,7 +145,7 @@ def register_command(
     async def register(client: Client) -> None:
         await client.register_worker(worker)
 
-    ask(register)
+    change(register, "registered a worker", worker_id)
     output.done(f"registered worker {worker_id}", id=worker_id)
 
 
@@ -167,7 +167,7 @@ def unregister_command(worker_id: str) -> None:
             raise TickworkError(f"worker {worker_id} is a process of Tickwork, which leaves by itself when it ends")
         await client.unregister_worker(worker_id)
 
-    ask(unregister)
+    change(unregister, "unregistered a worker", worker_id)
     output.done(f"unregistered worker {worker_id}", id=worker_id)
 
 
@@ -212,7 +212,7 @@ def drain_command(ids: tuple[str, ...], timeout: float | None, no_wait: bool) ->
             await client.drain_worker(worker_id)
         return chosen, [] if no_wait else await _wait(client, chosen, timeout)
 
-    chosen, left = ask(drain)
+    chosen, left = change(drain, "drained workers", ", ".join(ids) or "those of this host")
     busy = {worker.id: worker.running for worker in left}
     words = {worker_id: _word(busy.get(worker_id), no_wait) for worker_id in chosen}
     if output.as_json():
@@ -243,7 +243,7 @@ def resume_command(ids: tuple[str, ...]) -> None:
             await client.resume_worker(worker_id)
         return chosen
 
-    chosen = ask(resume)
+    chosen = change(resume, "resumed workers", ", ".join(ids) or "those of this host")
     if output.as_json():
         output.show_json({"workers": [{"id": worker_id, "done": "resumed"} for worker_id in chosen]})
     else:
@@ -268,14 +268,14 @@ def set_command(ids: tuple[str, ...], concurrency: int | None, queues: str | Non
     names = None if queues is None else [name.strip() for name in queues.split(",")]
     chosen = list(dict.fromkeys(ids))
 
-    async def change(client: Client) -> None:
+    async def order(client: Client) -> None:
         for worker_id in chosen:
             if reset:
                 await client.reset_worker(worker_id)
             if concurrency is not None or names is not None:
                 await client.set_worker(worker_id, concurrency=concurrency, queues=names)
 
-    ask(change)
+    change(order, "changed workers", ", ".join(chosen), f"concurrency {concurrency}, queues {queues}, reset {reset}")
     facts = {"concurrency": concurrency, "queues": names}
     told = ", ".join(f"{what} {text}" for what, text in (("concurrency", concurrency), ("queues", queues)) if text)
     if output.as_json():

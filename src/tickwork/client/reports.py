@@ -58,7 +58,7 @@ async def report(
 ) -> Report:
     choice("by", BY, by)
     store = await access.open_store()
-    opened, now = await _opened(store), store.now()
+    opened, now = await opened_of(store), store.now()
     # What has happened at this very moment belongs to it.
     begin, end = _moment("since", AGO if since is None else since, now), min(_moment("until", until, now + 1), now + 1)
     if begin >= end:
@@ -79,7 +79,7 @@ async def report(
     )
 
 
-async def _opened(store: Store) -> Open | None:
+async def opened_of(store: Store) -> Open | None:
     text = await store.marks.get(OPEN)
     try:
         return None if text is None else Open.read(text)
@@ -157,11 +157,11 @@ async def _buckets(store: Store, opened: Open, spans: Sequence[Span]) -> list[Bu
     found: list[Bucket] = []
     for start in range(0, len(spans), TOGETHER):
         some = spans[start : start + TOGETHER]
-        found += await asyncio.gather(*(_bucket(store, opened, span, kept[span.grain]) for span in some))
+        found += await asyncio.gather(*(bucket_of(store, opened, span, kept[span.grain]) for span in some))
     return found
 
 
-async def _bucket(store: Store, opened: Open, span: Span, kept: set[int]) -> Bucket:
+async def bucket_of(store: Store, opened: Open, span: Span, kept: set[int]) -> Bucket:
     bucket, at_hand = Bucket(span.start), opened.buckets[span.grain]
     if span.start == at_hand.start:
         for grain in SIZES:  # the open ones are parts of it up to its own length
@@ -256,10 +256,10 @@ def _group(group: Group, now: int) -> FailureGroup:
     )
 
 
-async def runs_of(access: Access, schedule_id: str) -> list[ScheduleRun]:
-    """The last runs of a schedule, the latest first."""
+async def runs_of(access: Access, schedule_id: str, is_there: bool = False) -> list[ScheduleRun]:
+    """The last runs of a schedule, the latest first. `is_there`: the caller has just read the schedule itself."""
     store = await access.open_store()
-    if await store.schedules.get(known_schedule(schedule_id)) is None:
+    if not is_there and await store.schedules.get(known_schedule(schedule_id)) is None:
         raise ScheduleNotFound(schedule_id)
     text = await store.marks.get(runs.mark_of(schedule_id))
     try:

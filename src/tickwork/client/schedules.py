@@ -102,7 +102,7 @@ class Schedules:
         put = await self._put(schedule, if_changed, create)
         if put is None:
             raise TaskExists(id, "schedule")
-        return _info(put, self._access.registry)
+        return info_of(put, self._access.registry)
 
     async def _put(self, schedule: Schedule, if_changed: bool, create: bool) -> Schedule | None:
         self._access.check_that_tasks_can_run()
@@ -155,7 +155,7 @@ class Schedules:
             await check_targets(store, [new.task])
             put = await store.schedules.put(new, seen=old)
             if put is not None:
-                return _info(put, self._access.registry)
+                return info_of(put, self._access.registry)
         raise StoreUnavailable(f"schedule {schedule_id} is changed by others all the time")
 
     async def list(self, *, cursor: str | None = None) -> Page[ScheduleInfo]:
@@ -164,7 +164,7 @@ class Schedules:
         if cursor is not None and not isinstance(cursor, str):
             raise ConfigError(f"cursor must be a text, not {shown(cursor)}")
         found, cursor = await (await self._access.open_store()).schedules.page(cursor)
-        return Page([_info(schedule, self._access.registry) for schedule in found], cursor)
+        return Page([info_of(schedule, self._access.registry) for schedule in found], cursor)
 
     async def __aiter__(self) -> AsyncIterator[ScheduleInfo]:
         cursor: str | None = None
@@ -177,7 +177,7 @@ class Schedules:
                 return
 
     async def get(self, schedule_id: str) -> ScheduleInfo:
-        return _info(await self._find(schedule_id), self._access.registry)
+        return info_of(await self._find(schedule_id), self._access.registry)
 
     async def _find(self, schedule_id: str) -> Schedule:
         schedule = await (await self._access.open_store()).schedules.get(known_schedule(schedule_id))
@@ -226,7 +226,7 @@ def _refuse_unreadable(schedule: Schedule) -> None:
         raise StoreError(f"schedule {schedule.id}: {schedule.stopped}; delete it, or put it anew")
 
 
-def _info(schedule: Schedule, registry: Registry) -> ScheduleInfo:
+def info_of(schedule: Schedule, registry: Registry) -> ScheduleInfo:
     task = schedule.task
     cron = None if schedule.cron is None else ticks.cron_of(schedule)
     return ScheduleInfo(

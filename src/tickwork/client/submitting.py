@@ -89,6 +89,17 @@ async def submit_spec(client: Client, spec: Spec, durability: Durability | None,
     return receipt
 
 
+async def submit_and_tell(client: Client, task: Task) -> tuple[Handle[Any], Spec]:
+    """Submit a task that has no cron line. Answers its spec too, from which it can be shown without a look at it."""
+    options = options_of(task)
+    durability = wanted_durability(options)
+    spec = client._access.spec(task.type, task.payload, options)
+    client._access.check_that_tasks_can_run()
+    store = await client._access.open_to_submit()
+    (receipt,) = await client._access.send(store, [spec], durability)
+    return handle_of(client, receipt, spec, options), spec
+
+
 async def submit_cron(client: Client, type: str, payload: Any, options: Options) -> ScheduleHandle:
     known_only(options, Options)
     for wrong in ("schedule_at", "delay", "expires", "depends_on", "durability"):

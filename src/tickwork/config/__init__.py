@@ -103,6 +103,19 @@ class Config(Struct, frozen=True, kw_only=True):
     health: bool = False
     health_port: int = 8080
     server: bool = False
+    server_port: int = 8080
+    server_hosts: tuple[str, ...] = ()  # by which it may be called, beside those of loopback
+    server_namespaces: tuple[str, ...] = ()  # that it serves, beside its own
+    server_tokens: bool = False  # ask for tokens on loopback too
+    server_tls_cert: str | None = None
+    server_tls_key: str | None = None
+    server_socket: str | None = None  # a Unix socket instead of host and port
+    server_mask: tuple[str, ...] = ()  # fields of payloads that viewers do not see
+    server_proxies: tuple[str, ...] = ()  # networks whose user header is believed
+    server_user_header: str | None = None
+    server_roles: dict[str, str] = field(default_factory=dict)  # of users that a proxy names; `*` for all others
+    server_grpc_port: int | None = None
+    server_quota: dict[str, int] = field(default_factory=dict)
     monitoring: bool = False
     metrics_interval: Seconds = 30.0
     health_check_interval: Seconds = 60.0
@@ -149,8 +162,6 @@ class Config(Struct, frozen=True, kw_only=True):
 
 
 OPTIONS = Config.__struct_fields__
-WITHOUT_EFFECT = ("server",)
-"""Read and checked already, but nothing goes by them yet."""
 
 
 def _plain(value: Any) -> Any:

@@ -21,6 +21,7 @@ _MAY_BE_ZERO = ("timeout", "retention", "shutdown_timeout", "version_grace")
 ADDRESS_MAX = 500
 _LEAST = {name: 1 for name in OPTIONS if READERS[name] is values.read_whole}
 _LEAST |= {"max_retry": 0, "retention_max": 0, "max_tasks_per_child": 0, "metrics_port": 0, "health_port": 0}
+_LEAST |= {"server_port": 0, "server_grpc_port": 0}
 
 
 def validate(config: Config, origins: Mapping[str, str] | None = None) -> list[str]:
@@ -42,6 +43,8 @@ def validate(config: Config, origins: Mapping[str, str] | None = None) -> list[s
 
 def _bad_numbers(config: Config) -> Iterator[tuple[str, str]]:
     for name, least in _LEAST.items():
+        if getattr(config, name) is None:
+            continue
         if getattr(config, name) < least:
             yield name, f"must be {least} or more"
         if name.endswith("_port") and getattr(config, name) > 65_535:

@@ -63,6 +63,9 @@ SECTIONS = {
     "lock": "prefix=lock_prefix ttl=lock_ttl",
     "metrics": "enabled=metrics port=metrics_port interval=metrics_interval",
     "health": "enabled=health port=health_port check_interval=health_check_interval",
+    "server": "enabled=server port=server_port hosts=server_hosts namespaces=server_namespaces tokens=server_tokens"
+    " tls_cert=server_tls_cert tls_key=server_tls_key socket=server_socket mask=server_mask proxies=server_proxies"
+    " user_header=server_user_header roles=server_roles grpc_port=server_grpc_port quota=server_quota",
     "monitoring": "enabled=monitoring metrics_interval health_check_interval alert_rules alerts_off",
     "log": "level=log_level debug",
 }

@@ -68,6 +68,19 @@ class _Options(TypedDict, total=False):
     health: bool
     health_port: int
     server: bool
+    server_port: int
+    server_hosts: Sequence[str]
+    server_namespaces: Sequence[str]
+    server_tokens: bool
+    server_tls_cert: str | None
+    server_tls_key: str | None
+    server_socket: str | None
+    server_mask: Sequence[str]
+    server_proxies: Sequence[str]
+    server_user_header: str | None
+    server_roles: Mapping[str, str]
+    server_grpc_port: int | None
+    server_quota: Mapping[str, int]
     monitoring: bool
     metrics_interval: Duration
     health_check_interval: Duration

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tickwork.config import WITHOUT_EFFECT, Config
 from tickwork.config.urls import mask_url
-
-
-def without_effect(config: Config) -> list[str]:
-    """Options that are known already but do nothing yet."""
-    defaults = Config()
-    changed = [name for name in WITHOUT_EFFECT if getattr(config, name) != getattr(defaults, name)]
-    return [f"without effect in this version: {', '.join(changed)}"] if changed else []
 
 
 def unused_store(store: str | None, url: str) -> list[str]:

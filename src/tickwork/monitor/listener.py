@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import socket
-from collections.abc import Awaitable, Callable
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tickwork.config import Config
@@ -30,6 +32,19 @@ class Reply(NamedTuple):
 
 
 Handler = Callable[[], Awaitable[Reply]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Guest(NamedTuple):
+    """An application that a listener serves. It is given the handlers of the paths that others have added, and decides
+    itself who may see them. `path` is that of a Unix socket, instead of a port."""
+
+    make_app: Callable[[Mapping[str, Handler]], Awaitable[App]]
+    close: Callable[[], Awaitable[None]]
+    connections: int
+    tls: ssl.SSLContext | None = None
+    path: str | None = None
+    optional: bool = False  # a port that cannot be had is told, and is no error, if nobody else wants it
 
 
 class Listeners:
@@ -52,6 +67,10 @@ class Listeners:
         """Where the pages of an option are, once the node has started."""
         return next(each.url for each in self._listeners.values() if option in each.options)
 
+    def url_of(self, option: str) -> str | None:
+        """The same, or None if nothing is served there."""
+        return next((each.url for each in self._listeners.values() if option in each.options and each.is_up), None)
+
     def services(self) -> list[Service]:
         return [
             Service(f"the listener of {each.option}", each.run, start=each.start, stop=each.stop)
@@ -67,6 +86,7 @@ class Listener:
         self.port = port  # 0 is any that is free; the one that was taken, once it is started
         self.options: list[str] = []  # that have asked for it
         self._handlers: dict[str, Handler] = {}
+        self._guest: Guest | None = None
         self._log = log
         self._server: Server | None = None
 
@@ -75,13 +95,25 @@ class Listener:
         return " and ".join(self.options)
 
     @property
+    def is_up(self) -> bool:
+        return self._server is not None
+
+    @property
     def url(self) -> str:
-        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+        guest = self._guest
+        if guest is not None and guest.path is not None:
+            return f"unix:{guest.path}"
+        scheme = "http" if guest is None or guest.tls is None else "https"
+        return f"{scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def add(self, path: str, handler: Handler) -> None:
         """Answer requests of a path by what the handler returns. Before the node starts."""
         assert path not in self._handlers, path
         self._handlers[path] = handler
+
+    def hand_to(self, guest: Guest) -> None:
+        """Let an application answer every request. Before the node starts."""
+        self._guest = guest
 
     # --- the service
 
@@ -91,26 +123,49 @@ class Listener:
             from tickwork.monitor.serving import Server
         except ModuleNotFoundError as error:
             raise ConfigError(NEEDS_EXTRA.format(self.option)) from error
-        opened = self._bind()
-        self.port = opened.getsockname()[1]
-        self._server = Server(self, opened)
+        guest = self._guest
+        try:
+            opened = self._open()
+        except ConfigError as error:
+            if guest is None or not guest.optional or self._handlers:
+                raise
+            self._log.line(logging.INFO, "Not served", why=str(error))
+            return
+        if guest is not None:
+            paths = "all"
+            self._server = Server(await guest.make_app(self._handlers), opened, guest.connections, guest.tls)
+        else:
+            paths = " ".join(sorted(self._handlers))
+            self._server = Server(self, opened)
         await self._server.start()
-        self._log.line(logging.INFO, "Listening", url=self.url, paths=" ".join(sorted(self._handlers)))
+        self._log.line(logging.INFO, "Listening", url=self.url, paths=paths)
 
     async def run(self) -> None:
-        assert self._server is not None, "start() comes first"
-        await self._server.closed.wait()
+        if self._server is not None:  # else there was no port
+            await self._server.closed.wait()
 
     async def stop(self, grace: float) -> None:
+        if self._guest is not None:
+            await self._guest.close()
         if self._server is not None:
             await self._server.stop(grace)
+
+    def _open(self) -> socket.socket:
+        if self._guest is not None and self._guest.path is not None:
+            return _bind_path(self._guest.path)
+        opened = self._bind()
+        self.port = opened.getsockname()[1]
+        return opened
 
     def _bind(self) -> socket.socket:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         if self.port > PORT_MAX:
             raise ConfigError(f"{self.option}: the port of this process would be {self.port}, above {PORT_MAX}")
         try:
-            return socket.create_server((self.host, self.port), family=family)
+            opened = socket.create_server((self.host, self.port), family=family)
+            # asyncio leaves it off for such a socket, and the second half of an answer would wait for some 40 ms.
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return opened
         except socket.gaierror as error:
             raise ConfigError(f"host: {self.host!r} is no address of this machine: {error.strerror}") from None
         except OSError as error:
@@ -154,6 +209,25 @@ class Listener:
         except Exception as error:
             self._log.error("the page %s could not be made", scope["path"], exc_info=error)
             return _refusal(500, "the page could not be made; the log of this node says why")
+
+
+def _bind_path(path: str) -> socket.socket:
+    """A Unix socket that only this user may open. One that was left behind by a process that has ended is replaced."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        if probe.connect_ex(path) == 0:
+            raise ConfigError(f"server_socket: {path} is in use by another process")
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        if os.path.exists(path):
+            os.unlink(path)
+        opened.bind(path)
+        opened.listen(100)
+    except OSError as error:
+        raise ConfigError(f"server_socket: {path} cannot be used: {error.strerror}") from None
+    finally:
+        os.umask(before)
+    return opened
 
 
 def _refusal(status: int, text: str) -> Reply:

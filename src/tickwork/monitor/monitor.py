@@ -56,25 +56,31 @@ class Monitor:
             self.metrics.close()
             self.metrics = None
 
-    def join(self, parts: Parts, config: Config, store: Store) -> Parts:
-        """The parts of a program, and those that its options ask for."""
+    def join(
+        self, parts: Parts, config: Config, store: Store, serve: Callable[[Listeners], None] | None = None
+    ) -> Parts:
+        """The parts of a program, and those that its options ask for. `serve` adds an application to the listeners."""
         if config.statistics and config.events:
             from tickwork.monitor.statistics import with_statistics
 
             parts = with_statistics(parts, config, store)
-        if config.health or config.metrics:
-            parts = self._with_pages(parts, config, store)
+        if config.health or config.metrics or serve is not None:
+            parts = self._with_pages(parts, config, store, serve)
         if config.monitoring:
             from tickwork.monitor.alerts import with_alerts
 
             parts = with_alerts(parts, config, store, self._bus)
         return parts
 
-    def _with_pages(self, parts: Parts, config: Config, store: Store) -> Parts:
+    def _with_pages(
+        self, parts: Parts, config: Config, store: Store, serve: Callable[[Listeners], None] | None
+    ) -> Parts:
         from tickwork.monitor.listener import Listeners
         from tickwork.monitor.parts import with_pages
 
         self.listeners = Listeners(config)
+        if serve is not None:
+            serve(self.listeners)
         if self.metrics is not None:
             self.metrics.read_from(store)
             self.metrics.serve_on(self.listeners.at("metrics_port"))

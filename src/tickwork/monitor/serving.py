@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from asyncio import TimerHandle
 from typing import Any
 
@@ -20,11 +21,14 @@ LAST_REPLIES = 1.0  # seconds that a stop waits for replies that are being made
 class Server:
     """Serves an ASGI application on a socket that listens."""
 
-    def __init__(self, app: Any, opened: socket.socket) -> None:
+    def __init__(
+        self, app: Any, opened: socket.socket, connections: int = CONNECTIONS_MAX, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._socket = opened
+        self._tls = tls
         self._config = uvicorn.Config(
             app, interface="asgi3", http=_Protocol, ws="none", lifespan="off", log_config=None, proxy_headers=False,
-            limit_concurrency=CONNECTIONS_MAX,
+            limit_concurrency=connections,
         )  # fmt: skip
         self._state = ServerState()
         self._server: asyncio.Server | None = None
@@ -33,7 +37,12 @@ class Server:
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         self._config.load()
-        self._server = await loop.create_server(self._connect, sock=self._socket)
+        self._server = await self._listen(loop)
+
+    async def _listen(self, loop: asyncio.AbstractEventLoop) -> asyncio.Server:
+        if self._socket.family == getattr(socket, "AF_UNIX", None):
+            return await loop.create_unix_server(self._connect, sock=self._socket, ssl=self._tls)
+        return await loop.create_server(self._connect, sock=self._socket, ssl=self._tls)
 
     def _connect(self) -> asyncio.Protocol:
         return _Protocol(self._config, self._state, {})

@@ -60,6 +60,11 @@ class Parameters:
             self.bare_readers = {each.name: self._bare_reader(each) for each in ours}
         self._writers = {} if self._wider.by_pydantic else {e.name: e.encoder(may_be_deep=may_be_deep) for e in ours}
 
+    @property
+    def wire(self) -> Any:
+        """The type of the payload as an object by names, as msgspec reads it."""
+        return self._exact.wire
+
     def _ways_to_read(self, is_exact: bool) -> list[Read]:
         if self.bare is None:
             return [self._read_wider]

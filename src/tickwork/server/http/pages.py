@@ -1,0 +1,69 @@
+"""`/health`, `/ready`, `/live` and `/metrics` on the server of the API. A stranger is told how it is, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, get
+from litestar.handlers import HTTPRouteHandler
+
+from tickwork.client.health import health_of
+from tickwork.monitor.listener import Reply
+from tickwork.server.callers import Right
+from tickwork.server.plane import ControlPlane
+from tickwork.server.problems import Refused
+from tickwork.server.spaces import Cached
+
+JSON = "application/json"
+FRESH = 1.0
+
+Page = Callable[[], Awaitable[Reply]]
+
+
+def page_handlers(plane: ControlPlane, pages: Mapping[str, Page]) -> list[HTTPRouteHandler]:
+    """`pages` are those that a node has for itself; a server alone looks at its store."""
+    access = plane.home.client._access
+    look = Cached(lambda: health_of(access.open_store, "store", access.config), FRESH)
+
+    async def is_known(request: Request[Any, Any, Any]) -> bool:
+        try:
+            caller = await plane.let_in(request.state.knock)
+        except Refused:
+            return False
+        return caller.role.may(Right.VIEW) or caller.role.may(Right.WORK)
+
+    async def shown(request: Request[Any, Any, Any], path: str) -> Response[bytes]:
+        if path in pages:
+            reply = await pages[path]()
+        else:
+            health = await look.get()
+            reply = Reply(200 if health.works else 503, JSON, msgspec.json.encode(health))
+        if not await is_known(request):
+            status = "healthy" if reply.status < 400 else "unhealthy"
+            reply = Reply(reply.status, JSON, msgspec.json.encode({"status": status}))
+        return Response(reply.body, status_code=reply.status, media_type=reply.content_type)
+
+    @get("/health", include_in_schema=False)
+    async def health(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return await shown(request, "/health")
+
+    @get("/ready", include_in_schema=False)
+    async def ready(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return await shown(request, "/ready")
+
+    @get("/live", include_in_schema=False)
+    async def live(request: Request[Any, Any, Any]) -> Response[bytes]:
+        return Response(b'{"status":"alive"}', media_type=JSON)
+
+    @get("/metrics", include_in_schema=False)
+    async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
+        if not await is_known(request):
+            raise Refused(401, "not_signed_in", "metrics are for those with a token of any role")
+        if "/metrics" not in pages:
+            raise Refused(404, "no_metrics", "this server has no metrics: set metrics (--metrics) to serve them")
+        reply = await pages["/metrics"]()
+        return Response(reply.body, status_code=reply.status, media_type=reply.content_type)
+
+    return [health, ready, live, metrics]
