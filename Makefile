@@ -8,19 +8,19 @@ READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
 WORKERS ?= 4
 
-.PHONY: help demo docs test coverage floors on-floors later-pythons lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos histories lock proto clean
+.PHONY: help demo docs test coverage floors on-floors later-pythons lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos histories lock proto ui ui-check screenshots clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
 # The product and what it needs to run.
-$(INSTALLED): requirements/build.txt requirements/runtime.txt pyproject.toml
+$(INSTALLED): requirements/build.txt requirements/server.txt pyproject.toml
 	@echo "Setting up $(VENV) (once, some seconds) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "$(PYTHON) is not Python 3.11 or newer: install one, or name it: make PYTHON=python3.12 ..."; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "$(PYTHON) cannot make an environment: on Debian and Ubuntu, apt install python3-venv"; exit 1; }
-	@$(PIP) --require-hashes -r requirements/build.txt -r requirements/runtime.txt
+	@$(PIP) --require-hashes -r requirements/build.txt -r requirements/server.txt
 	@$(PIP) --no-build-isolation --no-deps --editable .
 	@touch $(INSTALLED)
 
@@ -110,10 +110,22 @@ histories: $(READY) ## random histories, an hour on each store; ARGS="--kind red
 lock: $(READY) ## recompile the hashed requirements
 	@$(BIN)/python -m requirements.lock
 
-proto: ## the code of the gRPC protocol, from its .proto
+proto: $(INSTALLED) ## the .proto of the gRPC API, from its operations, and the code of both gRPC protocols
+	@$(BIN)/python -m tickwork.server.grpc.schema
 	@$(PYTHON) -m venv .venv-proto
 	@.venv-proto/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/proto.txt
 	@.venv-proto/bin/python -m requirements.grpc_code
+
+ui: ## build the dashboard from ui/ into the package; needs Node
+	@cd ui && npm ci --silent && npm run --silent check && npm test --silent && npm run --silent build
+
+ui-check: ## does the dashboard in the package match its source?
+	@cd ui && npm ci --silent && npm run --silent check && npm test --silent
+	@cd ui && npx vite build --logLevel warn --outDir ../build/ui --emptyOutDir
+	@diff -r build/ui src/tickwork/server/ui && echo "the dashboard in the package matches its source"
+
+screenshots: $(READY) ## pictures of the dashboard for the docs; needs Chromium
+	@$(BIN)/python -m docs.screenshots
 
 clean: ## remove the environment and caches
 	@rm -rf $(VENV) .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

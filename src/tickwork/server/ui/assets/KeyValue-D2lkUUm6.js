@@ -1,0 +1,1 @@
+import{nt as e,s as t}from"./Button-BhBQPUHt.js";function n({facts:n}){return t(`dl`,{class:`kv`,children:n.filter(([,e])=>e!=null&&e!==!1).map(([n,r])=>t(e,{children:[t(`dt`,{children:n},`${n}-t`),t(`dd`,{children:r},`${n}-d`)]}))})}export{n as t};

@@ -1,0 +1,1 @@
+import{A as e,j as t,tt as n}from"./Button-BhBQPUHt.js";function r(n,r=``){return{get value(){return e.value.get(n)??r},set(e,i=`push`){t({[n]:e===r?null:e},i)}}}function i(e,t=``){return n(()=>r(e,t),[e,t])}export{i as t};
