@@ -91,10 +91,13 @@ class Cluster(Started):
         raise RuntimeError(f"no node serves slot {slot}")
 
     def move_slot(self, slot: int, to: RedisServer) -> None:
-        """Reshard one slot with its keys."""
+        """Reshard one slot with its keys. All primaries are told, as tools do that reshard: gossip alone may take as
+        long as two moves to different nodes are of the same epoch."""
         self.begin_move(slot, to)
         self.move_keys(slot, to)
         self.end_move(slot, to)
+        for node in self.masters:
+            node.command("CLUSTER", "SETSLOT", slot, "NODE", self.id_of(to))
 
     def begin_move(self, slot: int, to: RedisServer) -> None:
         """From here on the old node answers ASK for keys that it does not hold."""
