@@ -11,6 +11,7 @@ import pytest
 from tests.server.serving import Client, Server
 from tickwork import __version__
 from tickwork.clock import ManualClock
+from tickwork.store.contract import Ask, Gate
 
 
 async def some_ends(server: Server) -> None:
@@ -51,6 +52,28 @@ class TestStatus:
         )
         assert shown["status"]["tasks"]["dead"] == 1
         assert [each["error"] for each in shown["failures"]] == ["ValueError"]
+
+
+class TestQueues:
+    async def test_what_holds_tasks_is_told_beside_those_that_are_ready(self, admin: Client, server: Server) -> None:
+        await some_ends(server)  # of type mail in the queue default, of type sms in the queue post
+        await server.succeeded(type="both")
+        await server.succeeded(type="both", queue="post")
+        await server.count_up()
+        names = (
+            "breaker:type:sms", "limit:type:mail/key=a", "limit:type:mail/key=b", "limit:queue:post", "switch:key:acme",
+            "switch:type:both",
+        )  # fmt: skip
+        gates = (await server.app._access.open_store()).gates
+        asks = [Ask(f"{name} {number}", (Gate(name, shut=True),)) for name in names for number in range(2)]
+        await gates.enter(asks)
+        for queue in ("default", "post"):
+            await server.app.submit("mail", queue=queue)
+        held = {each["name"]: [tuple(hold.values()) for hold in each["holds"]] for each in await admin.read("/queues")}
+        assert sorted(held["default"]) == [("limit", "type:mail", 4), ("switch", "type:both", None)]
+        assert sorted(held["post"]) == [
+            ("breaker", "type:sms", 2), ("limit", "queue:post", 2), ("switch", "type:both", None),
+        ]  # fmt: skip
 
 
 class TestReports:

@@ -56,9 +56,12 @@ class Line:
 
 
 class Series:
-    def __init__(self, grain: Grain, starts: list[int], lines: dict[str, list[Cell]]) -> None:
+    def __init__(
+        self, grain: Grain, starts: list[int], lines: dict[str, list[Cell]], queues: dict[str, set[str]]
+    ) -> None:
         self.grain = grain
         self.starts = starts
+        self.queues = queues  # of each type: those in which it was seen
         self._lines = lines
 
     @property
@@ -89,11 +92,13 @@ async def series(space: Space, past: timedelta, by: By = "all") -> Series:
     starts = list(range(first, now + 1, size))
     buckets = await space.buckets.read(await space.store(), grain, starts)
     lines: dict[str, list[Cell]] = {}
+    queues: dict[str, set[str]] = {}
     for place, bucket in enumerate(buckets):
         for kind, queue, cell in bucket:
+            queues.setdefault(kind, set()).add(queue)
             name = "" if by == "all" else kind if by == "type" else queue
             line = lines.get(name)
             if line is None:
                 line = lines[name] = [Cell() for _ in starts]
             line[place].merge(cell)
-    return Series(grain, starts, lines)
+    return Series(grain, starts, lines, queues)

@@ -23,11 +23,12 @@ import { range, rangeSeconds } from "../state/range";
 import { Text } from "../text/Text";
 import { unlessPaused, useCalm } from "./overview/calm";
 import { Throughput, WaitAndRun } from "./overview/Charts";
+import { heldTasks } from "./overview/QueuesCard";
 import { drawSeries } from "./overview/series";
 import { HoldingCard } from "./queues/HoldingCard";
 import { PauseDialog, resume } from "./queues/PauseDialog";
 import { homeQueue } from "./queues/signature";
-import { heldOf, openOf, sentenceOf, toneOf } from "./queues/state";
+import { heldBy, heldOf, openOf, sentenceOf, toneOf } from "./queues/state";
 import { TypesOfQueue, WorkersOfQueue } from "./queues/TypesOfQueue";
 import { WaitingCard } from "./queues/WaitingCard";
 import "../styles/views/queues.css";
@@ -107,7 +108,7 @@ function Numbers({ queue }: { queue: QueueRow }) {
   return (
     <Figures label="Figures of the queue">
       <Figure title="Ready" value={formatCount(openOf(queue))} sub={queue.paused ? "all are held" : bands || (openOf(queue) > 0 ? "all of normal priority" : "nothing waits")} to="tasks" query={{ q: `status:ready ${inQueue}` }} />
-      <Figure title="Held" value={formatCount(heldOf(queue))} sub={queue.paused ? "by the pause" : heldOf(queue) > 0 ? "by their type" : "nothing is held"} to="tasks" query={{ q: `status:ready ${inQueue}` }} />
+      <Figure title="Held" value={formatCount(heldOf(queue))} sub={heldBy(queue)} to="tasks" query={heldTasks(queue)} />
       <Figure title="Oldest ready" value={oldest.figure} unit={oldest.unit} sub={`${formatFigure(Math.round(queue.in_rate))} in, ${formatFigure(Math.round(queue.out_rate))} out a minute`} />
       <Figure title="Running" value={of(known?.running_count)} sub={`${plural(queue.workers, "worker")}, ${plural(queue.slots, "slot")}`} to="tasks" query={{ q: `status:running ${inQueue}` }} />
       <Figure title="For later" value={of(known?.delayed_count)} sub="pending or retrying" to="tasks" query={{ q: `status:pending,retrying ${inQueue}` }} />

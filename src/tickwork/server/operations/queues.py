@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -20,13 +20,15 @@ from tickwork.server.calls import Call
 from tickwork.server.operations import operation
 from tickwork.server.operations.tasks import Name
 from tickwork.server.problems import not_found
+from tickwork.server.rows import HeldBy
 from tickwork.server.schemas import schema_of
 from tickwork.server.series import Series, series
-from tickwork.store.contract import PAGE_MAX, Pause, Query
+from tickwork.store.contract import PAGE_MAX, Pause, Query, Store
 
 Note = Annotated[str, Meta(max_length=2000)]
 RATE_OVER = timedelta(minutes=5)
 HOUR = timedelta(hours=1)
+HOLDS_LOOK = 100  # limits, breakers and switches, those at which most tasks wait
 
 
 class PauseQueue(Struct, forbid_unknown_fields=True):
@@ -41,9 +43,19 @@ class Changed(Struct, frozen=True):
     changed: bool
 
 
+class Hold(Struct, frozen=True):
+    """A limit, breaker or switch at which tasks of a queue wait. `waiting` is null where tasks of other queues wait
+    there too, as it is not known how many are of which."""
+
+    by: HeldBy
+    of: str
+    waiting: int | None
+
+
 class QueueRow(Struct, frozen=True, kw_only=True):
     """A queue. `latency` is how long, in seconds, the first of its ready tasks waits; `in_rate` and `out_rate` are
-    tasks a minute over the last five; `done` is how many tasks ended in each minute of the last hour."""
+    tasks a minute over the last five; `done` is how many tasks ended in each minute of the last hour; `holds` is what
+    holds tasks of it back, which are not ready meanwhile."""
 
     name: str
     ready: int
@@ -63,6 +75,7 @@ class QueueRow(Struct, frozen=True, kw_only=True):
     out_rate: float
     failure_rate: float | None
     done: list[int]
+    holds: list[Hold]
 
 
 class TypeRow(Struct, frozen=True, kw_only=True):
@@ -93,7 +106,7 @@ async def list_queues(call: Call) -> list[QueueRow]:
     past = await series(call.space, HOUR, by="queue")
     since = {pause.name: pause.at for pause in pauses if pause.kind == "queue"}
     now = store.now()
-    running = await _running(call)
+    running, holds = await _running(call), await _holds(store, past)
     rows: list[QueueRow] = []
     for each in found:
         of_queue = past.of(each.name)
@@ -118,6 +131,7 @@ async def list_queues(call: Call) -> list[QueueRow]:
                 out_rate=of_queue.rate("ended", RATE_OVER),
                 failure_rate=of_queue.failure_rate,
                 done=of_queue.counts("ended"),
+                holds=holds.get(each.name, []),
             )
         )
     return rows
@@ -127,6 +141,23 @@ async def _running(call: Call) -> Counter[str]:
     """By queue; of the first thousand, where more than that run."""
     page, _ = await (await call.space.store()).queries.page(Query(Status.RUNNING, limit=PAGE_MAX))
     return Counter(each.spec.queue for each in page)
+
+
+async def _holds(store: Store, past: Series) -> dict[str, list[Hold]]:
+    """By queue, those at which most wait first. In which queues the tasks of a type are is known from those of the last
+    hour. What holds a key or a tag is of no queue."""
+    found: dict[str, dict[tuple[HeldBy, str], int | None]] = {}
+    for gate, waiting in await store.gates.crowded(HOLDS_LOOK):
+        word, _, rest = gate.partition(":")
+        by = cast("HeldBy", word)
+        of = rest.partition("/key=")[0]  # a limit for each key by itself is one gate a key
+        kind, _, name = of.partition(":")
+        queues = {name} if kind == "queue" else past.queues.get(name, set()) if kind == "type" else set()
+        for queue in queues:
+            known = found.setdefault(queue, {})
+            before = known.get((by, of), 0)
+            known[by, of] = None if before is None or len(queues) > 1 else before + waiting
+    return {queue: [Hold(by, of, waiting) for (by, of), waiting in known.items()] for queue, known in found.items()}
 
 
 def _moment(at: int | None) -> datetime | None:

@@ -1,5 +1,13 @@
 import type { Percentiles } from "./reports";
 
+/** A limit, breaker or switch at which tasks of a queue wait. */
+export interface Hold {
+  by: "limit" | "breaker" | "switch";
+  of: string;
+  /** Null: tasks of other queues wait there too, and how many are of which is not known. */
+  waiting: number | null;
+}
+
 export interface QueueRow {
   name: string;
   /** Of the three bands together, those that are parked among them. */
@@ -24,6 +32,7 @@ export interface QueueRow {
   failure_rate: number | null;
   /** How many tasks ended in each minute of the last hour. */
   done: number[];
+  holds: Hold[];
 }
 
 /** Numbers of one queue that are counted one by one, so not for lists. */

@@ -7,7 +7,7 @@ import { formatCount, formatRate, percentFigure, plural } from "../../format/num
 import { tokenText } from "../../filter/tokens";
 import type { Range } from "../../state/prefs";
 import { Text } from "../../text/Text";
-import { heldOf, openOf } from "../queues/state";
+import { openOf, stoppedOf } from "../queues/state";
 import { samples } from "./samples";
 import { type Drawn, latest, type Sums } from "./series";
 
@@ -64,8 +64,8 @@ function Success({ drawn, sums, range }: { drawn: Drawn; sums: Sums; range: Rang
 function Oldest({ overview }: { overview: Overview }) {
   const open = overview.queues.filter((queue) => openOf(queue) > 0 && queue.latency !== null);
   const oldest = open.toSorted((one, other) => (other.latency ?? 0) - (one.latency ?? 0))[0];
-  // Those at limits, breakers and switches are not in the queues meanwhile.
-  const held = overview.queues.reduce((sum, queue) => sum + heldOf(queue), overview.held);
+  // Those at limits, breakers and switches are not ready meanwhile.
+  const held = overview.queues.reduce((sum, queue) => sum + stoppedOf(queue), overview.held);
   const measure = oldest ? durationMeasure(oldest.latency ?? 0) : { figure: "0", unit: "s" };
   const seen = samples();
   const heldText = `${formatCount(held)} ${held === 1 ? "is" : "are"} held`;

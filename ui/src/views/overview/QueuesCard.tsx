@@ -21,10 +21,16 @@ export function RunningCount({ queue }: { queue: QueueRow }) {
   return <Count value={queue.running} to="tasks" query={tasksOf(queue, "running")} />;
 }
 
+/** The tasks behind a number of held ones. Those of a pause are ready, as those are that nobody can start. */
+export function heldTasks(queue: QueueRow): { q: string } {
+  if (queue.holds.length === 0) return tasksOf(queue, "ready");
+  return { q: `waits:limit,breaker,switch ${tokenText("queue", [queue.name])}` };
+}
+
 /** A number that somebody holds on purpose: amber, unless it is nothing. */
 export function HeldCount({ queue }: { queue: QueueRow }) {
   const held = heldOf(queue);
-  return <span class={held > 0 ? "c-heal" : undefined}><Count value={held} to="tasks" query={tasksOf(queue, "ready")} /></span>;
+  return <span class={held > 0 ? "c-heal" : undefined}><Count value={held} to="tasks" query={heldTasks(queue)} /></span>;
 }
 
 const columns: readonly Column<QueueRow>[] = [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { QueueRow } from "../../api/types/queues";
 import type { SeriesLine, SeriesView } from "../../api/types/reports";
-import { drainsIn, heldOf, isBehind, openOf } from "../queues/state";
+import { drainsIn, heldOf, isBehind, isShut, openOf, sentenceOf, toneOf } from "../queues/state";
 import { homeQueue, signatureOf } from "../queues/signature";
 import { changeOf, compareRows } from "../reports/compare";
 import { before, periodOf } from "../reports/period";
@@ -9,7 +9,7 @@ import { drawSeries, sumSeries, versionMarks } from "./series";
 
 const queue = (change: Partial<QueueRow>): QueueRow => ({
   name: "media", ready: 0, running: 0, high: 0, normal: 0, low: 0, parked: {}, workers: 1, slots: 8, paused: false, note: "", paused_at: null,
-  waiting_since: null, latency: null, in_rate: 0, out_rate: 0, failure_rate: null, done: [], ...change,
+  waiting_since: null, latency: null, in_rate: 0, out_rate: 0, failure_rate: null, done: [], holds: [], ...change,
 });
 
 describe("a queue", () => {
@@ -19,6 +19,11 @@ describe("a queue", () => {
   it("tells what is parked apart from what is late", () => {
     const one = queue({ ready: 9, parked: { nope: 4 } });
     expect([openOf(one), heldOf(one)]).toEqual([5, 4]);
+  });
+  it("counts what waits at limits, breakers and switches beside what is ready", () => {
+    const one = queue({ ready: 9, parked: { nope: 4 }, holds: [{ by: "limit", of: "type:a", waiting: 3 }, { by: "switch", of: "type:b", waiting: null }] });
+    expect([openOf(one), heldOf(one), isShut(one), toneOf(one)]).toEqual([5, 7, true, "heal"]);
+    expect(sentenceOf(one)).toContain("3 wait at limit type:a. Some wait at switch type:b.");
   });
   it("is behind only if something waits and clearly more comes in", () => {
     expect(isBehind(queue({ ready: 37, in_rate: 212, out_rate: 180 }))).toBe(true);

@@ -2,7 +2,7 @@ import type { Attention, Overview } from "../../api/types/overview";
 import type { QueueRow } from "../../api/types/queues";
 import { formatCount } from "../../format/numbers";
 import type { Tone } from "../../icons/StatusShape";
-import { isBehind } from "../queues/state";
+import { isBehind, isShut } from "../queues/state";
 
 export interface Verdict {
   tone: Tone;
@@ -33,11 +33,11 @@ function listed(names: readonly string[]): string {
 
 /** How the queues are that nothing holds: the question of everybody else. */
 function keepingUp(queues: readonly QueueRow[]): string {
-  const open = queues.filter((queue) => !queue.paused);
+  const open = queues.filter((queue) => !queue.paused && !isShut(queue));
   const behind = open.filter(isBehind).map((queue) => queue.name);
   if (behind.length > 0) return `${behind.length === 1 ? "Queue" : "Queues"} ${listed(behind)} ${behind.length === 1 ? "falls" : "fall"} behind.`;
   if (open.length > 0 && open.every((queue) => queue.workers === 0)) return "Nothing starts until a worker is up.";
-  if (open.length === 0) return queues.length > 0 ? "Every queue is paused." : "";
+  if (open.length === 0) return queues.length > 0 ? "Every queue is paused or held." : "";
   return open.length < queues.length ? "Every other queue keeps up." : "Every queue keeps up.";
 }
 

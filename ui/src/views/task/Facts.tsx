@@ -74,16 +74,18 @@ function keptText(task: TaskView): ComponentChildren {
 
 /** All that is known of a task in a few words; values lead to the tasks that share them. */
 export function Facts({ task }: { task: TaskView }) {
-  const isDelayed = toMillis(task.scheduled_at) - toMillis(task.submitted_at) > 1000;
+  const isHeld = task.held_by !== null; // its time is then when it asks again, and a worker has only asked for it
+  const isDelayed = !isHeld && toMillis(task.scheduled_at) - toMillis(task.submitted_at) > 1000;
+  const hasRun = !isHeld || task.attempt > 0;
   const facts: Fact[] = [
     ["Queue", <>{linked(pathOf("queues", task.queue), task.queue)}, {priorityName(task.priority)} ({task.priority})</>],
     ["Key", task.key && linked("tasks", task.key, { q: `key:${quote(task.key)}` })],
     ["Schedule", task.schedule_id && linked(pathOf("schedules", task.schedule_id), task.schedule_id)],
     ["Submitted", when(task.submitted_at)],
     ["Due", isDelayed && when(task.scheduled_at)],
-    ["Started", when(task.started_at)],
+    ["Started", hasRun && when(task.started_at)],
     ["Ended", when(task.finished_at)],
-    ["Worker", task.worker_id && linked(pathOf("workers", task.worker_id), task.worker_id)],
+    ["Worker", hasRun && task.worker_id && linked(pathOf("workers", task.worker_id), task.worker_id)],
     ["Attempts", attemptsText(task)],
     ["Losses", task.losses > 0 && plural(task.losses, "time")],
     ["Timeout", task.timeout !== null && (task.timeout === 0 ? "no limit" : `${formatDuration(task.timeout)} an attempt`)],

@@ -561,9 +561,42 @@ class SeriesView(_message.Message):
 Global___SeriesView: _TypeAlias = SeriesView  # noqa: Y015
 
 @_typing.final
+class Hold(_message.Message):
+    """A limit, breaker or switch at which tasks of a queue wait. `waiting` is null where tasks of other queues wait there
+    too, as it is not known how many are of which.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BY_FIELD_NUMBER: _builtins.int
+    OF_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    by: _builtins.str
+    """one of breaker, limit, switch"""
+    of: _builtins.str
+    waiting: _builtins.int
+    def __init__(
+        self,
+        *,
+        by: _builtins.str = ...,
+        of: _builtins.str = ...,
+        waiting: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_waiting", b"_waiting", "waiting", b"waiting"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_waiting", b"_waiting", "by", b"by", "of", b"of", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__waiting: _TypeAlias = _typing.Literal["waiting"]  # noqa: Y015
+    _WhichOneofArgType__waiting: _TypeAlias = _typing.Literal["_waiting", b"_waiting"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__waiting) -> _WhichOneofReturnType__waiting | None: ...
+
+Global___Hold: _TypeAlias = Hold  # noqa: Y015
+
+@_typing.final
 class QueueRow(_message.Message):
     """A queue. `latency` is how long, in seconds, the first of its ready tasks waits; `in_rate` and `out_rate` are tasks a
-    minute over the last five; `done` is how many tasks ended in each minute of the last hour.
+    minute over the last five; `done` is how many tasks ended in each minute of the last hour; `holds` is what holds
+    tasks of it back, which are not ready meanwhile.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -606,6 +639,7 @@ class QueueRow(_message.Message):
     FAILURE_RATE_FIELD_NUMBER: _builtins.int
     DONE_FIELD_NUMBER: _builtins.int
     RUNNING_FIELD_NUMBER: _builtins.int
+    HOLDS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     ready: _builtins.int
     high: _builtins.int
@@ -628,6 +662,8 @@ class QueueRow(_message.Message):
     def waiting_since(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def done(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def holds(self) -> _containers.RepeatedCompositeFieldContainer[Global___Hold]: ...
     def __init__(
         self,
         *,
@@ -649,10 +685,11 @@ class QueueRow(_message.Message):
         failure_rate: _builtins.float | None = ...,
         done: _abc.Iterable[_builtins.int] | None = ...,
         running: _builtins.int = ...,
+        holds: _abc.Iterable[Global___Hold] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_failure_rate", b"_failure_rate", "_latency", b"_latency", "_paused_at", b"_paused_at", "_waiting_since", b"_waiting_since", "failure_rate", b"failure_rate", "latency", b"latency", "paused_at", b"paused_at", "waiting_since", b"waiting_since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure_rate", b"_failure_rate", "_latency", b"_latency", "_paused_at", b"_paused_at", "_waiting_since", b"_waiting_since", "done", b"done", "failure_rate", b"failure_rate", "high", b"high", "in_rate", b"in_rate", "latency", b"latency", "low", b"low", "name", b"name", "normal", b"normal", "note", b"note", "out_rate", b"out_rate", "parked", b"parked", "paused", b"paused", "paused_at", b"paused_at", "ready", b"ready", "running", b"running", "slots", b"slots", "waiting_since", b"waiting_since", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure_rate", b"_failure_rate", "_latency", b"_latency", "_paused_at", b"_paused_at", "_waiting_since", b"_waiting_since", "done", b"done", "failure_rate", b"failure_rate", "high", b"high", "holds", b"holds", "in_rate", b"in_rate", "latency", b"latency", "low", b"low", "name", b"name", "normal", b"normal", "note", b"note", "out_rate", b"out_rate", "parked", b"parked", "paused", b"paused", "paused_at", b"paused_at", "ready", b"ready", "running", b"running", "slots", b"slots", "waiting_since", b"waiting_since", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__failure_rate: _TypeAlias = _typing.Literal["failure_rate"]  # noqa: Y015
     _WhichOneofArgType__failure_rate: _TypeAlias = _typing.Literal["_failure_rate", b"_failure_rate"]  # noqa: Y015
