@@ -11,6 +11,7 @@ from tests.server.serving import Client, Server, serving
 from tickwork.clock import ManualClock
 from tickwork.model.fingerprint import fingerprint
 from tickwork.server import filters
+from tickwork.store.contract import Claim
 
 
 @pytest.fixture
@@ -41,6 +42,71 @@ async def _fill(server: Server, clock: ManualClock) -> None:
 async def ids(client: Client, q: str, **query: Any) -> set[str]:
     found = (await client.read("/tasks", q=q, **query))["items"]
     return {"triggered" if each["schedule_id"] else each["id"] for each in found}
+
+
+class TestStoppedByHand:
+    """Such tasks are ready, and their records do not tell what they wait for."""
+
+    @pytest.fixture
+    async def stopped(self, url: str, clock: ManualClock) -> AsyncIterator[Server]:
+        async with serving(url, clock=clock) as server:
+            app = server.app
+            await app.submit("mail", id="in-a-paused-queue", queue="post")
+            await app.submit("sms", id="of-a-paused-type")
+            await app.submit("off", id="of-a-switched-type")
+            await app.submit("mail", id="of-a-switched-tag", tags={"who": "ada"})
+            await app.submit("open", id="behind-a-breaker")
+            await app.submit("mail", id="free")
+            await app.queues.pause("post", "a move")
+            await app.queues.pause_type("sms")
+            await app.switches.off("type:off", "the bill", "ines")
+            await app.switches.off("tag:who=ada")
+            await app.breakers.open("type:open")
+            store = await app._access.open_store()  # a worker that leaves those types aside, and takes nothing
+            claim = Claim("w1", ("default",), frozenset({"none"}), limit=1, lease_ttl=1000, nonce="n")
+            assert (await store.tasks.claim(claim)).grants == []
+            yield server
+
+    @pytest.mark.parametrize(
+        ("q", "expected"),
+        [
+            ("waits:paused", {"in-a-paused-queue", "of-a-paused-type"}),
+            ("waits:switch", {"of-a-switched-type", "of-a-switched-tag"}),
+            ("waits:breaker", {"behind-a-breaker"}),
+            ("waits:breaker,paused", {"in-a-paused-queue", "of-a-paused-type", "behind-a-breaker"}),
+            ("waits:worker", {"free"}),
+            ("waits:limit", set()),
+        ],
+    )
+    async def test_it_is_found(self, stopped: Server, q: str, expected: set[str]) -> None:
+        assert await ids(await stopped.as_role("viewer"), q) == expected
+
+    async def test_it_says_why_in_the_list(self, stopped: Server) -> None:
+        items = (await (await stopped.as_role("viewer")).read("/tasks"))["items"]
+        rows = {each["id"]: (each["held_by"], each["why"]) for each in items}
+        assert rows["of-a-switched-type"][0] == rows["of-a-switched-tag"][0] == "switch"
+        assert "Type off was switched off by ines" in rows["of-a-switched-type"][1]
+        assert rows["behind-a-breaker"][0] == "breaker"
+        assert "Breaker type:open was opened" in rows["behind-a-breaker"][1]
+        assert rows["free"][0] is None
+
+    async def test_it_is_counted(self, stopped: Server) -> None:
+        viewer = await stopped.as_role("viewer")
+        assert [(each["of"], each["waiting"]) for each in await viewer.read("/breakers")] == [("type:open", 1)]
+        switches = {each["of"]: each["waiting"] for each in await viewer.read("/switches")}
+        assert switches["type:off"] == 1
+        counts = await viewer.read("/counts")
+        assert (counts["held"], counts["breakers"]) == (2, 1)
+
+    async def test_bulk_actions_go_by_it(self, stopped: Server) -> None:
+        operator = await stopped.as_role("operator")
+        found = await operator.do("POST", "/bulk/preview", {"action": "cancel", "filter": "waits:breaker"})
+        assert (found["count"], [each["id"] for each in found["samples"]]) == (1, ["behind-a-breaker"])
+
+    async def test_ended_tasks_are_not_walked_for_it(self, stopped: Server) -> None:
+        for number in range(30):
+            await stopped.succeeded(type="done", id=f"done-{number}")
+        assert (await (await stopped.as_role("viewer")).read("/tasks", q="waits:breaker"))["looked"] == 6
 
 
 class TestQualifiers:

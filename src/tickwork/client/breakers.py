@@ -57,7 +57,8 @@ class Breakers:
         check_breaker_name(of)
         store = await self._access.open_store()
         book, (state,) = await rulebook.read(store), await store.gates.look([breaker_gate(of)])
-        return _info(of, state, book.breakers.get(of), store.now())
+        aside = await rulebook.asides(store, [of] if of in book.breakers else [])
+        return _info(of, state, book.breakers.get(of), store.now(), aside.get(of, 0))
 
     async def open(self, of: str, note: str = "", by: str | None = None, until: rulebook.Until = None) -> None:
         """Let no task of a type, or to a target of an executor, start: until `until` (a time, or how long from now), or
@@ -106,8 +107,8 @@ async def breakers_of(store: Store, book: Book) -> list[BreakerInfo]:
     if missing:
         found = await store.gates.look([breaker_gate(of) for of in missing])
         states.update(zip(missing, found, strict=True))
-    now = store.now()
-    return [_info(of, state, book.breakers.get(of), now) for of, state in sorted(states.items())]
+    now, asides = store.now(), await rulebook.asides(store, book.breakers)
+    return [_info(of, state, book.breakers.get(of), now, asides.get(of, 0)) for of, state in sorted(states.items())]
 
 
 def check_breaker_name(of: str) -> None:
@@ -122,7 +123,7 @@ def check_breaker_name(of: str) -> None:
     name("target", target)
 
 
-def _info(of: str, state: GateState, by_hand: Switch | None, now: int) -> BreakerInfo:
+def _info(of: str, state: GateState, by_hand: Switch | None, now: int, aside: int) -> BreakerInfo:
     until = state.open_until
     found: BreakerState = "closed" if not until else "open" if until > now else "half_open"
     if by_hand is not None:
@@ -132,7 +133,7 @@ def _info(of: str, state: GateState, by_hand: Switch | None, now: int) -> Breake
         state=found,
         failures=state.failures,
         open_until=rulebook.moment_of(until),
-        waiting=state.waiting,
+        waiting=state.waiting + aside,
         by_hand=by_hand is not None,
         by="" if by_hand is None else by_hand.by,
         note="" if by_hand is None else by_hand.note,

@@ -57,6 +57,11 @@ async def passages(store: Store, registry: Registry, spec: Spec) -> list[Passage
     return [Passage(each.gate, each.of, each.rule, each.key, state) for each, state in zip(found, states, strict=True)]
 
 
+def shut_by_hand(book: Book, registry: Registry, spec: Spec) -> list[Passage]:
+    """Those that somebody has shut, without how it is there."""
+    return [each for each in _passages(book, registry, spec) if isinstance(each.rule, Switch)]
+
+
 def _passages(book: Book, registry: Registry, spec: Spec) -> Iterator[Passage]:
     for of in switch_names(spec):
         if of in book.switches:

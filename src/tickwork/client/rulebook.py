@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Collection, Sized
 from datetime import datetime, timedelta
 
 import msgspec
@@ -16,7 +16,7 @@ from tickwork.handlers.options import note as read_note
 from tickwork.host import user_at_host
 from tickwork.model.facts import NewFact
 from tickwork.model.gates import MARK, RULES_MAX, Book, Switch, is_whole, write_book
-from tickwork.store.contract import Store
+from tickwork.store.contract import Stats, Store
 from tickwork.texts import cut, shown
 
 TRIES = 50  # each failure means that another process has changed the rules meanwhile
@@ -33,6 +33,21 @@ _UNREADABLE = "the rules of limits, breakers and switches were written by anothe
 async def read(store: Store) -> Book:
     """To show it. What a later version has added to it is left out."""
     return _readable(await store.marks.get(MARK))
+
+
+async def asides(store: Store, shut: Collection[str]) -> dict[str, int]:
+    """Of the types among what was shut by hand (`type:mail`): how many tasks workers leave aside meanwhile. These ask
+    at no gate."""
+    types = [of for of in shut if of.startswith("type:")]
+    return asides_in(await store.queries.stats(), types) if types else {}
+
+
+def asides_in(stats: Stats, shut: Collection[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for (_, kind), count in stats.parked.items():
+        if (of := f"type:{kind}") in shut:
+            counts[of] = counts.get(of, 0) + count
+    return counts
 
 
 async def change(store: Store, edit: Callable[[Book], Change | None]) -> bool:

@@ -41,6 +41,7 @@ class Switches:
         store = await self._access.open_store()
         switches = sorted((await rulebook.read(store)).switches.items())
         states = await store.gates.look([switch_gate(of) for of, _ in switches]) if switches else []
+        asides = await rulebook.asides(store, [of for of, _ in switches])
         return [
             SwitchInfo(
                 of=of,
@@ -48,7 +49,7 @@ class Switches:
                 note=switch.note,
                 since=rulebook.moment_of(switch.at),
                 until=rulebook.moment_of(switch.until),
-                waiting=state.waiting,
+                waiting=state.waiting + asides.get(of, 0),
             )
             for (of, switch), state in zip(switches, states, strict=True)
         ]

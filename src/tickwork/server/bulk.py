@@ -32,6 +32,7 @@ from tickwork.server.masking import Mask
 from tickwork.server.problems import Refused, not_found
 from tickwork.server.rows import TaskRow, row_of
 from tickwork.server.spaces import Space
+from tickwork.server.stops import Stops, stops_of
 from tickwork.texts import cut
 
 Action = Literal["cancel", "retry", "run_now", "delete", "reschedule"]
@@ -123,21 +124,22 @@ def statuses_of(wanted: BulkWanted, found: filters.Filter) -> tuple[Status, ...]
     return chosen
 
 
-def _checked(wanted: BulkWanted, now: int) -> filters.Filter:
+async def _checked(space: Space, wanted: BulkWanted, now: int) -> filters.Filter:
     if not wanted.filter.strip():
         raise Refused(
             400, "bad_filter", "the filter names nothing, so it would mean every task; name at least a status"
         )
     if (wanted.action == "reschedule") is (wanted.delay is None):
         raise Refused(400, "bad_value", "delay goes with reschedule, and reschedule needs it")
-    found = filters.parse(wanted.filter, now)
+    asks = filters.asks_for_stops(wanted.filter)
+    found = filters.parse(wanted.filter, now, stops=await stops_of(await space.store()) if asks else Stops())
     return replace(found, status=statuses_of(wanted, found))
 
 
 async def preview(space: Space, wanted: BulkWanted, caller: Caller, mask: Mask, key: bytes) -> Preview:
     store = await space.store()
     moment = await store.queries.time()
-    found = _checked(wanted, moment)
+    found = await _checked(space, wanted, moment)
     counts: dict[str, int] = {}
     samples: list[Record] = []
     looks, at_least = 0, False
@@ -235,7 +237,7 @@ class _Run:
 
     async def _walk(self) -> None:
         """Lists of waiting tasks shift when some are taken out of them: they are walked again until nothing is left."""
-        found = _checked(self._bound.wanted, self._bound.moment)
+        found = await _checked(self._space, self._bound.wanted, self._bound.moment)
         again = self._bound.wanted.action != "delete" and not found.ids
         before = -1
         while before < self._done:

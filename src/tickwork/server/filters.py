@@ -21,19 +21,29 @@ from tickwork.model.fingerprint import fingerprint
 from tickwork.model.tasks import ParkReason, Record, Status
 from tickwork.server.masking import MASKED, Mask
 from tickwork.server.problems import Refused
+from tickwork.server.stops import Stops
 from tickwork.texts import ECHO_MAX, cut, shown
 
 INDEXED = ("status", "type", "queue", "key")
 NARROWING = ("worker", "schedule", "priority", "error", "waits", "id", "group")
 COMPARED = ("submitted", "run", "wait", "attempt")
 QUALIFIERS = (*INDEXED, *NARROWING, *COMPARED, "tag.NAME")
-WAITS = ("time", "tasks", "paused", "limit", "breaker", "switch", "worker", "slot")
+_HELD = (Status.READY, Status.PENDING)
+WAITS = {  # with the statuses of tasks that wait for it
+    "time": (Status.PENDING, Status.RETRYING), "tasks": (Status.BLOCKED,), "paused": (Status.READY,), "limit": _HELD,
+    "breaker": _HELD, "switch": _HELD, "worker": (Status.READY,),
+    "slot": (Status.READY, Status.ASSIGNED, Status.PENDING, Status.RETRYING),
+}  # fmt: skip
+NOTHING_HIDDEN, NOTHING_STOPPED = Mask(), Stops()
 LONGEST = 2000  # characters
 TOKENS_MAX = 30
 VALUES_MAX = 20
 
 _TOKEN = re.compile(r'\s*(-?)([A-Za-z][\w.@-]*)(:|>=|<=|>|<)("(?:[^"\\]|\\.)*"|[^\s"]*)|\s*("(?:[^"\\]|\\.)*"|[^\s"]+)')
-_PARKED = {"limit": ParkReason.LIMITED, "breaker": ParkReason.BREAKER_OPEN, "switch": ParkReason.SWITCHED_OFF}
+_PARKED = {
+    ParkReason.LIMITED: "limit", ParkReason.BREAKER_OPEN: "breaker", ParkReason.SWITCHED_OFF: "switch",
+    ParkReason.TYPE_PAUSED: "paused",
+}  # fmt: skip
 
 
 class Token(Struct, frozen=True):
@@ -68,7 +78,12 @@ def wrong(position: int, detail: str) -> Refused:
     return Refused(400, "bad_filter", detail, position=position)
 
 
-def parse(text: str, now: int, mask: Mask = Mask()) -> Filter:  # noqa: B008 it does not change
+def asks_for_stops(text: str) -> bool:
+    """Whether it depends on what is stopped by hand: only then that need be read."""
+    return "waits:" in text
+
+
+def parse(text: str, now: int, mask: Mask = NOTHING_HIDDEN, stops: Stops = NOTHING_STOPPED) -> Filter:
     """Raises `Refused` that names the part that is wrong. `now` is by the store's clock, in milliseconds. Whoever may
     not see a value may not find it out by asking for it."""
     if len(text) > LONGEST:
@@ -87,9 +102,11 @@ def parse(text: str, now: int, mask: Mask = Mask()) -> Filter:  # noqa: B008 it 
             ids = (*ids, *token.values)
         elif token.name == "group":
             indexed.setdefault("status", (Status.DEAD, Status.FAILED))  # whose last error is that of the group
-            tests.append(_test(token, now))
+            tests.append(_test(token, now, stops))
         else:
-            tests.append(_test(token, now))
+            tests.append(_test(token, now, stops))
+    if "status" not in indexed:
+        indexed["status"] = _waiting_statuses(tokens)
     return Filter(
         text=text.strip(),
         status=tuple(Status(each) for each in indexed.get("status", ())),
@@ -167,12 +184,18 @@ def _statuses(token: Token) -> tuple[str, ...]:
         raise wrong(token.position, str(error)) from None
 
 
-def _test(token: Token, now: int) -> Callable[[Record], bool]:
-    test = _compare(token, now) if token.sign != ":" else _match(token, now)
+def _waiting_statuses(tokens: list[Token]) -> tuple[Status, ...]:
+    """Those that a task may have while it waits for what is named; none, which means all, if nothing is."""
+    waits = [WAITS[value] for each in tokens if each.name == "waits" and not each.negated for value in each.values]
+    return tuple(status for status in Status if any(status in each for each in waits))
+
+
+def _test(token: Token, now: int, stops: Stops) -> Callable[[Record], bool]:
+    test = _compare(token, now) if token.sign != ":" else _match(token, now, stops)
     return (lambda record: not test(record)) if token.negated else test
 
 
-def _match(token: Token, now: int) -> Callable[[Record], bool]:
+def _match(token: Token, now: int, stops: Stops) -> Callable[[Record], bool]:
     values = frozenset(token.values)
     match token.name:
         case "status":
@@ -187,7 +210,7 @@ def _match(token: Token, now: int) -> Callable[[Record], bool]:
         case "error":
             return lambda record: any(value in (record.last_error or "") for value in values)
         case "waits":
-            return _waits(token, now)
+            return _waits(token, now, stops)
         case "id":
             return lambda record: record.id in values
         case "group":
@@ -199,24 +222,26 @@ def _match(token: Token, now: int) -> Callable[[Record], bool]:
             return lambda record: getattr(record.spec, name) in values
 
 
-def _waits(token: Token, now: int) -> Callable[[Record], bool]:
+def _waits(token: Token, now: int, stops: Stops) -> Callable[[Record], bool]:
     for value in token.values:
         if value not in WAITS:
             raise wrong(token.position, f"waits: takes {', '.join(WAITS)}, not {shown(value)}")
     values = frozenset(token.values)
 
     def test(record: Record) -> bool:
-        return _what_for(record, now) in values
+        return _what_for(record, now, stops) in values
 
     return test
 
 
-def _what_for(record: Record, now: int) -> str | None:
-    """What a task waits for, as far as its record says it. Pauses are known to queues, so such a task waits for a slot
-    as well."""
+def _what_for(record: Record, now: int, stops: Stops) -> str | None:
+    """What a task waits for, as far as its record and what is stopped by hand say it."""
+    if record.parked in _PARKED:
+        return _PARKED[record.parked]
+    if record.status is Status.READY and (stopped := stops.by(record.spec)) is not None:
+        return stopped
     if record.parked is not None:
-        held = next((word for word, reason in _PARKED.items() if reason is record.parked), None)
-        return held or ("paused" if record.parked is ParkReason.TYPE_PAUSED else "worker")
+        return "worker"
     match record.status:
         case Status.BLOCKED:
             return "tasks"

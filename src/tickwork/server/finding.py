@@ -10,15 +10,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork.client.explain import explain
-from tickwork.client.holds import passages
+from tickwork.client.holds import Passage, passages, shut_by_hand
 from tickwork.client.views import HELD_BY, seen_at, task_info
 from tickwork.errors import StoreError
+from tickwork.model.gates import MARK, Book, read_book
 from tickwork.model.info import Explanation
 from tickwork.model.tasks import MOVABLE, Record, Status
 from tickwork.server.filters import Filter
 from tickwork.server.masking import Mask
 from tickwork.server.problems import Refused, refused_cursor
-from tickwork.server.rows import TaskRow, row_of
+from tickwork.server.rows import HeldBy, TaskRow, row_of
 from tickwork.server.spaces import Space
 from tickwork.store.contract import PAGE_MAX, Query, Situation, Store
 
@@ -113,16 +114,26 @@ async def pages(store: Store, wanted: Filter, until: int) -> AsyncIterator[list[
 async def rows(space: Space, records: Sequence[Record], mask: Mask) -> list[TaskRow]:
     """As a list shows them: those that wait say why."""
     store = await space.store()
-    reasons = await _reasons(space, store, [each for each in records if not _runs(each)])
+    waiting = [each for each in records if not _runs(each)]
+    book = read_book(await store.marks.get(MARK)) if waiting else Book()
     registry = space.client.registry
-    return [row_of(task_info(each, registry), mask, reasons.get(each.id)) for each in records]
+    shut = {each.id: shut_by_hand(book, registry, each.spec) for each in waiting}
+    reasons = await _reasons(space, store, waiting, shut)
+    infos = [task_info(each, registry) for each in records]
+    return [row_of(info, mask, reasons.get(info.id), _held_by(shut.get(info.id))) for info in infos]
+
+
+def _held_by(shut: list[Passage] | None) -> HeldBy | None:
+    if not shut:
+        return None
+    return "switch" if shut[0].kind == "switch" else "breaker"
 
 
 def _runs(record: Record) -> bool:
     return record.status is Status.RUNNING or record.status.ended
 
 
-async def _reasons(space: Space, store: Store, waiting: list[Record]) -> dict[str, str]:
+async def _reasons(space: Space, store: Store, waiting: list[Record], shut: dict[str, list[Passage]]) -> dict[str, str]:
     if not waiting:
         return {}
     now = store.now()
@@ -133,12 +144,13 @@ async def _reasons(space: Space, store: Store, waiting: list[Record]) -> dict[st
     reasons: dict[str, str] = {}
     for record in waiting:
         spec = record.spec
-        group = (spec.type, spec.queue, spec.key, record.status, record.parked, spec.needs)
+        by_hand = tuple(each.gate for each in shut[record.id])
+        group = (spec.type, spec.queue, spec.key, record.status, record.parked, spec.needs, by_hand)
         known = looked.get(group) if record.status in MOVABLE and record.parked is not None else None
         if known is None:
             here = [each for each in pauses if each.name == (spec.queue if each.kind == "queue" else spec.type)]
             is_held = record.parked in HELD_BY and len(looked) < HELD_LOOKS
-            gates = await passages(store, space.client.registry, spec) if is_held else []
+            gates = await passages(store, space.client.registry, spec) if is_held else shut[record.id]
             known = explain(Situation(record, 0, here, running), members, (), _clock, gates, now)
             looked[group] = known
         reasons[record.id] = known.text

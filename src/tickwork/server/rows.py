@@ -124,11 +124,12 @@ def event_row(fact: facts.Event, mask: Mask) -> EventRow:
     )
 
 
-def row_of(info: TaskInfo, mask: Mask, why: str | None = None) -> TaskRow:
-    return TaskRow(**_row(info, mask, why))
+def row_of(info: TaskInfo, mask: Mask, why: str | None = None, held_by: HeldBy | None = None) -> TaskRow:
+    """`held_by`, of one that is ready: by what somebody has shut, which its record does not tell."""
+    return TaskRow(**_row(info, mask, why, held_by))
 
 
-def _row(info: TaskInfo, mask: Mask, why: str | None) -> dict[str, Any]:
+def _row(info: TaskInfo, mask: Mask, why: str | None, held_by: HeldBy | None = None) -> dict[str, Any]:
     hidden = mask.of(info.payload, info.context, info.tags)
     error = hidden.error(info.last_error)
     return {
@@ -150,7 +151,7 @@ def _row(info: TaskInfo, mask: Mask, why: str | None) -> dict[str, Any]:
         "tags": hidden.value(info.tags),
         "error": None if not error else cut(error.partition("\n")[0], LINE_MAX),
         "progress": info.progress,
-        "held_by": info.held_by,
+        "held_by": info.held_by or held_by,
         "cancelling": info.cancelling,
         "why": _why(why, info, hidden),
     }

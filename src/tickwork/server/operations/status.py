@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from tickwork.client.breakers import unclosed
 from tickwork.client.health import health_of
 from tickwork.client.queues import stats_of_queue
 from tickwork.client.views import queue_stats, seen_at
@@ -24,6 +25,7 @@ from tickwork.server.operations.dead_letters import list_failures
 from tickwork.server.operations.queues import QueueRow, list_queues
 from tickwork.server.operations.reports import Minutes, SeriesView, get_series
 from tickwork.server.operations.tasks import Name
+from tickwork.server.stops import stops_of
 
 
 class ServerStatus(Struct, frozen=True, kw_only=True):
@@ -122,8 +124,8 @@ async def get_counts(call: Call) -> Counts:
         queues=len(queues),
         workers=stats.workers,
         schedules=schedules,
-        held=await _held(call),
-        breakers=len(await store.gates.opened()),
+        held=await _held(call) + (await stops_of(store)).aside(stats),
+        breakers=len(await unclosed(store)),
         firing=sum(each.state == "firing" and each.silenced is None for each in alerts),
     )
 

@@ -21,6 +21,7 @@ from tickwork.server.exports import csv_of
 from tickwork.server.operations import operation
 from tickwork.server.problems import Problem, Refused, problem_of
 from tickwork.server.rows import Attempt, EventRow, TaskRow, TaskView, event_row, row_of, task_view
+from tickwork.server.stops import stops_of
 from tickwork.store.contract import PAGE_MAX
 
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern="^[A-Za-z0-9._:@-]+$")]
@@ -29,6 +30,7 @@ Limit = Annotated[int, Meta(ge=1, le=500)]
 Q = Annotated[str, Meta(max_length=2000)]
 Cursor = Annotated[str, Meta(max_length=500)]
 EXPORT_MAX = 10_000  # rows
+EXPORT_LOOKS = 100_000  # tasks that one export looks at
 
 
 class NewTask(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -206,8 +208,7 @@ async def list_tasks(call: Call, q: Q = "", limit: Limit = 100, cursor: Cursor |
 
     `q` is a filter such as `status:dead type:mail`. Ended tasks come newest first, delayed ones by due time.
     """
-    store = await call.space.store()
-    wanted = filters.parse(q, store.now(), call.mask)
+    store, wanted = await call.space.store(), await _wanted(call, q)
     found = await finding.find(store, wanted, limit, cursor)
     return TaskPage(
         items=await finding.rows(call.space, found.records, call.mask),
@@ -215,6 +216,12 @@ async def list_tasks(call: Call, q: Q = "", limit: Limit = 100, cursor: Cursor |
         looked=found.looked,
         total=await _total(call, wanted),
     )
+
+
+async def _wanted(call: Call, q: str) -> filters.Filter:
+    store = await call.space.store()
+    stops = await stops_of(store) if filters.asks_for_stops(q) else filters.NOTHING_STOPPED
+    return filters.parse(q, store.now(), call.mask, stops)
 
 
 async def _total(call: Call, wanted: filters.Filter) -> int | None:
@@ -226,15 +233,16 @@ async def _total(call: Call, wanted: filters.Filter) -> int | None:
 
 @operation("GET", "/tasks/export", Right.VIEW, media="text/csv")
 async def export_tasks(call: Call, q: Q = "") -> str:
-    """Tasks that a filter matches as CSV, 10,000 at most."""
-    store = await call.space.store()
-    wanted = filters.parse(q, store.now(), call.mask)
+    """Tasks that a filter matches as CSV: 10,000 at most, or as many as are among the first 100,000 looked at."""
+    store, wanted = await call.space.store(), await _wanted(call, q)
     found: list[TaskRow] = []
     cursor: str | None = None
-    while len(found) < EXPORT_MAX:
+    looked = 0
+    while len(found) < EXPORT_MAX and looked < EXPORT_LOOKS:
         page = await finding.find(store, wanted, min(PAGE_MAX, EXPORT_MAX - len(found)), cursor)
         found += [row_of(task_info(each, call.client.registry), call.mask) for each in page.records]
         cursor = page.cursor
+        looked += page.looked
         if cursor is None:
             break
     return csv_of(TaskRow, found)

@@ -526,7 +526,7 @@ class TickworkServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ExportTasks(self, request, context):
-        """Tasks that a filter matches as CSV, 10,000 at most.
+        """Tasks that a filter matches as CSV: 10,000 at most, or as many as are among the first 100,000 looked at.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

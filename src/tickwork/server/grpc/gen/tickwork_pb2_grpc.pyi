@@ -64,7 +64,7 @@ class TickworkStub:
     `q` is a filter such as `status:dead type:mail`. Ended tasks come newest first, delayed ones by due time.
     """
     ExportTasks: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.ExportTasksRequest, _tickwork_pb2.ExportTasksResponse]
-    """Tasks that a filter matches as CSV, 10,000 at most."""
+    """Tasks that a filter matches as CSV: 10,000 at most, or as many as are among the first 100,000 looked at."""
     GetTask: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.GetTaskRequest, _tickwork_pb2.TaskView]
     """One task with its payload, attempts, result and log lines."""
     GetPayload: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.GetPayloadRequest, _tickwork_pb2.Payload]
@@ -268,7 +268,7 @@ class TickworkAsyncStub(TickworkStub):
     `q` is a filter such as `status:dead type:mail`. Ended tasks come newest first, delayed ones by due time.
     """
     ExportTasks: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.ExportTasksRequest, _tickwork_pb2.ExportTasksResponse]  # type: ignore[assignment]
-    """Tasks that a filter matches as CSV, 10,000 at most."""
+    """Tasks that a filter matches as CSV: 10,000 at most, or as many as are among the first 100,000 looked at."""
     GetTask: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.GetTaskRequest, _tickwork_pb2.TaskView]  # type: ignore[assignment]
     """One task with its payload, attempts, result and log lines."""
     GetPayload: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.GetPayloadRequest, _tickwork_pb2.Payload]  # type: ignore[assignment]
@@ -509,7 +509,7 @@ class TickworkServicer(metaclass=_abc_1.ABCMeta):
         request: _tickwork_pb2.ExportTasksRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tickwork_pb2.ExportTasksResponse, _abc.Awaitable[_tickwork_pb2.ExportTasksResponse]]:
-        """Tasks that a filter matches as CSV, 10,000 at most."""
+        """Tasks that a filter matches as CSV: 10,000 at most, or as many as are among the first 100,000 looked at."""
 
     def GetTask(
         self,
