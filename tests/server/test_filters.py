@@ -229,6 +229,9 @@ class TestMistakes:
         assert (answer.status_code, answer.json()["code"]) == (400, "bad_filter")
 
 
+async def nothing(_number: int) -> None: ...
+
+
 class TestPages:
     @pytest.mark.parametrize("q", ["", "status:pending", "type:a,b", "status:pending,cancelled type:a,b", "-type:a"])
     @pytest.mark.parametrize("limit", [1, 7, 500])
@@ -253,6 +256,37 @@ class TestPages:
         assert len(seen) == len(set(seen))
         assert set(seen) == whole
         assert len(whole) == {"": 40, "-type:a": 20, "status:pending": 39}.get(q, 40)
+
+    @pytest.mark.parametrize("indexed", [False, True])
+    async def test_pages_go_on_in_every_list_of_every_store(self, any_url: str, indexed: bool) -> None:
+        async with serving(any_url) as server:
+            app = server.app
+            for kind in ("a", "b"):
+                app.task(kind)(nothing)
+                await app.submit_many(kind, [1] * 5, requires={"zone": "north"})
+                await app.submit_many(kind, [1] * 5, queue="post")
+            await app.submit_many("a", [1] * 5, delay=60)
+            if indexed:
+                await app.index_tasks()
+            store = await app._access.open_store()
+            claim = Claim("w1", ("default", "post"), frozenset({"b"}), limit=3, lease_ttl=60_000, nonce="n")
+            assert len((await store.tasks.claim(claim)).grants) == 3
+            viewer = await server.as_role("viewer")
+            for q, count in (
+                ("", 25),
+                ("status:ready", 17),
+                ("type:a", 15),
+                ("type:a,b queue:post", 10),
+                ("-type:b", 15),
+            ):
+                seen, cursor = [], {}
+                for _ in range(60):
+                    page = await viewer.read("/tasks", q=q, limit=2, **cursor)
+                    seen += [each["id"] for each in page["items"]]
+                    cursor = {"cursor": page["cursor"]}
+                    if page["cursor"] is None:
+                        break
+                assert (len(seen), len(set(seen)), page["cursor"]) == (count, count, None), q
 
     @pytest.mark.parametrize(
         "cursor", ["x", "0~x", "999~", "1~5", "0~5.\x00", "0~" + "9" * 400, "-1~", "0", "~", "0~1\n", "٠~", "0~5.a b"]

@@ -26,7 +26,7 @@ from tickwork.store.contract import PAGE_MAX, Query, Situation, Store
 LOOKS = 10  # pages of the store that one request looks through
 PLAN_MAX = 60  # lists that one filter may go through
 HELD_LOOKS = 20  # different tasks whose limits are looked at for one list
-_CURSOR = re.compile(r"([0-9]{1,3})~([0-9]*(?:\.[0-9A-Za-z._:@/-]{1,400})?)")
+_CURSOR = re.compile(r"([0-9]{1,3})~(.*)", re.DOTALL)  # behind it, one of the store, which knows its own
 
 
 class Found(Struct, frozen=True):

@@ -28,9 +28,9 @@ Name = Annotated[str, Meta(min_length=1, max_length=128, pattern="^[A-Za-z0-9._:
 Seconds = Annotated[float, Meta(ge=0, le=3_153_600_000)]
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Q = Annotated[str, Meta(max_length=2000)]
-Cursor = Annotated[str, Meta(max_length=500)]
+Cursor = Annotated[str, Meta(max_length=2000)]  # it may hold names of a queue, a type and labels
 EXPORT_MAX = 10_000  # rows
-EXPORT_LOOKS = 100_000  # tasks that one export looks at
+EXPORT_PAGES = 10  # that one export looks through, each of up to 10,000 tasks
 
 
 class NewTask(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -237,13 +237,11 @@ async def export_tasks(call: Call, q: Q = "") -> str:
     store, wanted = await call.space.store(), await _wanted(call, q)
     found: list[TaskRow] = []
     cursor: str | None = None
-    looked = 0
-    while len(found) < EXPORT_MAX and looked < EXPORT_LOOKS:
+    for _ in range(EXPORT_PAGES):
         page = await finding.find(store, wanted, min(PAGE_MAX, EXPORT_MAX - len(found)), cursor)
         found += [row_of(task_info(each, call.client.registry), call.mask) for each in page.records]
         cursor = page.cursor
-        looked += page.looked
-        if cursor is None:
+        if cursor is None or len(found) >= EXPORT_MAX:
             break
     return csv_of(TaskRow, found)
 
