@@ -64,15 +64,23 @@ from tickwork.payload.parameters import MISSING
 from tickwork.store.bounded import SHARE_OF_BLOCKING, SubmitLimit, bounded, within
 from tickwork.store.contract import Capabilities, Store
 from tickwork.store.observed import observed
-from tickwork.store.opening import check_own_store, make_store, name_of_check, own_store, redis_client
+from tickwork.store.opening import (
+    check_own_store,
+    make_store,
+    name_of_check,
+    own_store,
+    redis_client,
+    stored_partitions,
+)
 from tickwork.texts import shown
 
 if TYPE_CHECKING:
     from tickwork.client.task_types import TaskMaker
     from tickwork.config.options import ChangedOptions, SchedulerOptions
     from tickwork.monitor.health import Condition
-    from tickwork.monitor.listener import Listeners
+    from tickwork.monitor.listener import Listeners, Reply
     from tickwork.remote.asgi import Receive, Scope, Send
+    from tickwork.server.plane import ControlPlane
     from tickwork.webhooks.admin import Webhooks
 
 NOT_IN_REACH = (
@@ -80,6 +88,9 @@ NOT_IN_REACH = (
     "the place of the real one, and the real one is not for tests. Test what uses the scheduler in a child process on "
     "a store that processes share: Scheduler.configure(store=...) with a SQLite file, and no tickwork.testing.run."
 )
+
+
+PATIENCE = 2.0  # seconds for a Redis to say how many partitions a namespace has
 
 
 class Scheduler(Client):
@@ -131,6 +142,7 @@ class Scheduler(Client):
         self._node_loop: asyncio.AbstractEventLoop | None = None
         self.strategies = Strategies()
         self._parts = Parts()
+        self._mounted: list[ControlPlane] = []  # of applications that `asgi` has made
         self._server_is_optional = False  # nobody has asked for it: a port that is taken is no error
         self._periodic = Periodic(self.schedules)
         self._jobs = Jobs(self)
@@ -437,20 +449,30 @@ class Scheduler(Client):
     def _serve(self, listeners: Listeners) -> None:
         from tickwork.server.parts import serve
 
-        serve(self, self.config, listeners, self._other_namespace, later=True, optional=self._server_is_optional)
+        serve(
+            self, self.config, listeners, self._other_namespace, self._metrics_page,
+            later=True, optional=self._server_is_optional,
+        )  # fmt: skip
 
     def _other_namespace(self, namespace: str) -> Client:
         """The client of another namespace of this store."""
         options = {**self.loaded.set_in_code(), "store": self.config.store, "namespace": namespace, "server": False}
-        return Scheduler(config=self._config_file, **options)
+        return _OtherNamespace(config=self._config_file, **options)
 
     def asgi(self) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
         """The API and the dashboard as an ASGI application, to be mounted in another one: `Mount("/ops",
         app.asgi())`. It goes by the options that begin with `server_`; `server_hosts` names the host names by which
         your application is called."""
-        from tickwork.server.parts import asgi_app
+        from tickwork.server.parts import mounted
 
-        return asgi_app(self, self.config, self._other_namespace)
+        plane, app = mounted(self, self.config, self._other_namespace, self._metrics_page)
+        self._mounted.append(plane)
+        return app
+
+    async def _metrics_page(self) -> Reply | None:
+        """That of this node; None if it does not count."""
+        metrics = self._monitor.metrics
+        return None if self._node is None or metrics is None else await metrics.reply()
 
     @property
     def server_url(self) -> str | None:
@@ -492,6 +514,8 @@ class Scheduler(Client):
 
     async def _end_rest(self) -> None:
         self._node_loop = None
+        for plane in self._mounted:
+            await plane.close()
         await self.sync.end_elsewhere()
         await self._close_store()
         await self._observers.end()
@@ -624,3 +648,14 @@ class Scheduler(Client):
 
     def __repr__(self) -> str:
         return f"<Scheduler {self.id} on {self.url}>"
+
+
+class _OtherNamespace(Scheduler):
+    """A client of another namespace of the same store, which says itself how many partitions it has."""
+
+    async def _open(self) -> Store:
+        if not self._opened:
+            found = await stored_partitions(self.config.store or "", self.config.namespace, PATIENCE)
+            if found not in (None, self.config.partitions) and not self._opened:
+                self.configure(partitions=found)
+        return await super()._open()

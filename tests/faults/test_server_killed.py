@@ -8,12 +8,14 @@ import json
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
 from benchmarks.control import served
 
 from tests.support.redis import RedisServer
+from tests.support.waiting import wait_until
 from tickwork import Scheduler
 from tickwork.errors import TaskNotFound
 
@@ -88,3 +90,24 @@ def test_what_was_acknowledged_is_there(kind: str, tmp_path: Path) -> None:
         ids = submitted_until_killed(server.url)
         assert len(ids) >= ENOUGH
         assert asyncio.run(missing(server.url, ids)) == []
+
+
+def test_a_server_ends_soon_while_its_store_is_gone() -> None:
+    """What the audit log was still to be told is lost then, and nothing else."""
+    with RedisServer() as redis, served(redis.url, "--tokens", "--namespaces", "other") as (address, pid):
+        connection = http.client.HTTPConnection(address, timeout=20)
+        for _ in range(3):
+            connection.request("GET", "/api/v1/status", headers={"authorization": "Bearer tw_no_such"})
+            assert connection.getresponse().read()
+        redis.kill()
+        began = time.monotonic()
+        os.kill(pid, signal.SIGTERM)
+        asyncio.run(wait_until(lambda: not is_running(pid), 30, "it has ended"))
+        assert time.monotonic() - began < 20, "one wait for all, not one after another"
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

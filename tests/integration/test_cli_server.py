@@ -41,7 +41,11 @@ def serving(*args: str) -> Iterator[str]:
         while not lines or lines[-1] not in ("}\n", ""):
             lines.append(process.stdout.readline())
         assert lines[-1] == "}\n", process.stderr and process.stderr.read()
-        yield json.loads("".join(lines))["url"]
+        try:
+            yield json.loads("".join(lines))["url"]
+        except BaseException:
+            process.kill()
+            raise
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
 
@@ -69,6 +73,8 @@ def test_a_store_is_served_without_code() -> None:
         assert ask("GET", f"{url}/health")[0] == 200
         with urllib.request.urlopen(url) as page:
             assert b'<base href="/">' in page.read()
+        with urllib.request.urlopen(f"{url}/metrics") as page:
+            assert b'scheduler_queue_size{queue="default"} 1.0' in page.read()
     assert data("task", "m1")["type"] == "mail"
 
 

@@ -279,7 +279,8 @@ class TestPages:
                 ("type:a,b queue:post", 10),
                 ("-type:b", 15),
             ):
-                seen, cursor = [], {}
+                seen: list[str] = []
+                cursor: dict[str, str | None] = {}
                 for _ in range(60):
                     page = await viewer.read("/tasks", q=q, limit=2, **cursor)
                     seen += [each["id"] for each in page["items"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -45,6 +46,20 @@ def fastapi(inner: Any) -> FastAPI:
     outer = FastAPI()
     outer.mount("/ops", inner)
     return outer
+
+
+async def test_closing_the_scheduler_ends_what_was_mounted(url: str) -> None:
+    app = Scheduler(url)
+    async with served(starlette(app.asgi())) as address:
+        async with httpx.AsyncClient() as caller, caller.stream("GET", f"{address}/ops/api/v1/events/stream") as stream:
+            lines = stream.aiter_lines()
+            await anext(lines)
+            await app.close()
+            async with asyncio.timeout(10):
+                assert [line async for line in lines if line.startswith("event: missed")] == []
+        (plane,) = app._mounted
+        assert plane.home.hub._tasks == []
+        assert app._access.opened_store() is None, "nothing has opened it again"
 
 
 class TestMounted:
@@ -109,3 +124,15 @@ class TestMounted:
                 assert (await caller.get("/status")).status_code == 200
             async with Client(address, {}) as stranger:
                 assert (await stranger.get("/status")).status_code == 401
+
+
+async def test_a_node_shows_its_own_metrics_on_the_port_of_the_api(url: str) -> None:
+    app = Scheduler(url, server=True, server_port=0, metrics=True, metrics_port=0)
+
+    @app.task
+    async def greet() -> None: ...
+
+    async with app, httpx.AsyncClient() as caller:
+        await (await greet.submit()).result(timeout=10)
+        text = (await caller.get(f"{app.server_url}/metrics")).text
+        assert 'scheduler_task_executed_total{status="success",type="greet"} 1.0' in text

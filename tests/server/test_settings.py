@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.apps import eventually
 from tests.server.serving import HOME, MAKER, OTHER, Client, Server, serving
-from tests.support.redis_store import NAMESPACE, SERVER, WORKER, restricted_redis
+from tests.support.redis_store import NAMESPACE, SERVER, WORKER, empty_redis, restricted_redis
 from tickwork import Scheduler
 from tickwork.clock import ManualClock
 from tickwork.server import tokens
@@ -184,3 +184,14 @@ class TestTokens:
         finally:
             await allowed.close()
             await worker.close()
+
+
+async def test_each_namespace_says_how_many_partitions_it_has() -> None:
+    url = empty_redis()
+    made = Scheduler(url, namespace=OTHER, partitions=4)
+    await made.submit("mail", id="there")
+    await made.close()
+    async with serving(url) as server:
+        admin = await server.as_role("admin")
+        assert (await admin.read("/tasks/there", ns=OTHER))["status"] == "ready"
+        assert (await admin.read("/status", ns=OTHER))["tasks"]["ready"] == 1

@@ -134,15 +134,14 @@ async def meet(url: str, config: Config, create: bool) -> Config:
     """A namespace of a Redis says itself how many partitions it has; one that is not there is not made by looking."""
     from msgspec.structs import replace
 
+    from tickwork.store.opening import stored_partitions
     from tickwork.store.redis.net.target import parse
-    from tickwork.store.redis.ops.server import stored_partitions
 
-    target = parse(url)
-    partitions = await stored_partitions(target, config.namespace, PATIENCE)
+    partitions = await stored_partitions(url, config.namespace, PATIENCE)
     if partitions is None and not create:
         raise StoreError(
-            f"Redis at {target.url} has no namespace {config.namespace!r} of Tickwork; name one with --namespace or "
-            "TICKWORK_NAMESPACE, or start one with `tickwork up MODULE:APP`"
+            f"Redis at {parse(url).url} has no namespace {config.namespace!r} of Tickwork; name one with --namespace "
+            "or TICKWORK_NAMESPACE, or start one with `tickwork up MODULE:APP`"
         )
     return replace(config, partitions=partitions or config.partitions)
 

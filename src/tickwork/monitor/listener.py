@@ -145,10 +145,14 @@ class Listener:
             await self._server.closed.wait()
 
     async def stop(self, grace: float) -> None:
-        if self._guest is not None:
-            await self._guest.close()
         if self._server is not None:
-            await self._server.stop(grace)
+            self._server.close_port()
+        try:
+            if self._guest is not None:
+                await self._guest.close()
+        finally:
+            if self._server is not None:
+                await self._server.stop(grace)
 
     def _open(self) -> socket.socket:
         if self._guest is not None and self._guest.path is not None:

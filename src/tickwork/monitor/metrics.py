@@ -51,9 +51,9 @@ class Metrics:
         self.store = StoreNumbers(store, config.metrics_interval, Log.of(config.logger, "metrics"), config.queues)
 
     def serve_on(self, listener: Listener) -> None:
-        listener.add(PATH, self._reply)
+        listener.add(PATH, self.reply)
 
-    async def _reply(self) -> Reply:
+    async def reply(self) -> Reply:
         return Reply(200, CONTENT_TYPE_LATEST, await self.page())
 
     def close(self) -> None:

@@ -47,10 +47,14 @@ class Server:
     def _connect(self) -> asyncio.Protocol:
         return _Protocol(self._config, self._state, {})
 
-    async def stop(self, grace: float) -> None:
-        """Take no more requests, and wait a moment for the replies to those that came."""
+    def close_port(self) -> None:
+        """Take no more connections."""
         if self._server is not None:
             self._server.close()
+
+    async def stop(self, grace: float) -> None:
+        """Take no more requests, and wait a moment for the replies to those that came."""
+        self.close_port()
         for connection in list(self._state.connections):
             connection.shutdown()
         if self._state.tasks:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tickwork.client.client import Client
 from tickwork.config import Config
 from tickwork.errors import ConfigError
+from tickwork.observe.bus import Bus
 from tickwork.observe.loggers import Log
 from tickwork.remote.asgi import Receive, Scope, Send
 from tickwork.server.settings import Settings, check_reach, check_socket, settings_of
 
 if TYPE_CHECKING:
-    from tickwork.monitor.listener import App, Handler, Listeners
+    from tickwork.monitor.listener import App, Handler, Listeners, Reply
+    from tickwork.monitor.metrics import Metrics
     from tickwork.server.grpc.server import GrpcServer
     from tickwork.server.plane import ControlPlane
+
+MetricsPage = Callable[[], Awaitable["Reply | None"]]  # None while nothing is counted in this process
 
 CONNECTIONS_MAX = 3000
 EXTRA = 'the server needs {}, which is not installed: pip install "tickwork[server]"'
@@ -50,17 +54,47 @@ def _grpc_of(plane: ControlPlane) -> GrpcServer | None:
     return GrpcServer(plane)
 
 
+class _StoreMetrics:
+    """The page of metrics. Where no node counts in this process, it has the numbers of the store."""
+
+    def __init__(self, client: Client, of_node: MetricsPage | None) -> None:
+        self._client = client
+        self._of_node = of_node
+        self._metrics: Metrics | None = None
+
+    async def __call__(self) -> Reply:
+        found = None if self._of_node is None else await self._of_node()
+        return found or await self._of_store()
+
+    async def _of_store(self) -> Reply:
+        store = await self._client._access.open_store()
+        if self._metrics is None:
+            from tickwork.monitor.metrics import Metrics
+
+            config = self._client.config
+            self._metrics = Metrics(config, config.scheduler_id or "server", store.url, Bus(), lambda: None)
+            self._metrics.read_from(store)
+        return await self._metrics.reply()
+
+
+def _pages(pages: Mapping[str, Handler], client: Client, metrics: MetricsPage | None) -> Mapping[str, Handler]:
+    """Those that the listener has, and that of metrics in any case."""
+    return {"/metrics": _StoreMetrics(client, metrics), **pages}
+
+
 def serve(
     client: Client,
     config: Config,
     listeners: Listeners,
     open_space: Callable[[str], Client],
+    metrics: MetricsPage | None = None,
     later: bool = False,
     optional: bool = False,
     grpc_at: Callable[[str], None] | None = None,
 ) -> ControlPlane:
-    """Serve it on `server_port`, beside what else is served there. `later`: make it when it is first asked for.
-    `optional`: do without if the port is taken. `grpc_at` is told where gRPC is served, once it is."""
+    """Serve it on `server_port`, beside what else is served there. `metrics` is the page of the node. `later`: make it
+    when it is first asked for. `optional`: do without if the port is taken. `grpc_at` is told where gRPC is served,
+    once it is."""
     from tickwork.monitor.listener import Guest
 
     settings = settings_of(config)
@@ -71,7 +105,8 @@ def serve(
     async def make_app(pages: Mapping[str, Handler]) -> App:
         for warning in check_reach(settings, settings.is_loopback or await plane.tokens.any()):
             Log.of(config.logger, "server").warning("%s", warning)
-        app = _Later(lambda: _app_of(plane, pages)) if later else _app_of(plane, pages)
+        shown = _pages(pages, client, metrics)
+        app = _Later(lambda: _app_of(plane, shown)) if later else _app_of(plane, shown)
         if grpc is not None:
             await grpc.start()
             if grpc_at is not None:
@@ -88,8 +123,12 @@ def serve(
     return plane
 
 
-def asgi_app(client: Client, config: Config, open_space: Callable[[str], Client]) -> App:
-    return _app_of(make_plane(settings_of(config), client, open_space), {})
+def mounted(
+    client: Client, config: Config, open_space: Callable[[str], Client], metrics: MetricsPage | None = None
+) -> tuple[ControlPlane, App]:
+    """An application for another one, and what is to be closed with the client."""
+    plane = make_plane(settings_of(config), client, open_space)
+    return plane, _app_of(plane, _pages({}, client, metrics))
 
 
 class _Later:

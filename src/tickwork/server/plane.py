@@ -3,9 +3,11 @@ and the dashboard alike."""
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
@@ -29,6 +31,7 @@ from tickwork.server.throttle import Throttle
 from tickwork.server.tokens import Tokens, caller_of
 from tickwork.texts import shown
 
+CLOSE_WITHIN = 5.0  # seconds
 STREAMS_MAX = 1000
 STREAMS_OF_ONE = 300
 
@@ -237,8 +240,17 @@ class ControlPlane:
             del self._streams[owner]
 
     async def close(self) -> None:
-        await self.bulk.close()
-        for space in self._spaces.values():
-            await space.close()
-            if space is not self.home:  # that one belongs to whoever has made this
-                await (await space.store()).close()
+        """Within some seconds, also while the store cannot be reached; then what the audit log was still to be told is
+        lost."""
+        spaces, self._spaces = list(self._spaces.values()), {self.home.namespace: self.home}
+        try:
+            with suppress(TimeoutError, StoreError):
+                async with asyncio.timeout(CLOSE_WITHIN):
+                    await self.bulk.close()
+                    for space in spaces:
+                        await space.close()
+        finally:
+            for space in spaces:
+                store = space.client._access.opened_store()
+                if store is not None and space is not self.home:  # that one belongs to whoever has made this
+                    await store.close()

@@ -76,5 +76,6 @@ class Space:
         return await (await self.store()).members.workers(counted=True)
 
     async def close(self) -> None:
+        """End its streams, which needs no store, and then write what is still to be told."""
         await self.hub.close()
         await self.audit.flush()

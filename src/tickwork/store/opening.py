@@ -68,6 +68,16 @@ def kind_of(url: str) -> Literal["memory", "sqlite", "redis"] | None:
     return "redis" if url.startswith(("redis:", "rediss:", "redis+", "rediss+")) else None
 
 
+async def stored_partitions(url: str, namespace: str, patience: float) -> int | None:
+    """How many partitions a namespace says that it has; None where there is no such namespace, or no Redis."""
+    if kind_of(url) != "redis":
+        return None
+    from tickwork.store.redis.net.target import parse
+    from tickwork.store.redis.ops import server
+
+    return await server.stored_partitions(parse(url), namespace, patience)
+
+
 def name_of_check(url: str) -> str:
     """What the health check of a store is called."""
     return "redis" if kind_of(url) == "redis" else "store"
