@@ -1,8 +1,9 @@
-"""Texts from outside: which can be stored, and how much of a value an error repeats."""
+"""Texts from outside: which can be stored, and how much of a value an error repeats. And numbers and times in words."""
 
 from __future__ import annotations
 
 import reprlib
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -54,3 +55,33 @@ def said(text: str, longest: int = SAID_MAX) -> str:
     """What another host says, which may be anything: one line, of characters that can be shown."""
     line = "".join(char if char.isprintable() else " " for char in text[: 2 * longest])
     return cut(" ".join(line.split()), longest)
+
+
+def many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Two units at most: 850ms, 4.2s, 3m05s, 1h, 4d3h."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f}ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f}".removesuffix(".0") + "s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d{hours}h" if hours else f"{days}d"
+    if hours:
+        return f"{hours}h{minutes:02}m" if minutes else f"{hours}h"
+    return f"{minutes}m{rest:02}s" if rest else f"{minutes}m"
+
+
+def moment(at: datetime | None) -> str:
+    """A time of the store, on this host's clock; empty for none."""
+    return "" if at is None else in_zone(at.astimezone())
+
+
+def in_zone(at: datetime) -> str:
+    """A time in the zone that it came with."""
+    return f"{at:%Y-%m-%d %H:%M:%S} {at.tzname()}"

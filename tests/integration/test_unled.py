@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.apps import Make, eventually, status_of, store_of
 from tickwork import Scheduler, Status
-from tickwork.cli import doctor
+from tickwork.client import checkup
 from tickwork.node import unled
 
 
@@ -122,12 +122,12 @@ async def test_a_client_sees_who_leads(make: Make, file_url: str) -> None:
 async def test_the_doctor_says_that_nobody_leads(make: Make, file_url: str) -> None:
     client, app = make(file_url), make(file_url)
     await app.start(lead=False)
-    found = list(doctor.check_patient(await doctor._examine(client)))
+    found = list(checkup.check_patient(await checkup.examine(client)))
     assert [finding.text for finding in found if finding.level == "problem"] == [
         "no node leads: schedules do not run, and ended tasks are not removed"
     ]
     await app.shutdown()
     async with app:
         await eventually(lambda: app._node and app._node.candidate.leads)
-        found = list(doctor.check_patient(await doctor._examine(client)))
+        found = list(checkup.check_patient(await checkup.examine(client)))
         assert [finding for finding in found if finding.level == "problem"] == []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.server.serving import Client, Server, serving
+from tests.support.redis_store import empty_redis
 from tickwork.clock import ManualClock
 from tickwork.model.fingerprint import fingerprint
 from tickwork.server import filters
@@ -302,6 +303,11 @@ class TestPages:
     async def test_schedules_refuse_a_cursor_that_is_none(self, admin: Client) -> None:
         for cursor in ("\x00", "x" * 501, "\ud7ff", "%"):
             assert (await admin.get("/schedules", cursor=cursor)).status_code in (200, 400)
+
+    async def test_a_cursor_of_schedules_that_redis_does_not_know_is_refused(self) -> None:
+        async with serving(empty_redis()) as server:
+            answer = await (await server.as_role("viewer")).get("/schedules", cursor="x")
+            assert (answer.status_code, answer.json()["code"]) == (400, "bad_cursor")
 
     async def test_the_limit_has_bounds(self, admin: Client) -> None:
         for limit in (0, -1, 501, "x", 1.5, 10**30):

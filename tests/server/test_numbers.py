@@ -10,6 +10,7 @@ import pytest
 
 from tests.server.serving import Client, Server
 from tickwork import __version__
+from tickwork.client import queues
 from tickwork.clock import ManualClock
 from tickwork.store.contract import Ask, Gate
 
@@ -74,6 +75,16 @@ class TestQueues:
         assert sorted(held["post"]) == [
             ("breaker", "type:sms", 2), ("limit", "queue:post", 2), ("switch", "type:both", None),
         ]  # fmt: skip
+
+    async def test_of_one_queue_only_so_many_are_counted(
+        self, admin: Client, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await server.app.submit_many("mail", [1] * 30, delay=60)
+        shown = await admin.read("/stats/queues", queue="default")
+        assert (shown["delayed_count"], shown["at_least"]) == (30, False)
+        monkeypatch.setattr(queues, "PAGE_MAX", 4)
+        shown = await admin.read("/stats/queues", queue="default")
+        assert (shown["delayed_count"], shown["at_least"]) == (20, True)
 
 
 class TestReports:

@@ -26,6 +26,9 @@ class TestOptions:
     async def test_what_is_right_and_wrong_with_the_store(self, admin: Client) -> None:
         found = await admin.read("/doctor")
         assert {each["level"] for each in found} <= {"ok", "warning", "problem"}
+        texts = [each["text"] for each in found]
+        assert "no worker is up" in texts, "as `tickwork doctor` says"
+        assert not [text for text in texts if "audit" in text], "that one looks at every task"
 
 
 class TestViews:

@@ -10,8 +10,10 @@ import pytest
 from tests.integration.apps import eventually
 from tests.server.serving import Client, Server, serving
 from tickwork import Scheduler, TaskContext
+from tickwork.client.events import number_at
 from tickwork.clock import ManualClock
 from tickwork.model.tasks import Status
+from tickwork.server.operations import tasks
 from tickwork.testing.contract.bench import edges_of
 
 
@@ -176,6 +178,41 @@ class TestLooking:
         assert kinds[0] == "task.submitted"
         assert kinds[-1] == "task.died"
         assert {each["id"] for each in await admin.read(f"/tasks/{task}/events")} == {task}
+
+    async def test_what_happened_to_a_task_is_found_in_a_long_log(self, any_url: str, clock: ManualClock) -> None:
+        app = Scheduler(any_url, namespace="home", server_port=0, server_tokens=True, clock=clock)
+
+        @app.task("mail")
+        async def mail() -> None: ...
+
+        async with serving(any_url, app=app) as server:
+            viewer, ids = await server.as_role("viewer"), []
+            for _ in range(40):
+                handles = await app.submit_many("mail", [None] * 50)
+                ids.append(handles[0].id)
+                clock.advance(60)
+            store = await app._access.open_store()
+            after = await number_at(store.log, clock.now() - 120_000)
+            facts, _ = await store.log.read(after, 1)
+            assert facts[0].at >= clock.now() - 1_800_000, "most of the log is not read"
+            for task in ids:
+                found = await viewer.read(f"/tasks/{task}/events")
+                assert [(each["kind"], each["id"]) for each in found] == [("task.submitted", task)]
+
+    async def test_those_cancelled_with_it_are_told_or_said_to_be_too_many(
+        self, admin: Client, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = await server.app.submit("a", id="first", delay=60)
+        await server.app.submit("a", id="second", depends_on=[first.id])
+        await first.cancel()
+        store = await server.app._access.open_store()
+        for entry in await store.tasks.outbox(10):
+            await store.tasks.resolve(edges_of(entry))
+        shown = await admin.read("/tasks/first/dependencies")
+        assert ([each["id"] for each in shown["dependants"]], shown["cut"]) == (["second"], False)
+        monkeypatch.setattr(tasks, "FOLLOWERS_LOOK", 1)
+        shown = await admin.read("/tasks/first/dependencies")
+        assert (shown["dependants"], shown["cut"]) == ([], True)
 
     async def test_dependencies_are_shown_from_both_sides(self, admin: Client) -> None:
         await admin.do("POST", "/tasks", {"type": "a", "id": "first", "delay": 60})

@@ -18,11 +18,12 @@ from msgspec.structs import fields, replace
 
 import tickwork
 from tickwork import Config, Page, QueueInfo, ScheduleInfo, Status, TaskInfo
-from tickwork.cli import COMMANDS, HOMES, commands, doctor, flags, output, pages
-from tickwork.cli.doctor import Patient
+from tickwork.cli import COMMANDS, HOMES, commands, flags, output, pages
 from tickwork.cli.events import read_kinds
 from tickwork.cli.output import Column, age, clean, clean_lines, clip, duration, json_text, table, width
 from tickwork.cli.session import schema_versions, sqlite_path
+from tickwork.client import checkup
+from tickwork.client.checkup import Patient
 from tickwork.clock import to_datetime
 from tickwork.model.members import Leader, Worker
 from tickwork.model.schedules import Misfire, Overlap
@@ -293,7 +294,7 @@ def schedule(**changes: Any) -> ScheduleInfo:
 
 
 def worst(patient: Patient) -> list[Finding]:
-    return [finding for finding in doctor.check_patient(patient) if finding.level != "ok"]
+    return [finding for finding in checkup.check_patient(patient) if finding.level != "ok"]
 
 
 def test_the_healthy_are_sent_home() -> None:

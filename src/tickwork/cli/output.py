@@ -19,6 +19,15 @@ from typing import Any, NamedTuple
 
 import click
 
+from tickwork.texts import duration, in_zone, many, moment
+
+__all__ = [  # those of `texts`, for commands
+    "duration",
+    "in_zone",
+    "many",
+    "moment",
+]
+
 GAP = "  "
 ELLIPSIS = "…"
 PROGRESS_PAUSE = 1.0  # seconds between two lines on how far something is
@@ -224,10 +233,6 @@ def done(sentence: str, **facts: object) -> None:
         click.echo(clean(sentence))
 
 
-def many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 # --- times
 
 
@@ -244,38 +249,12 @@ def progress(what: str) -> Callable[[int], None]:
     return report
 
 
-def duration(seconds: float) -> str:
-    """Two units at most: 850ms, 4.2s, 3m05s, 1h, 4d3h."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f}ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f}".removesuffix(".0") + "s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days}d{hours}h" if hours else f"{days}d"
-    if hours:
-        return f"{hours}h{minutes:02}m" if minutes else f"{hours}h"
-    return f"{minutes}m{rest:02}s" if rest else f"{minutes}m"
-
-
 def age(at: datetime, now: datetime) -> str:
     """How far a moment is from now, in whole seconds: `12s ago`, `in 5m`."""
     seconds = (now - at) // timedelta(seconds=1)
     if seconds == 0:
         return "now"
     return f"{duration(seconds)} ago" if seconds > 0 else f"in {duration(-seconds)}"
-
-
-def moment(at: datetime | None) -> str:
-    """A time of the store, on this host's clock; empty for none."""
-    return "" if at is None else in_zone(at.astimezone())
-
-
-def in_zone(at: datetime) -> str:
-    """A time in the zone that it came with."""
-    return f"{at:%Y-%m-%d %H:%M:%S} {at.tzname()}"
 
 
 def clock(at: datetime) -> str:

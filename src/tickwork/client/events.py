@@ -15,12 +15,13 @@ from tickwork.handlers.options import count, known_id
 from tickwork.model import facts
 from tickwork.model.facts import Fact
 from tickwork.model.info import Event
-from tickwork.store.contract import Store
+from tickwork.store.contract import FactLog, Store
 from tickwork.store.hints import EVENTS
 from tickwork.texts import shown
 
 EVENT_BATCH = 500
 NUMBER_MAX = 2**62  # of facts
+CLOSE_ENOUGH = 500  # facts that are read in any case
 
 
 class Subscription:
@@ -148,3 +149,17 @@ def check_kinds(kinds: Collection[str]) -> None:
             family = f"{kind}".partition(".")[0]
             known = [str(fact) for fact in Fact if fact.partition(".")[0] == family] or map(str, Fact)
             raise ConfigError(f"unknown kind of event {shown(kind)}; known are {', '.join(known)}")
+
+
+async def number_at(log: FactLog, moment: int) -> int:
+    """A number of the log before the facts of that time, and not long before: to read all of a log would take long."""
+    first, _ = await log.read(0, 1)
+    low, high = first[0].seq - 1 if first else 0, await log.last()
+    while high - low > CLOSE_ENOUGH:
+        middle = (low + high) // 2
+        found, _ = await log.read(middle, 1)
+        if found and found[0].at < moment:
+            low = middle
+        else:
+            high = middle
+    return low

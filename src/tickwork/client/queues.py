@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -37,24 +38,36 @@ COUNTED = {
 
 async def stats_of_queue(store: Store, queue: str) -> QueueStats:
     """Stores keep the number of ready tasks by queue; those in other statuses are counted one by one."""
+    return (await count_in_queue(store, queue, None))[0]
+
+
+async def count_in_queue(store: Store, queue: str, pages: int | None) -> tuple[QueueStats, bool]:
+    """The same, of each status in no more than so many pages; and whether these were all."""
     ready, workers = (await store.queries.stats()).ready, await store.members.workers()
-    counts = {field: [await _count(store, queue, status) for status in found] for field, found in COUNTED.items()}
-    return QueueStats(
+    counts: dict[str, int] = {}
+    whole = True
+    for field, statuses in COUNTED.items():
+        found = [await _count(store, queue, status, pages) for status in statuses]
+        counts[field] = sum(count for count, _ in found)
+        whole = whole and all(is_all for _, is_all in found)
+    stats = QueueStats(
         high_count=ready.get((queue, Band.HIGH), 0),
         normal_count=ready.get((queue, Band.NORMAL), 0),
         low_count=ready.get((queue, Band.LOW), 0),
         worker_count=sum(worker.lost_at is None and queue in worker.queues for worker in workers),
-        **{field: sum(numbers) for field, numbers in counts.items()},
+        **counts,
     )
+    return stats, whole
 
 
-async def _count(store: Store, queue: str, status: Status) -> int:
+async def _count(store: Store, queue: str, status: Status, pages: int | None) -> tuple[int, bool]:
     found, cursor = 0, None
-    while True:
+    for _ in itertools.count() if pages is None else range(pages):
         records, cursor = await store.queries.page(Query(status, queue=queue, limit=PAGE_MAX, cursor=cursor))
         found += len(records)
         if cursor is None:
-            return found
+            return found, True
+    return found, False
 
 
 def queue_infos(

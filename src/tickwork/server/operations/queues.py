@@ -53,9 +53,10 @@ class Hold(Struct, frozen=True):
 
 
 class QueueRow(Struct, frozen=True, kw_only=True):
-    """A queue. `latency` is how long, in seconds, the first of its ready tasks waits; `in_rate` and `out_rate` are
-    tasks a minute over the last five; `done` is how many tasks ended in each minute of the last hour; `holds` is what
-    holds tasks of it back, which are not ready meanwhile."""
+    """A queue. `running` is counted among the first thousand tasks that run. `latency` is how long, in seconds, the
+    first of its ready tasks waits; `in_rate` and `out_rate` are tasks a minute over the last five; `done` is how many
+    tasks ended in each minute of the last hour; `holds` is what holds tasks of it back, which are not ready
+    meanwhile."""
 
     name: str
     ready: int
@@ -79,8 +80,9 @@ class QueueRow(Struct, frozen=True, kw_only=True):
 
 
 class TypeRow(Struct, frozen=True, kw_only=True):
-    """A task type that a worker knows or that has run of late. `schema` is that of its payload, where this server has
-    the application at hand."""
+    """A task type that a worker knows or that has run of late. `queues` are those that its workers take from, `seen_in`
+    those in which it was seen in the last hour. `schema` is that of its payload, where this server has the application
+    at hand."""
 
     name: str
     workers: int
@@ -94,6 +96,7 @@ class TypeRow(Struct, frozen=True, kw_only=True):
     run: Percentiles | None
     options: dict[str, Any]
     schema: dict[str, Any] | None
+    seen_in: list[str]
 
 
 @operation("GET", "/queues", Right.VIEW)
@@ -221,6 +224,7 @@ def _type_row(call: Call, name: str, past: Series, pause: Pause | None, workers:
         run=of_type.run,
         options=options,
         schema=None if entry is None else schema_of(entry),
+        seen_in=sorted(past.queues.get(name, ())),
     )
 
 

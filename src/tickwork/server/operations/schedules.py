@@ -13,7 +13,7 @@ from tickwork.client.schedules import ScheduleInfo, info_of
 from tickwork.clock import to_datetime
 from tickwork.cron import Cron
 from tickwork.cron.zones import find_zone
-from tickwork.errors import ConfigError
+from tickwork.errors import ConfigError, StoreError
 from tickwork.model.reports import ScheduleRun
 from tickwork.model.schedules import Schedule
 from tickwork.server.callers import Right
@@ -21,6 +21,7 @@ from tickwork.server.calls import Call
 from tickwork.server.operations import operation
 from tickwork.server.operations.queues import Note
 from tickwork.server.operations.tasks import Cursor, Name, Seconds, get_task
+from tickwork.server.problems import refused_cursor
 from tickwork.server.rows import TaskView
 
 Line = Annotated[str, Meta(max_length=200)]
@@ -135,9 +136,14 @@ class Calendar(Struct, frozen=True, kw_only=True):
 
 @operation("GET", "/schedules", Right.VIEW)
 async def list_schedules(call: Call, cursor: Cursor | None = None) -> SchedulePage:
-    """A page of schedules, sorted by id, with how their last runs ended."""
+    """A page of schedules, sorted by id within the page, with how their last runs ended."""
     store = await call.space.store()
-    found, cursor = await store.schedules.page(cursor)
+    try:
+        found, cursor = await store.schedules.page(cursor)
+    except StoreError as error:
+        if cursor is not None and type(error) is StoreError:  # a store knows its own
+            raise refused_cursor(cursor) from None
+        raise
     return SchedulePage(items=[await _row(call, each) for each in found], cursor=cursor)
 
 

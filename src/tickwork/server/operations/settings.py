@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from tickwork.client.checkup import check_patient, examine
 from tickwork.config import OPTIONS, shown_option
 from tickwork.server.callers import Right
 from tickwork.server.calls import Call
@@ -65,8 +66,10 @@ def _shown(name: str, value: Any) -> str:
 
 @operation("GET", "/doctor", Right.OPERATE)
 async def get_findings(call: Call) -> list[FindingRow]:
-    """What is right and wrong with the server or file that the store is on."""
-    found = await (await call.space.store()).queries.health()
+    """What is right and wrong with the store, its workers and schedules, as `tickwork doctor` tells it, but for the
+    audit, which looks at every task."""
+    patient = await examine(call.client, audit=False)
+    found = [*patient.store, *check_patient(patient)]
     return [FindingRow(level=each.level, text=each.text, advice=each.advice) for each in found]
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta, Struct
 
 from tickwork.client.breakers import unclosed
 from tickwork.client.health import health_of
-from tickwork.client.queues import stats_of_queue
+from tickwork.client.queues import count_in_queue
 from tickwork.client.views import queue_stats, seen_at
 from tickwork.clock import to_datetime
 from tickwork.ids import name_of
@@ -59,6 +60,15 @@ class Counts(Struct, frozen=True, kw_only=True):
     firing: int  # alerts that are not silenced
 
 
+QUEUE_PAGES = 5  # of a thousand tasks
+
+
+class QueueCounts(QueueStats, frozen=True, kw_only=True):
+    """`at_least`: of a queue with very many tasks, those that are delayed, run or are dead were not all counted."""
+
+    at_least: bool
+
+
 class Overview(Struct, frozen=True, kw_only=True):
     """All that the first page shows, in one answer."""
 
@@ -98,11 +108,12 @@ async def get_status(call: Call) -> ServerStatus:
 
 
 @operation("GET", "/stats/queues", Right.VIEW)
-async def get_queue_stats(call: Call, queue: Name | None = None) -> QueueStats:
+async def get_queue_stats(call: Call, queue: Name | None = None) -> QueueCounts:
     """How many tasks wait, run and are dead, and how many workers there are; of one queue, or of all together."""
-    if queue is None:
-        return queue_stats(await call.space.stats())
-    return await stats_of_queue(await call.space.store(), queue)
+    found, whole = queue_stats(await call.space.stats()), True
+    if queue is not None:
+        found, whole = await count_in_queue(await call.space.store(), queue, QUEUE_PAGES)
+    return QueueCounts(**msgspec.structs.asdict(found), at_least=not whole)
 
 
 @operation("GET", "/counts", Right.VIEW)

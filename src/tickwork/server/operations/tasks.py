@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from tickwork.client.dependants import find_followers
+from tickwork.client.events import number_at
 from tickwork.client.submitting import submit_and_tell
 from tickwork.client.views import task_info
 from tickwork.errors import TickworkError
@@ -29,6 +31,9 @@ Seconds = Annotated[float, Meta(ge=0, le=3_153_600_000)]
 Limit = Annotated[int, Meta(ge=1, le=500)]
 Q = Annotated[str, Meta(max_length=2000)]
 Cursor = Annotated[str, Meta(max_length=2000)]  # it may hold names of a queue, a type and labels
+DEPENDENCIES_MAX = 100
+FOLLOWERS_LOOK = 2000  # tasks that were cancelled last
+CLOCKS = 60_000  # milliseconds by which a clock may have been set back while facts were logged
 EXPORT_MAX = 10_000  # rows
 EXPORT_PAGES = 10  # that one export looks through, each of up to 10,000 tasks
 
@@ -101,11 +106,13 @@ class Payload(Struct, frozen=True, kw_only=True):
 
 
 class Dependencies(Struct, frozen=True, kw_only=True):
-    """The tasks that one depends on and those that depend on it, as far as they are still there."""
+    """The tasks that one depends on and those that depend on it, as far as they are still there. `cut`: those that
+    were cancelled with it were not looked for, as too many tasks were cancelled since."""
 
     upstream: list[TaskRow]
     dependants: list[TaskRow]
     gone: list[str]
+    cut: bool
 
 
 class CancelTask(Struct, forbid_unknown_fields=True):
@@ -288,7 +295,10 @@ async def explain_task(call: Call, id: str) -> Explanation:
 async def get_task_events(call: Call, id: str) -> list[EventRow]:
     """What happened to a task, as far as the log still has it."""
     known_id(id)
-    found, _ = await (await call.space.store()).log.read(0, PAGE_MAX, id)
+    store = await call.space.store()
+    record = await store.queries.get(id)
+    begin = 0 if record is None else await number_at(store.log, record.submitted_at - CLOCKS)
+    found, _ = await store.log.read(begin, PAGE_MAX, id)
     return [event_row(each, call.mask) for each in found]
 
 
@@ -296,12 +306,16 @@ async def get_task_events(call: Call, id: str) -> list[EventRow]:
 async def get_dependencies(call: Call, id: str) -> Dependencies:
     """The tasks that this one depends on, and those that depend on it."""
     store, record = await call.space.store(), await call.client._access.record(id)
-    named = [(each, await store.queries.get(each)) for each in record.spec.depends_on[:100]]
-    mask = call.mask
+    named = [(each, await store.queries.get(each)) for each in record.spec.depends_on[:DEPENDENCIES_MAX]]
+    waiting = [await store.queries.get(each) for each in await store.queries.dependants(id, DEPENDENCIES_MAX)]
+    followers, whole = await find_followers(store, [record], FOLLOWERS_LOOK)
+    below = [each for each in waiting if each is not None] + [each for _, each in followers]
+    mask, registry = call.mask, call.client.registry
     return Dependencies(
-        upstream=[row_of(task_info(found, call.client.registry), mask) for _, found in named if found is not None],
-        dependants=[row_of(each, mask) for each in (await call.client.dependants(id))[:100]],
+        upstream=[row_of(task_info(found, registry), mask) for _, found in named if found is not None],
+        dependants=[row_of(task_info(each, registry), mask) for each in below[:DEPENDENCIES_MAX]],
         gone=[each for each, found in named if found is None],
+        cut=not whole,
     )
 
 

@@ -271,6 +271,48 @@ class GetQueueStatsRequest(_message.Message):
 Global___GetQueueStatsRequest: _TypeAlias = GetQueueStatsRequest  # noqa: Y015
 
 @_typing.final
+class QueueCounts(_message.Message):
+    """`at_least`: of a queue with very many tasks, those that are delayed, run or are dead were not all counted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELAYED_COUNT_FIELD_NUMBER: _builtins.int
+    HIGH_COUNT_FIELD_NUMBER: _builtins.int
+    NORMAL_COUNT_FIELD_NUMBER: _builtins.int
+    LOW_COUNT_FIELD_NUMBER: _builtins.int
+    RUNNING_COUNT_FIELD_NUMBER: _builtins.int
+    WORKER_COUNT_FIELD_NUMBER: _builtins.int
+    DLQ_COUNT_FIELD_NUMBER: _builtins.int
+    AT_LEAST_FIELD_NUMBER: _builtins.int
+    delayed_count: _builtins.int
+    high_count: _builtins.int
+    normal_count: _builtins.int
+    low_count: _builtins.int
+    running_count: _builtins.int
+    worker_count: _builtins.int
+    dlq_count: _builtins.int
+    at_least: _builtins.bool
+    def __init__(
+        self,
+        *,
+        delayed_count: _builtins.int = ...,
+        high_count: _builtins.int = ...,
+        normal_count: _builtins.int = ...,
+        low_count: _builtins.int = ...,
+        running_count: _builtins.int = ...,
+        worker_count: _builtins.int = ...,
+        dlq_count: _builtins.int = ...,
+        at_least: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_least", b"at_least", "delayed_count", b"delayed_count", "dlq_count", b"dlq_count", "high_count", b"high_count", "low_count", b"low_count", "normal_count", b"normal_count", "running_count", b"running_count", "worker_count", b"worker_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueueCounts: _TypeAlias = QueueCounts  # noqa: Y015
+
+@_typing.final
 class GetCountsRequest(_message.Message):
     """What GetCounts takes."""
 
@@ -594,9 +636,9 @@ Global___Hold: _TypeAlias = Hold  # noqa: Y015
 
 @_typing.final
 class QueueRow(_message.Message):
-    """A queue. `latency` is how long, in seconds, the first of its ready tasks waits; `in_rate` and `out_rate` are tasks a
-    minute over the last five; `done` is how many tasks ended in each minute of the last hour; `holds` is what holds
-    tasks of it back, which are not ready meanwhile.
+    """A queue. `running` is counted among the first thousand tasks that run. `latency` is how long, in seconds, the first
+    of its ready tasks waits; `in_rate` and `out_rate` are tasks a minute over the last five; `done` is how many tasks
+    ended in each minute of the last hour; `holds` is what holds tasks of it back, which are not ready meanwhile.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -2389,13 +2431,17 @@ Global___GetDependenciesRequest: _TypeAlias = GetDependenciesRequest  # noqa: Y0
 
 @_typing.final
 class Dependencies(_message.Message):
-    """The tasks that one depends on and those that depend on it, as far as they are still there."""
+    """The tasks that one depends on and those that depend on it, as far as they are still there. `cut`: those that were
+    cancelled with it were not looked for, as too many tasks were cancelled since.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     UPSTREAM_FIELD_NUMBER: _builtins.int
     DEPENDANTS_FIELD_NUMBER: _builtins.int
     GONE_FIELD_NUMBER: _builtins.int
+    CUT_FIELD_NUMBER: _builtins.int
+    cut: _builtins.bool
     @_builtins.property
     def upstream(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskRow]: ...
     @_builtins.property
@@ -2408,10 +2454,11 @@ class Dependencies(_message.Message):
         upstream: _abc.Iterable[Global___TaskRow] | None = ...,
         dependants: _abc.Iterable[Global___TaskRow] | None = ...,
         gone: _abc.Iterable[_builtins.str] | None = ...,
+        cut: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dependants", b"dependants", "gone", b"gone", "upstream", b"upstream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cut", b"cut", "dependants", b"dependants", "gone", b"gone", "upstream", b"upstream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2956,8 +3003,9 @@ Global___ListTypesRequest: _TypeAlias = ListTypesRequest  # noqa: Y015
 
 @_typing.final
 class TypeRow(_message.Message):
-    """A task type that a worker knows or that has run of late. `schema` is that of its payload, where this server has the
-    application at hand.
+    """A task type that a worker knows or that has run of late. `queues` are those that its workers take from, `seen_in`
+    those in which it was seen in the last hour. `schema` is that of its payload, where this server has the application
+    at hand.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -2974,6 +3022,7 @@ class TypeRow(_message.Message):
     RUN_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     SCHEMA_FIELD_NUMBER: _builtins.int
+    SEEN_IN_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     workers: _builtins.int
     paused: _builtins.bool
@@ -2991,6 +3040,8 @@ class TypeRow(_message.Message):
     def wait(self) -> Global___Percentiles: ...
     @_builtins.property
     def run(self) -> Global___Percentiles: ...
+    @_builtins.property
+    def seen_in(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
         self,
         *,
@@ -3006,10 +3057,11 @@ class TypeRow(_message.Message):
         run: Global___Percentiles | None = ...,
         options: _builtins.str = ...,
         schema: _builtins.str | None = ...,
+        seen_in: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_failure_rate", b"_failure_rate", "_run", b"_run", "_schema", b"_schema", "_wait", b"_wait", "failure_rate", b"failure_rate", "run", b"run", "schema", b"schema", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure_rate", b"_failure_rate", "_run", b"_run", "_schema", b"_schema", "_wait", b"_wait", "ended", b"ended", "failure_rate", b"failure_rate", "name", b"name", "note", b"note", "options", b"options", "paused", b"paused", "queues", b"queues", "run", b"run", "schema", b"schema", "submitted", b"submitted", "wait", b"wait", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_failure_rate", b"_failure_rate", "_run", b"_run", "_schema", b"_schema", "_wait", b"_wait", "ended", b"ended", "failure_rate", b"failure_rate", "name", b"name", "note", b"note", "options", b"options", "paused", b"paused", "queues", b"queues", "run", b"run", "schema", b"schema", "seen_in", b"seen_in", "submitted", b"submitted", "wait", b"wait", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__failure_rate: _TypeAlias = _typing.Literal["failure_rate"]  # noqa: Y015
     _WhichOneofArgType__failure_rate: _TypeAlias = _typing.Literal["_failure_rate", b"_failure_rate"]  # noqa: Y015

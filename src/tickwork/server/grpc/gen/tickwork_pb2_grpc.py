@@ -42,7 +42,7 @@ class TickworkStub(object):
         self.GetQueueStats = channel.unary_unary(
                 '/tickwork.v1.Tickwork/GetQueueStats',
                 request_serializer=tickwork_dot_v1_dot_tickwork__pb2.GetQueueStatsRequest.SerializeToString,
-                response_deserializer=tickwork_dot_v1_dot_tickwork__pb2.QueueStats.FromString,
+                response_deserializer=tickwork_dot_v1_dot_tickwork__pb2.QueueCounts.FromString,
                 _registered_method=True)
         self.GetCounts = channel.unary_unary(
                 '/tickwork.v1.Tickwork/GetCounts',
@@ -696,7 +696,7 @@ class TickworkServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListSchedules(self, request, context):
-        """A page of schedules, sorted by id, with how their last runs ended.
+        """A page of schedules, sorted by id within the page, with how their last runs ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1032,7 +1032,8 @@ class TickworkServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetFindings(self, request, context):
-        """What is right and wrong with the server or file that the store is on.
+        """What is right and wrong with the store, its workers and schedules, as `tickwork doctor` tells it, but for the
+        audit, which looks at every task.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1102,7 +1103,7 @@ def add_TickworkServicer_to_server(servicer, server):
             'GetQueueStats': grpc.unary_unary_rpc_method_handler(
                     servicer.GetQueueStats,
                     request_deserializer=tickwork_dot_v1_dot_tickwork__pb2.GetQueueStatsRequest.FromString,
-                    response_serializer=tickwork_dot_v1_dot_tickwork__pb2.QueueStats.SerializeToString,
+                    response_serializer=tickwork_dot_v1_dot_tickwork__pb2.QueueCounts.SerializeToString,
             ),
             'GetCounts': grpc.unary_unary_rpc_method_handler(
                     servicer.GetCounts,
@@ -1578,7 +1579,7 @@ class Tickwork(object):
             target,
             '/tickwork.v1.Tickwork/GetQueueStats',
             tickwork_dot_v1_dot_tickwork__pb2.GetQueueStatsRequest.SerializeToString,
-            tickwork_dot_v1_dot_tickwork__pb2.QueueStats.FromString,
+            tickwork_dot_v1_dot_tickwork__pb2.QueueCounts.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,7 +41,7 @@ class TickworkStub:
     def __new__(cls, channel: _aio.Channel) -> TickworkAsyncStub: ...
     GetStatus: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.GetStatusRequest, _tickwork_pb2.ServerStatus]
     """How the scheduler and its store are."""
-    GetQueueStats: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.GetQueueStatsRequest, _tickwork_pb2.QueueStats]
+    GetQueueStats: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.GetQueueStatsRequest, _tickwork_pb2.QueueCounts]
     """How many tasks wait, run and are dead, and how many workers there are; of one queue, or of all together."""
     GetCounts: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.GetCountsRequest, _tickwork_pb2.Counts]
     """The numbers beside the entries of the dashboard."""
@@ -115,7 +115,7 @@ class TickworkStub:
     ResumeType: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.ResumeTypeRequest, _tickwork_pb2.Changed]
     """Start tasks of this type again."""
     ListSchedules: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.ListSchedulesRequest, _tickwork_pb2.SchedulePage]
-    """A page of schedules, sorted by id, with how their last runs ended."""
+    """A page of schedules, sorted by id within the page, with how their last runs ended."""
     CreateSchedule: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.CreateScheduleRequest, _tickwork_pb2.ScheduleRow]
     """Create a schedule; one of that id is not replaced (409)."""
     PreviewLine: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.PreviewLineRequest, _tickwork_pb2.LinePreview]
@@ -219,7 +219,9 @@ class TickworkStub:
     GetConfig: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.GetConfigRequest, _tickwork_pb2.GetConfigResponse]
     """Every option of this server: its value, with secrets masked, and where it comes from."""
     GetFindings: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.GetFindingsRequest, _tickwork_pb2.GetFindingsResponse]
-    """What is right and wrong with the server or file that the store is on."""
+    """What is right and wrong with the store, its workers and schedules, as `tickwork doctor` tells it, but for the
+    audit, which looks at every task.
+    """
     ListViews: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.ListViewsRequest, _tickwork_pb2.ListViewsResponse]
     """The filters that were saved, by name."""
     SaveView: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.SaveViewRequest, _tickwork_pb2.SavedView]
@@ -245,7 +247,7 @@ class TickworkAsyncStub(TickworkStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetStatus: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.GetStatusRequest, _tickwork_pb2.ServerStatus]  # type: ignore[assignment]
     """How the scheduler and its store are."""
-    GetQueueStats: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.GetQueueStatsRequest, _tickwork_pb2.QueueStats]  # type: ignore[assignment]
+    GetQueueStats: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.GetQueueStatsRequest, _tickwork_pb2.QueueCounts]  # type: ignore[assignment]
     """How many tasks wait, run and are dead, and how many workers there are; of one queue, or of all together."""
     GetCounts: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.GetCountsRequest, _tickwork_pb2.Counts]  # type: ignore[assignment]
     """The numbers beside the entries of the dashboard."""
@@ -319,7 +321,7 @@ class TickworkAsyncStub(TickworkStub):
     ResumeType: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.ResumeTypeRequest, _tickwork_pb2.Changed]  # type: ignore[assignment]
     """Start tasks of this type again."""
     ListSchedules: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.ListSchedulesRequest, _tickwork_pb2.SchedulePage]  # type: ignore[assignment]
-    """A page of schedules, sorted by id, with how their last runs ended."""
+    """A page of schedules, sorted by id within the page, with how their last runs ended."""
     CreateSchedule: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.CreateScheduleRequest, _tickwork_pb2.ScheduleRow]  # type: ignore[assignment]
     """Create a schedule; one of that id is not replaced (409)."""
     PreviewLine: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.PreviewLineRequest, _tickwork_pb2.LinePreview]  # type: ignore[assignment]
@@ -423,7 +425,9 @@ class TickworkAsyncStub(TickworkStub):
     GetConfig: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.GetConfigRequest, _tickwork_pb2.GetConfigResponse]  # type: ignore[assignment]
     """Every option of this server: its value, with secrets masked, and where it comes from."""
     GetFindings: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.GetFindingsRequest, _tickwork_pb2.GetFindingsResponse]  # type: ignore[assignment]
-    """What is right and wrong with the server or file that the store is on."""
+    """What is right and wrong with the store, its workers and schedules, as `tickwork doctor` tells it, but for the
+    audit, which looks at every task.
+    """
     ListViews: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.ListViewsRequest, _tickwork_pb2.ListViewsResponse]  # type: ignore[assignment]
     """The filters that were saved, by name."""
     SaveView: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.SaveViewRequest, _tickwork_pb2.SavedView]  # type: ignore[assignment]
@@ -456,7 +460,7 @@ class TickworkServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _tickwork_pb2.GetQueueStatsRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_tickwork_pb2.QueueStats, _abc.Awaitable[_tickwork_pb2.QueueStats]]:
+    ) -> _typing.Union[_tickwork_pb2.QueueCounts, _abc.Awaitable[_tickwork_pb2.QueueCounts]]:
         """How many tasks wait, run and are dead, and how many workers there are; of one queue, or of all together."""
 
     def GetCounts(
@@ -680,7 +684,7 @@ class TickworkServicer(metaclass=_abc_1.ABCMeta):
         request: _tickwork_pb2.ListSchedulesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tickwork_pb2.SchedulePage, _abc.Awaitable[_tickwork_pb2.SchedulePage]]:
-        """A page of schedules, sorted by id, with how their last runs ended."""
+        """A page of schedules, sorted by id within the page, with how their last runs ended."""
 
     def CreateSchedule(
         self,
@@ -1019,7 +1023,9 @@ class TickworkServicer(metaclass=_abc_1.ABCMeta):
         request: _tickwork_pb2.GetFindingsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tickwork_pb2.GetFindingsResponse, _abc.Awaitable[_tickwork_pb2.GetFindingsResponse]]:
-        """What is right and wrong with the server or file that the store is on."""
+        """What is right and wrong with the store, its workers and schedules, as `tickwork doctor` tells it, but for the
+        audit, which looks at every task.
+        """
 
     def ListViews(
         self,
