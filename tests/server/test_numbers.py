@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.serving import Client, Server
+from tests.server.serving import Client, Server, serving
 from tickwork import __version__
 from tickwork.client import queues
 from tickwork.clock import ManualClock
@@ -45,14 +45,28 @@ class TestStatus:
         await server.app.submit("mail", queue="post")
         await server.app.queues.pause("post", "a break")
         await server.app.breakers.open("type:mail", "down")
+        await server.app.switches.off("type:sms", "the bill")
         shown = await admin.read("/overview")
         kinds = {each["kind"] for each in shown["attention"]}
-        assert kinds >= {"dead", "queue", "breaker", "workers"}
+        assert kinds >= {"dead", "queue", "breaker", "workers", "switch"}
+        titles = [each["title"] for each in shown["attention"]]
+        assert "Breaker mail is open" in titles
+        assert "Type sms is switched off" in titles
         assert [each["level"] for each in shown["attention"]] == sorted(
             (each["level"] for each in shown["attention"]), key=("bad", "heal", "rest").index
         )
         assert shown["status"]["tasks"]["dead"] == 1
         assert [each["error"] for each in shown["failures"]] == ["ValueError"]
+
+
+async def test_a_schedule_that_nobody_fires_is_told(url: str, clock: ManualClock) -> None:
+    async with serving(url, clock=clock) as server:
+        viewer = await server.as_role("viewer")
+        await server.app.schedules.put("nightly", "mail", cron="0 3 * * *")
+        assert (await viewer.read("/overview"))["attention"] == []
+        clock.advance(86_400)
+        (late,) = (await viewer.read("/overview"))["attention"]
+        assert (late["level"], late["title"], late["link"]) == ("bad", "Schedule nightly is late", "schedules/nightly")
 
 
 class TestQueues:

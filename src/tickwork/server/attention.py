@@ -10,12 +10,14 @@ from msgspec import Struct
 
 from tickwork.client.breakers import breakers_of
 from tickwork.client.rulebook import read as read_rules
+from tickwork.client.switches import SwitchInfo
 from tickwork.client.views import seen_at
 from tickwork.clock import to_datetime
 from tickwork.model.alerts import Alert, AlertSilence
 from tickwork.model.members import Worker
 from tickwork.model.schedules import Schedule
 from tickwork.model.tasks import Status
+from tickwork.server.masking import Mask
 from tickwork.server.mutes import FailureRow
 from tickwork.server.spaces import Space
 from tickwork.store.contract import Pause, Stats, Store
@@ -25,6 +27,7 @@ Level = Literal["bad", "heal", "rest"]
 ROWS_MAX = 6
 RECENT = timedelta(hours=1)
 SCHEDULES_LOOK = 1000
+LATE = 60_000  # milliseconds by which a tick may be overdue
 
 
 class Attention(Struct, frozen=True, kw_only=True):
@@ -39,14 +42,17 @@ class Attention(Struct, frozen=True, kw_only=True):
     link: str
 
 
-async def attention(space: Space, stats: Stats, failures: list[FailureRow], alerts: list[Alert]) -> list[Attention]:
+async def attention(
+    space: Space, stats: Stats, failures: list[FailureRow], alerts: list[Alert], mask: Mask
+) -> list[Attention]:
     store = await space.store()
     now = to_datetime(store.now())
     rows = [
         *_alerts(alerts),
         *[row async for row in _breakers(store)],
+        *_switches(await space.client.switches.list(), mask),
         *_dead(failures, stats, now),
-        *[row async for row in _schedules(store)],
+        *[row async for row in _schedules(store, store.now())],
         *_no_worker(stats),
         *_pauses(await store.queries.paused(), stats),
         *_lost(seen_at(await space.members(), store.now()), now),
@@ -77,8 +83,19 @@ async def _breakers(store: Store) -> AsyncIterator[Attention]:
         why = f"by {breaker.by}: {breaker.note}" if breaker.by_hand else f"after {breaker.failures} failures in a row"
         state = "is open" if breaker.state == "open" else "is being tried"
         yield Attention(
-            level="heal", kind="breaker", title=f"Breaker {breaker.of} {state}",
-            text=f"{why}. {_tasks(breaker.waiting)}", at=breaker.open_until, link="limits",
+            level="heal", kind="breaker", title=f"Breaker {breaker.of.removeprefix('type:')} {state}",
+            text=f"{why}. {_tasks(breaker.waiting)}", at=None if breaker.by_hand else breaker.open_until,
+            link=f"limits/breakers/{breaker.of}",
+        )  # fmt: skip
+
+
+def _switches(switches: list[SwitchInfo], mask: Mask) -> Iterator[Attention]:
+    for switch in switches:
+        kind, _, name = mask.rule(switch.of).partition(":")
+        note = f"“{switch.note}”. " if switch.note else ""
+        yield Attention(
+            level="heal", kind="switch", title=f"{kind.capitalize()} {name} is switched off",
+            text=f"{note}{_tasks(switch.waiting)}", at=switch.since, link="limits",
         )  # fmt: skip
 
 
@@ -100,7 +117,7 @@ def _dead(failures: list[FailureRow], stats: Stats, now: datetime) -> Iterator[A
         )  # fmt: skip
 
 
-async def _schedules(store: Store) -> AsyncIterator[Attention]:
+async def _schedules(store: Store, now: int) -> AsyncIterator[Attention]:
     found: list[Schedule] = []
     cursor: str | None = None
     while len(found) < SCHEDULES_LOOK:
@@ -113,6 +130,12 @@ async def _schedules(store: Store) -> AsyncIterator[Attention]:
             yield Attention(
                 level="bad", kind="schedule", title=f"Schedule {each.id} has stopped", text=f"{each.stopped}.",
                 at=to_datetime(each.updated_at), link=f"schedules/{each.id}",
+            )  # fmt: skip
+        elif not each.paused and each.next_at is not None and now - each.next_at > LATE:
+            yield Attention(
+                level="bad", kind="schedule", title=f"Schedule {each.id} is late",
+                text="no node has fired it; look whether one leads.", at=to_datetime(each.next_at),
+                link=f"schedules/{each.id}",
             )  # fmt: skip
 
 

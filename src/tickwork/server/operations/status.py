@@ -154,7 +154,9 @@ async def get_overview(call: Call, minutes: Annotated[Minutes, Meta(description=
     lost = [each.lost_at for each in await call.space.members() if each.lost_at is not None]
     return Overview(
         status=status,
-        attention=await attention(call.space, await call.space.stats(), failures.items, await call.client.alerts()),
+        attention=await attention(
+            call.space, await call.space.stats(), failures.items, await call.client.alerts(), call.mask
+        ),
         series=await get_series(call, minutes, "all"),
         queues=await list_queues(call),
         failures=[each for each in failures.items if each.dead][:8],
