@@ -1,8 +1,8 @@
 """What the control plane holds: `python -m benchmarks.control`.
 
 A Redis is filled with tasks, dead letters, schedules and workers. A real `tickwork server` is started on it, and asked
-for what each view of the dashboard asks for. Then tasks are submitted in batches, and at last one by one while many
-event streams are open. `--short` does less of each, as the tests do.
+for what each view of the dashboard asks for. Where there is a Chromium, each page is opened in it. Then tasks are
+submitted in batches, and at last one by one while many event streams are open. `--short` does less of each, as the tests do.
 """
 
 from __future__ import annotations
@@ -46,7 +46,13 @@ VIEWS = {
     "reports": ["reports"],
     "series": ["stats/series?minutes=1440"],
 }
-ROUNDS = 9
+PAGES = (
+    "", "queues", "queues/slow", "queues?by=type", "tasks", "tasks?q=status:dead", "tasks/{task}", "failures",
+    "schedules", "schedules/schedule-007", "workers", "limits", "events", "events/audit", "alerts", "reports", "settings/store",
+)  # fmt: skip
+ROUNDS, DRAWS = 9, 3
+DRAWN = """() => document.querySelector("h1")?.textContent && document.querySelector("main > *")
+  && !document.querySelector("[aria-busy=true]") ? performance.now() : 0"""
 QUIET = logging.getLogger(__name__)  # the dead letters are wanted, and each would be told
 QUIET.setLevel(logging.CRITICAL)
 
@@ -138,6 +144,25 @@ def look(address: str, task: str) -> Iterator[tuple[str, float, float, int]]:
             size = sum(each for _, each in found)
         yield view, statistics.median(taken), max(taken), size
     connection.close()
+
+
+def draw(address: str, task: str) -> Iterator[tuple[str, float]]:
+    """For each page: milliseconds from a cold start of it until it is drawn and no part of it waits for data."""
+    from playwright.sync_api import sync_playwright
+    from tests.ui.browsing import chromium, desk, launch
+
+    path = chromium()
+    if path is None:
+        return
+    with sync_playwright() as playwright:
+        browser = launch(playwright, path)
+        for place in PAGES:
+            taken = []
+            for _ in range(DRAWS):
+                with desk(browser, f"http://{address}") as at:  # with nothing in its cache
+                    at.page.goto(f"http://{address}/{place.format(task=task)}")
+                    taken.append(at.page.wait_for_function(DRAWN, polling="raf").json_value())
+            yield place or "overview", statistics.median(taken)
 
 
 def batches(address: str, seconds: float) -> float:
@@ -256,6 +281,8 @@ def run(url: str, size: Size, say: Callable[[str], Any]) -> None:
     with served(url) as (address, _):
         for view, median, worst, bytes_ in look(address, task):
             say(f"{view:24} {median:7.1f} ms  worst {worst:7.1f} ms  {bytes_:9,} bytes")
+        for place, taken in draw(address, task):
+            say(f"drawn: {place.format(task='ID'):24} {taken:7.0f} ms")
         say(f"batch submit: {batches(address, min(size.seconds, 15)):,.0f} tasks/s")
         found = asyncio.run(load(address, size))
         stored = asyncio.run(count_stored(url, "load"))
