@@ -10,8 +10,9 @@ import { plural } from "../../format/numbers";
 import { useKeys } from "../../keys/registry";
 import { useActions } from "../../state/page";
 import { reasonOff } from "../../components/Button";
-import { actionsFor, type Target, VERBS } from "./bulk";
+import type { Target } from "./bulk";
 import { BulkDialog } from "./BulkDialog";
+import { actionsFor, VERBS } from "./verbs";
 
 interface BulkProps {
   filter: string;

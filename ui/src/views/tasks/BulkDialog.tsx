@@ -12,7 +12,8 @@ import { parseDuration } from "../../format/durations";
 import { shortId } from "../../format/ids";
 import { formatBounded, formatCount } from "../../format/numbers";
 import { Text } from "../../text/Text";
-import { beginBulk, type Options, previewBulk, type Previewed, type Target, VERBS } from "./bulk";
+import { beginBulk, type Options, previewBulk, type Previewed, type Target } from "./bulk";
+import { VERBS } from "./verbs";
 import { filterInWords } from "./words";
 
 interface BulkDialogProps {

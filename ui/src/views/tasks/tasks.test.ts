@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Event } from "../../api/types";
+import type { BulkRun } from "../../api/types/tasks";
 import { idFilters } from "./ids";
 import { bornAt, judgeOf } from "./live";
+import { outcomeText } from "./verbs";
 import { filterInWords } from "./words";
 
 function event(fields: Partial<Event>): Event {
@@ -47,5 +49,18 @@ describe("judgeOf", () => {
   it("reads the time from an id", () => {
     expect(new Date(bornAt("01a1ecfa-9ac8-728f-8f9e-5b6927f20368")).toISOString()).toBe("2026-11-18T04:46:49.032Z");
     expect(bornAt("close_day@2026")).toBe(0);
+  });
+});
+
+describe("outcomeText", () => {
+  const run = (fields: Partial<BulkRun>): BulkRun => ({ id: "r", action: "reschedule", filter: "", state: "done", done: 0, refused: 0, expected: 0, errors: [], began_at: "", ended_at: null, ...fields });
+  it("tells of every refusal, of a reschedule too", () => {
+    expect(outcomeText("reschedule", [run({ done: 5, refused: 2, errors: ["a is running."] })])).toBe("5 rescheduled, 2 could not be. a is running.");
+    expect(outcomeText("cancel", [run({ done: 409, refused: 3 })])).toBe("409 cancelled, 3 could not be.");
+    expect(outcomeText("reschedule", [run({ done: 5 })])).toBe("5 rescheduled.");
+  });
+  it("adds up the parts, and says where one broke off", () => {
+    expect(outcomeText("retry", [run({ done: 1_000, refused: 1 }), run({ done: 204, refused: 1, state: "failed" })])).toBe("1,204 sent back to run, 2 could not be. It could not be finished.");
+    expect(outcomeText("delete", [run({ done: 3, state: "stopped" })])).toBe("3 deleted. It was stopped.");
   });
 });
