@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.ui import shop
-from tests.ui.browsing import Desk
+from tests.ui.browsing import DESK, Desk
 from tests.ui.conftest import OpenDesk
 from tests.ui.stage import Stage
 
@@ -59,6 +59,31 @@ def test_a_viewer_sees_actions_off_with_the_reason(at_desk: Desk, stage: Stage) 
     at_desk.go("settings/tokens")
     expect(page.locator("main")).to_contain_text("Needs the role admin. You are a viewer.")
     assert stage.status(task_id) == "pending"
+
+
+def test_the_palette_shows_a_viewer_actions_off_with_the_reason(at_desk: Desk, stage: Stage) -> None:
+    sign_in(at_desk, stage.token("viewer", "vera"))
+    page = at_desk.page
+    offered = (
+        ("queues/default", "Pause queue… default", "operator"),
+        ("workers/web-1", "Drain worker…", "operator"),
+        ("workers/web-1", "Change worker…", "operator"),
+        ("settings/tokens", "Create a token…", "admin"),
+        ("queues", "Submit a task", "submitter"),
+    )
+    for path, label, role in offered:
+        at_desk.go(path)
+        at_desk.press("Control+k")
+        page.get_by_role("combobox", name="Search or jump to").fill(label)
+        option = page.get_by_role("option", name=label)
+        expect(option).to_contain_text(f"Needs the role {role}. You are a viewer.")
+        expect(option).to_have_attribute("aria-disabled", "true")
+        at_desk.press("Enter")
+        expect(page.get_by_role("dialog")).to_have_count(1)  # the palette stays, and nothing is asked
+        at_desk.on_a_phone()
+        assert at_desk.too_wide() == []
+        assert option.evaluate("each => each.scrollWidth <= each.clientWidth")
+        page.set_viewport_size(DESK)
 
 
 def test_an_operator_may_steer_but_not_see_tokens(at_desk: Desk, stage: Stage) -> None:

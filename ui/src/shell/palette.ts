@@ -1,5 +1,6 @@
 import { signal } from "@preact/signals";
 import { get } from "../api/client";
+import { reasonOff } from "../components/Button";
 import { quote } from "../filter/tokens";
 import { isWholeId, shortId } from "../format/ids";
 import type { IconName } from "../icons/paths";
@@ -97,7 +98,7 @@ export function search(typed: string): PaletteGroup[] {
     .filter((action) => fits(text, action.label))
     .map((action) => ({ label: action.label, icon: "right", run: action.run, off: action.off ?? null, ...(action.key ? { note: action.key } : {}) }));
   const places: PaletteEntry[] = NAV_ENTRIES.filter((entry) => fits(text, entry.label)).map((entry) => ({ label: entry.label, icon: entry.icon, to: entry.to, ...(entry.key ? { note: `g ${entry.key}` } : {}) }));
-  const submit: PaletteEntry[] = fits(text, "submit a task") ? [{ label: "Submit a task", icon: "plus", to: "tasks/new" }] : [];
+  const submit: PaletteEntry[] = fits(text, "submit a task") ? [{ label: "Submit a task", icon: "plus", to: "tasks/new", off: reasonOff("submitter", null) }] : [];
   const recent: PaletteEntry[] = text ? [] : recentViews.value.map((view) => ({ label: view.title, icon: "schedules", to: view.to }));
   const found = text ? sources.flatMap((source) => source(text).slice(0, MOST_A_GROUP)) : [];
   const groups: PaletteGroup[] = [

@@ -3,7 +3,7 @@ import { useResource, withQuery } from "../api/resource";
 import type { QueueRow, QueueStats, TypeRow } from "../api/types/queues";
 import type { SeriesView } from "../api/types/reports";
 import type { WorkerList } from "../api/types/workers";
-import { Button } from "../components/Button";
+import { Button, reasonOff } from "../components/Button";
 import { Card } from "../components/Card";
 import { EmptyState } from "../components/EmptyState";
 import { Figure, Figures } from "../components/Figure";
@@ -67,7 +67,7 @@ function Head({ queue, refresh }: { queue: QueueRow; refresh: () => void }) {
   const tone = toneOf(queue);
   const act = queue.paused ? () => resume(what, refresh) : () => setAsking(true);
   const label = queue.paused ? "Resume queue" : "Pause queue…";
-  useActions([{ label: `${label} ${queue.name}`, run: act }]);
+  useActions([{ label: `${label} ${queue.name}`, run: act, off: reasonOff("operator", null) }]);
   return (
     <>
       <div class="head">

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { useResource } from "../api/resource";
 import type { TypeRow } from "../api/types/queues";
 import type { WorkerInfo, WorkerList, WorkerView as View } from "../api/types/workers";
-import { Button } from "../components/Button";
+import { Button, reasonOff } from "../components/Button";
 import { Card } from "../components/Card";
 import { CopyButton } from "../components/CopyButton";
 import { EmptyState } from "../components/EmptyState";
@@ -79,9 +79,10 @@ function Head({ worker, isLeader, refresh }: { worker: WorkerInfo; isLeader: boo
   const drains = isDraining(worker);
   const drain = drains ? () => resumeWorker(worker, refresh) : () => setAsking("drain");
   const close = () => setAsking(null);
+  const off = reasonOff("operator", gone);
   useActions([
-    { label: drains ? "Resume worker" : "Drain worker…", run: drain, off: gone },
-    { label: "Change worker…", run: () => setAsking("change"), off: gone },
+    { label: drains ? "Resume worker" : "Drain worker…", run: drain, off },
+    { label: "Change worker…", run: () => setAsking("change"), off },
   ]);
   return (
     <>

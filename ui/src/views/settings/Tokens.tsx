@@ -4,7 +4,7 @@ import { textOfError } from "../../api/errors";
 import { useResource } from "../../api/resource";
 import type { NewToken, TokenInfo } from "../../api/types/settings";
 import { Banner } from "../../components/Banner";
-import { Button } from "../../components/Button";
+import { Button, reasonOff } from "../../components/Button";
 import { Card } from "../../components/Card";
 import { ConfirmDialog } from "../../components/ConfirmDialog";
 import { EmptyState } from "../../components/EmptyState";
@@ -25,7 +25,14 @@ import { ShownOnce } from "./ShownOnce";
 /** Who may call the API and sign in. */
 export function Tokens() {
   const reason = reasonAgainst("admin");
-  return reason ? <Banner>Tokens let people and programs in. {reason}</Banner> : <TokenList />;
+  return reason ? <Refused reason={reason} /> : <TokenList />;
+}
+
+const CREATE = "Create a token…";
+
+function Refused({ reason }: { reason: string }) {
+  useActions([{ label: CREATE, run: () => undefined, off: reason }]);
+  return <Banner>Tokens let people and programs in. {reason}</Banner>;
 }
 
 function namespacesOf(token: TokenInfo): string {
@@ -56,11 +63,11 @@ function TokenList() {
   const [isMaking, setMaking] = useState(false);
   const [made, setMade] = useState<NewToken | null>(null);
   const [revoked, setRevoked] = useState<TokenInfo | null>(null);
-  useActions([{ label: "Create a token", run: () => setMaking(true) }]);
+  useActions([{ label: CREATE, run: () => setMaking(true), off: reasonOff("admin", null) }]);
   const rows = [...(tokens.data.value ?? [])].sort((one, other) => one.name.localeCompare(other.name) || one.made_at.localeCompare(other.made_at));
   const create = (
     <Button kind="prime" needs="admin" onClick={() => setMaking(true)}>
-      Create a token…
+      {CREATE}
     </Button>
   );
   return (
