@@ -144,3 +144,33 @@ def test_what_was_done_is_in_the_audit_log(at_desk: Desk, stage: Stage) -> None:
     at_desk.go("events/audit")
     expect(page.locator("main")).to_contain_text("for the audit")
     expect(page.locator("main")).to_contain_text("resumed a queue")
+
+
+def test_the_audit_log_is_filtered_and_exported_alike(at_desk: Desk, stage: Stage) -> None:
+    page = at_desk.go("queues")
+    page.get_by_role("button", name="Pause… queue default").click()
+    page.get_by_role("dialog", name="Pause queue").get_by_role("button", name="Pause queue").click()
+    page.get_by_role("button", name="Resume queue default").click()
+    expect(page.get_by_role("button", name="Pause… queue default")).to_be_visible()
+    at_desk.go("events/audit")
+    rows = page.locator("tr[data-row]")
+    expect(rows.filter(has_text="paused a queue").first).to_be_visible()
+    at_desk.press("/")
+    page.keyboard.type("what:resumed target:DEFAULT ")
+    at_desk.address(r"/events/audit\?q=what.*target.*")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("resumed a queue")
+    with page.expect_download() as coming:
+        page.get_by_role("link", name="CSV").click()
+    lines = coming.value.path().read_text().splitlines()
+    assert len(lines) == 2
+    assert "resumed a queue,default" in lines[1]
+    page.get_by_role("combobox", name="Filter the audit log").fill("who:nobody ")
+    expect(page.locator("main")).to_contain_text("No entry fits this filter.")
+    at_desk.on_a_phone()
+    assert at_desk.too_wide() == []
+    page.get_by_role("button", name="Show all entries").click()
+    at_desk.address("/events/audit")
+    expect(rows.filter(has_text="paused a queue").first).to_be_visible()
+    at_desk.in_the_dark()
+    assert at_desk.complaints() == []
