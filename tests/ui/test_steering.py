@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import expect
 
 from tests.ui.browsing import Desk
@@ -122,13 +124,30 @@ def test_a_switch_is_put_off_and_on(at_desk: Desk, stage: Stage) -> None:
     switches.get_by_role("button", name="Switch off…").click()
     asked = page.get_by_role("dialog", name="Switch off")
     asked.get_by_label("What").select_option("key")
-    asked.get_by_label("Name").fill("umbrella")
     expect(asked.get_by_role("button", name="Switch it off")).to_have_attribute("aria-disabled", "true")
-    asked.get_by_label("It ends").select_option("4h")
+    asked.get_by_label("Name").fill("umbrella")
+    expect(asked.get_by_label("It ends")).to_have_value("1h")
     asked.get_by_label("Note").fill("they asked for it")
     asked.get_by_role("button", name="Switch it off").click()
     row = switches.locator("tr[data-row]", has_text="umbrella")
     expect(row).to_contain_text("they asked for it")
+    expect(row).to_contain_text(re.compile(r"in (1 h|59 min)"))
+    row.get_by_role("button", name="Switch on…").click()
+    page.get_by_role("dialog", name="Switch on").get_by_role("button", name="Switch it on").click()
+    expect(row).to_have_count(0)
+
+
+def test_a_switch_lasts_only_if_that_is_chosen(at_desk: Desk, stage: Stage) -> None:
+    page = at_desk.go("limits")
+    switches = page.get_by_role("region", name="Switches")
+    switches.get_by_role("button", name="Switch off…").click()
+    asked = page.get_by_role("dialog", name="Switch off")
+    asked.get_by_label("What").select_option("key")
+    asked.get_by_label("Name").fill("acme")
+    asked.get_by_label("It ends").select_option("not by itself: off until somebody switches it on")
+    asked.get_by_role("button", name="Switch it off").click()
+    row = switches.locator("tr[data-row]", has_text="acme")
+    expect(row).to_contain_text("until somebody switches it on")
     row.get_by_role("button", name="Switch on…").click()
     page.get_by_role("dialog", name="Switch on").get_by_role("button", name="Switch it on").click()
     expect(row).to_have_count(0)

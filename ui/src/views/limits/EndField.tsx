@@ -50,6 +50,9 @@ export function endMistake(end: End): string | null {
   return at <= storeNow() ? "The end must be ahead." : null;
 }
 
+/** What is offered first where a stop may last: long enough to look into it, and over if it is forgotten. */
+export const SOON: End = { choice: "1h", time: "" };
+
 /** For the API; null until somebody lifts it. */
 export function untilOf(end: End): string | null {
   const at = endOf(end);
@@ -62,18 +65,24 @@ const CHOICES: readonly { value: End["choice"]; label: string }[] = [
   { value: "24h", label: "in 24 hours" },
   { value: "morning", label: "on the next working day at 09:00" },
   { value: "time", label: "at a time…" },
-  { value: "never", label: "when somebody lifts it" },
 ];
 
+interface EndFieldProps {
+  value: End;
+  onChange: (value: End) => void;
+  /** How long it lasts if it does not end by itself: "off until somebody switches it on". Without it, it must end. */
+  without?: string;
+}
+
 /** When a stop ends by itself: what nobody remembers must not last. */
-export function EndField({ value, onChange, label = "It ends", mustEnd }: { value: End; onChange: (value: End) => void; label?: string; mustEnd?: boolean }) {
+export function EndField({ value, onChange, without }: EndFieldProps) {
   const at = endOf(value);
-  const offered = mustEnd ? CHOICES.filter((choice) => choice.value !== "never") : CHOICES;
+  const offered = without ? [...CHOICES, { value: "never" as const, label: `not by itself: ${without}` }] : CHOICES;
   const options = value.choice === "" ? [{ value: "" as const, label: "choose…" }, ...offered] : offered;
   const hint = at !== null ? `${formatDate(at, zone.value, storeNow())}, ${zone.value}` : value.choice === "never" ? "It lasts until somebody remembers it." : undefined;
   return (
     <>
-      <Select label={label} options={options} value={value.choice} onChange={(choice) => onChange({ ...value, choice })} {...(hint ? { hint } : {})} />
+      <Select label="It ends" options={options} value={value.choice} onChange={(choice) => onChange({ ...value, choice })} {...(hint ? { hint } : {})} />
       {value.choice === "time" && <Field label="Time of the end" type="datetime-local" value={value.time} onInput={(time) => onChange({ ...value, time })} error={value.time ? endMistake(value) : null} />}
     </>
   );

@@ -19,7 +19,7 @@ export function HushDialog({ title, sentence, button, run, onDone, onClose }: Hu
   const off = endMistake(end) ?? (note.trim() === "" ? "Write a note first." : noteMistake(note));
   return (
     <FormDialog title={title} sentence={sentence} button={button} off={off} run={() => run(untilOf(end) ?? "", note.trim())} onDone={onDone} onClose={onClose}>
-      <EndField value={end} onChange={setEnd} mustEnd />
+      <EndField value={end} onChange={setEnd} />
       <NoteField value={note} onInput={setNote} />
     </FormDialog>
   );

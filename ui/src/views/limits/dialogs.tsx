@@ -6,7 +6,7 @@ import { Check } from "../../components/Check";
 import { Field } from "../../components/Field";
 import { plural } from "../../format/numbers";
 import { Text } from "../../text/Text";
-import { type End, EndField, endMistake, untilOf } from "./EndField";
+import { EndField, endMistake, SOON, untilOf } from "./EndField";
 import { AuditNoteField, FormDialog, NoteField } from "./FormDialog";
 import { rateText, splitOf } from "./of";
 import { joinOf, nameMistake, OfField } from "./OfField";
@@ -94,13 +94,13 @@ export function RemoveLimitDialog({ limit, onDone, onClose }: DialogProps & { li
 
 export function OpenBreakerDialog({ name, onDone, onClose }: DialogProps & { name: string }) {
   const [of, setOf] = useState({ kind: "type", name });
-  const [end, setEnd] = useState<End>({ choice: "1h", time: "" });
+  const [end, setEnd] = useState(SOON);
   const [note, setNote] = useState("");
   const wanted = (): WantedStop => ({ of: joinOf(of), note, until: untilOf(end) });
   return (
     <FormDialog title="Open a breaker" sentence="No task starts behind an open breaker. What runs goes on; what waits loses no retry." button="Open the breaker" off={nameMistake(of) ?? endMistake(end)} run={() => post("breakers/open", wanted())} onDone={onDone} onClose={onClose}>
       <OfField kinds={["type", "target"]} value={of} onChange={setOf} />
-      <EndField value={end} onChange={setEnd} />
+      <EndField value={end} onChange={setEnd} without="open until somebody closes it" />
       <NoteField value={note} onInput={setNote} />
     </FormDialog>
   );
@@ -124,13 +124,13 @@ export function CloseBreakerDialog({ breaker, onDone, onClose }: DialogProps & {
 
 export function SwitchOffDialog({ onDone, onClose }: DialogProps) {
   const [of, setOf] = useState({ kind: "type", name: "" });
-  const [end, setEnd] = useState<End>({ choice: "", time: "" });
+  const [end, setEnd] = useState(SOON);
   const [note, setNote] = useState("");
   const wanted = (): WantedStop => ({ of: joinOf(of), note, until: untilOf(end) });
   return (
     <FormDialog title="Switch off" sentence="What is switched off does not start, in any process. What runs goes on; what is submitted waits." button="Switch it off" off={nameMistake(of) ?? endMistake(end)} run={() => post("switches/off", wanted())} onDone={onDone} onClose={onClose}>
       <OfField kinds={["type", "key", "tag"]} value={of} onChange={setOf} />
-      <EndField value={end} onChange={setEnd} />
+      <EndField value={end} onChange={setEnd} without="off until somebody switches it on" />
       <NoteField value={note} onInput={setNote} />
     </FormDialog>
   );
