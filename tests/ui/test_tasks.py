@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.ui import shop
 from tests.ui.browsing import Desk
@@ -48,6 +51,53 @@ def test_a_mistake_in_a_filter_is_marked_in_place_and_the_task_found(at_desk: De
     expect(rows).to_have_count(1)
     rows.get_by_role("link").first.click()
     at_desk.address(f"/tasks/{task_id}")
+
+
+def test_the_tasks_of_a_filter_are_exported(at_desk: Desk, stage: Stage) -> None:
+    ids = {stage.submit("import_stock", {"sku": "e", "count": 1}, delay=shop.HOUR, key="to-a-file") for _ in range(3)}
+    page = at_desk.go("tasks?q=key:to-a-file")
+    for name, read in (("CSV", _ids_of_csv), ("JSON", _ids_of_json)):
+        page.get_by_role("button", name="Export").press("Enter")
+        with page.expect_download() as coming:
+            page.get_by_role("menuitem", name=name).press("Enter")
+        assert coming.value.suggested_filename == f"tickwork-tasks.{name.lower()}"
+        assert read(coming.value.path().read_text()) == ids
+        expect(page.get_by_role("button", name="Export")).to_be_focused()
+
+
+def _ids_of_csv(text: str) -> set[str]:
+    return {line.split(",")[0] for line in text.splitlines()[1:]}
+
+
+def _ids_of_json(text: str) -> set[str]:
+    return {each["id"] for each in json.loads(text)}
+
+
+def test_an_export_that_is_cut_says_so_and_one_under_way_is_stopped(at_desk: Desk) -> None:
+    page = at_desk.go("tasks")
+    row = page.evaluate("fetch('api/v1/tasks?limit=1').then((answer) => answer.json())")["items"][0]
+    endless = False
+
+    def answer(route: Route) -> None:
+        asked = parse_qs(urlsplit(route.request.url).query)
+        start, limit = int(asked.get("cursor", ["0"])[0]), int(asked["limit"][0])
+        items: list[Any] = [] if endless else [{**row, "id": f"{start + at}"} for at in range(limit)]
+        body = {"items": items, "cursor": f"{start + limit}", "looked": limit, "total": None}
+        route.fulfill(json=body)
+
+    page.route("**/api/v1/tasks?*limit=500*", answer)
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as coming:
+        page.get_by_role("menuitem", name="JSON").click()
+    assert len(json.loads(coming.value.path().read_text())) == 10_000
+    expect(page.get_by_role("status")).to_contain_text("The first 10,000 tasks are in the file.")
+    endless = True
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("menuitem", name="JSON").click()
+    expect(page.get_by_role("status").filter(has_text="looked at")).to_contain_text("file: 0 so far")
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("menuitem", name="Stop the JSON export").click()
+    expect(page.get_by_role("status").filter(has_text="stopped")).to_contain_text("there is no file")
 
 
 def test_why_a_task_waits_is_told_and_it_is_cancelled(at_desk: Desk, stage: Stage) -> None:

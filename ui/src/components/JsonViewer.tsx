@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { formatBytes, plural } from "../format/numbers";
 import { Text } from "../text/Text";
 import { Button } from "./Button";
+import { saveJson } from "./saving";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
@@ -18,15 +19,6 @@ const OPEN_LEVELS = 3;
 const OPEN_ENTRIES = 100;
 const MOST_SHOWN = 64_000;
 
-function saveAs(text: string, name: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
-}
-
 /** JSON as plain text, folded past three levels or a hundred entries. Of a long one only the first part is drawn. */
 export function JsonViewer({ value, maskedAs = "***", fileName = "value.json" }: JsonViewerProps) {
   const text = useMemo(() => JSON.stringify(value, null, 2) ?? "null", [value]);
@@ -39,7 +31,7 @@ export function JsonViewer({ value, maskedAs = "***", fileName = "value.json" }:
         </pre>
         <p class="row dim">
           The first part of {formatBytes(size)}.
-          <Button small icon="download" onClick={() => saveAs(text, fileName)}>
+          <Button small icon="download" onClick={() => saveJson(text, fileName)}>
             Download {formatBytes(size)}
           </Button>
         </p>

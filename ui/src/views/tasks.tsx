@@ -1,6 +1,5 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { apiUrl } from "../api/client";
 import type { TaskRow } from "../api/types/tasks";
 import { Button } from "../components/Button";
 import { Card } from "../components/Card";
@@ -11,13 +10,13 @@ import { Table } from "../components/Table";
 import { tokenise, withoutToken } from "../filter/tokens";
 import { formatBounded, formatCount } from "../format/numbers";
 import { useKeys } from "../keys/registry";
-import { Icon } from "../icons/Icon";
 import { pathOf } from "../router/location";
 import { useQueryParam } from "../router/query";
 import { countOf } from "../state/counts";
 import { plainText } from "../text/split";
 import { Bulk } from "./tasks/Bulk";
 import { COLUMNS, columnsOf, USUAL_COLUMNS } from "./tasks/columns";
+import { ExportMenu } from "./tasks/ExportMenu";
 import { Histogram } from "./tasks/Histogram";
 import { type Changes, PAGE_SIZE, type TaskList, useTaskList } from "./tasks/list";
 import { LIST_QUALIFIERS, valuesFor } from "./tasks/qualifiers";
@@ -52,10 +51,7 @@ export default function TasksView() {
         />
         <ViewsMenu filter={q} onChoose={(text) => filter.set(text)} />
         <ColumnsMenu shown={shown.value} onChange={(text) => shown.set(text, "replace")} />
-        <a class="btn" href={apiUrl("tasks/export", { q })} download="tasks.csv">
-          Export CSV
-          <Icon name="download" />
-        </a>
+        <ExportMenu filter={q} isWrong={mistake !== null} />
       </div>
       <Histogram filter={() => filter.value}>
         <Sum list={list} total={total} />

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Event } from "../../api/types";
-import type { BulkRun } from "../../api/types/tasks";
+import type { BulkRun, TaskPage, TaskRow } from "../../api/types/tasks";
+import { asJson, type Collected, collectTasks, FILE_MOST, PAGE_MOST } from "./collect";
 import { idFilters } from "./ids";
 import { bornAt, judgeOf } from "./live";
 import { outcomeText } from "./verbs";
@@ -62,5 +63,48 @@ describe("outcomeText", () => {
   it("adds up the parts, and says where one broke off", () => {
     expect(outcomeText("retry", [run({ done: 1_000, refused: 1 }), run({ done: 204, refused: 1, state: "failed" })])).toBe("1,204 sent back to run, 2 could not be. It could not be finished.");
     expect(outcomeText("delete", [run({ done: 3, state: "stopped" })])).toBe("3 deleted. It was stopped.");
+  });
+});
+
+describe("collectTasks", () => {
+  const rows = (from: number, count: number) => Array.from({ length: count }, (_, at) => ({ id: String(from + at) }) as TaskRow);
+  const page = (items: TaskRow[], cursor: string | null, total: number | null = null): TaskPage => ({ items, cursor, looked: items.length, total });
+  /** Answers these pages, one after the other, and notes what was asked. */
+  const reading = (pages: TaskPage[]) => {
+    const asked: [number, string | null][] = [];
+    const read = (limit: number, cursor: string | null) => {
+      asked.push([limit, cursor]);
+      return Promise.resolve(pages[asked.length - 1] ?? page([], null));
+    };
+    return { asked, read };
+  };
+  it("goes on after short and empty pages, to the end", async () => {
+    const { asked, read } = reading([page(rows(0, 2), "a"), page([], "b"), page(rows(2, 1), null)]);
+    const told: number[] = [];
+    const found = await collectTasks(read, (sofar) => told.push(sofar.rows.length));
+    expect(asked).toEqual([[PAGE_MOST, null], [PAGE_MOST, "a"], [PAGE_MOST, "b"]]);
+    expect(found.rows.map((row) => row.id)).toEqual(["0", "1", "2"]);
+    expect([found.isCut, found.looked, told]).toEqual([false, 3, [2, 2]]);
+  });
+  it("writes one that comes again only once", async () => {
+    const { read } = reading([page(rows(0, 3), "a"), page(rows(2, 2), null)]);
+    expect((await collectTasks(read, () => undefined)).rows).toHaveLength(4);
+  });
+  it("stops at what a file holds, and says whether there may be more", async () => {
+    const full = (last: string | null) => Array.from({ length: FILE_MOST / PAGE_MOST }, (_, at) => page(rows(at * PAGE_MOST, PAGE_MOST), (at + 1) * PAGE_MOST === FILE_MOST ? last : String(at), 953_434));
+    const sofar: Collected[] = [];
+    const cut = await collectTasks(reading(full("more")).read, (one) => sofar.push(one));
+    expect([cut.rows.length, cut.isCut, sofar[0]?.total]).toEqual([FILE_MOST, true, FILE_MOST]);
+    const whole = await collectTasks(reading(full(null)).read, () => undefined);
+    expect([whole.rows.length, whole.isCut]).toEqual([FILE_MOST, false]);
+  });
+  it("asks for no more than there is room for", async () => {
+    const { asked, read } = reading([...Array.from({ length: 20 }, (_, at) => page(rows(at * 499, 499), String(at))), page(rows(9980, 20), "x")]);
+    await collectTasks(read, () => undefined);
+    expect(asked.at(-1)).toEqual([20, "19"]);
+  });
+  it("writes JSON that can be read, a line a task", () => {
+    expect(JSON.parse(asJson([]))).toEqual([]);
+    expect(asJson(rows(0, 2))).toBe('[\n{"id":"0"},\n{"id":"1"}\n]\n');
   });
 });
