@@ -27,7 +27,7 @@ import { heldTasks } from "./overview/QueuesCard";
 import { drawSeries } from "./overview/series";
 import { HoldingCard } from "./queues/HoldingCard";
 import { PauseDialog, resume } from "./queues/PauseDialog";
-import { homeQueue } from "./queues/signature";
+import { queuesOf } from "./queues/signature";
 import { heldBy, heldOf, openOf, sentenceOf, toneOf } from "./queues/state";
 import { TypesOfQueue, WorkersOfQueue } from "./queues/TypesOfQueue";
 import { WaitingCard } from "./queues/WaitingCard";
@@ -134,7 +134,7 @@ function Past({ name }: { name: string }) {
 function Parts({ queue }: { queue: QueueRow }) {
   const types = useResource<TypeRow[]>(() => "types", { every: unlessPaused(15_000) });
   const workers = useResource<WorkerList>(() => "workers", { every: unlessPaused(15_000) });
-  const here = (types.data.value ?? []).filter((type) => homeQueue(type.options) === queue.name);
+  const here = (types.data.value ?? []).filter((type) => queuesOf(type).includes(queue.name));
   const serving = (workers.data.value?.items ?? []).filter((worker) => worker.lost_at === null && worker.queues.includes(queue.name));
   return (
     <div class="grid g2">

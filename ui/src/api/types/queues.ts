@@ -67,6 +67,8 @@ export interface TypeRow {
   workers: number;
   /** Those that its workers take from. */
   queues: string[];
+  /** Those in which tasks of the type were seen in the last hour. */
+  seen_in: string[];
   paused: boolean;
   note: string;
   submitted: number;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { QueueRow } from "../../api/types/queues";
 import type { SeriesLine, SeriesView } from "../../api/types/reports";
 import { drainsIn, heldOf, isBehind, isShut, openOf, sentenceOf, toneOf } from "../queues/state";
-import { homeQueue, signatureOf } from "../queues/signature";
+import { queuesOf, signatureOf } from "../queues/signature";
 import { changeOf, compareRows } from "../reports/compare";
 import { before, periodOf } from "../reports/period";
 import { drawSeries, sumSeries, versionMarks } from "./series";
@@ -69,8 +69,13 @@ describe("a type", () => {
     expect(signatureOf("mail", schema)).toBe("mail(to: str, tries: int = 3)");
     expect(signatureOf("mail", null)).toBe("mail");
   });
-  it("is at home in the default queue", () => {
-    expect([homeQueue({}), homeQueue({ queue: "email" })]).toEqual(["default", "email"]);
+  it("goes to the queues in which it was seen", () => {
+    expect(queuesOf({ seen_in: ["email", "bulk"], options: {} })).toEqual(["email", "bulk"]);
+    expect(queuesOf({ seen_in: ["bulk"], options: { queue: "email" } })).toEqual(["bulk"]);
+  });
+  it("goes to its own queue, or to the default one, if it was seen in none", () => {
+    expect(queuesOf({ seen_in: [], options: { queue: "email" } })).toEqual(["email"]);
+    expect(queuesOf({ seen_in: [], options: {} })).toEqual(["default"]);
   });
 });
 

@@ -18,7 +18,7 @@ import { Text } from "../../text/Text";
 import { unlessPaused, useCalm } from "../overview/calm";
 import { type Pausable, PauseDialog, resume } from "./PauseDialog";
 import { Failed } from "./QueueTable";
-import { homeQueue, policiesOf, signatureOf } from "./signature";
+import { policiesOf, queuesOf, signatureOf } from "./signature";
 
 /** The catalogue: what can be submitted, how it is run, and how it does. */
 export function ByType() {
@@ -83,12 +83,8 @@ function columnsFor(acts: Acts): readonly Column<TypeRow>[] {
       label: "Queue",
       width: "116px",
       cut: true,
-      title: (row) => homeQueue(row.options),
-      cell: (row) => (
-        <Link to={pathOf("queues", homeQueue(row.options))}>
-          <Text>{homeQueue(row.options)}</Text>
-        </Link>
-      ),
+      title: (row) => queuesOf(row).join(", "),
+      cell: (row) => <Queues names={queuesOf(row)} />,
     },
     { id: "policies", label: "Policies", width: "190px", cut: true, title: (row) => policiesOf(row.options).join(", "), cell: (row) => <Policies options={row.options} /> },
     { id: "submitted", label: "In, 1 h", num: true, width: "76px", cell: (row) => <Count value={row.submitted} to="tasks" query={tasksOf(row.name)} /> },
@@ -99,6 +95,21 @@ function columnsFor(acts: Acts): readonly Column<TypeRow>[] {
     { id: "state", label: "State", width: "104px", phone: 2, cut: true, title: (row) => row.note || undefined, cell: (row) => <TypeState type={row} /> },
     { id: "act", label: "", width: "152px", num: true, cell: (row) => <TypeActs type={row} acts={acts} /> },
   ];
+}
+
+function Queues({ names }: { names: readonly string[] }) {
+  return (
+    <>
+      {names.map((name, at) => (
+        <span key={name}>
+          {at > 0 && ", "}
+          <Link to={pathOf("queues", name)}>
+            <Text>{name}</Text>
+          </Link>
+        </span>
+      ))}
+    </>
+  );
 }
 
 function DoneCell({ type }: { type: TypeRow }) {

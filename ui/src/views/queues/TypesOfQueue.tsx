@@ -9,10 +9,12 @@ import { Link } from "../../router/Link";
 import { pathOf } from "../../router/location";
 import { Text } from "../../text/Text";
 import { Failed } from "./QueueTable";
+import { queuesOf } from "./signature";
 
 function columnsFor(queue: string): readonly Column<TypeRow>[] {
   const inQueue = tokenText("queue", [queue]);
-  const query = (row: TypeRow, more = "") => ({ q: `${tokenText("type", [row.name])} ${inQueue} ${more}`.trim() });
+  // The numbers are of the type as a whole: where it goes to several queues, so are the tasks behind them.
+  const query = (row: TypeRow, more = "") => ({ q: [tokenText("type", [row.name]), queuesOf(row).length > 1 ? "" : inQueue, more].filter(Boolean).join(" ") });
   return [
     { id: "name", label: "Type", phone: 1, cut: true, title: (row) => row.name, cell: (row) => <Link to="queues" query={{ by: "type", open: row.name }}><Text>{row.name}</Text></Link> },
     { id: "in", label: "In, 1 h", num: true, width: "80px", cell: (row) => <Count value={row.submitted} to="tasks" query={query(row)} /> },
@@ -24,12 +26,12 @@ function columnsFor(queue: string): readonly Column<TypeRow>[] {
   ];
 }
 
-/** The types whose home this queue is. */
+/** The types whose tasks go to this queue. */
 export function TypesOfQueue({ queue, types }: { queue: string; types: readonly TypeRow[] }) {
   return (
     <Card title="Types that go here" more={<Link to="queues" query={{ by: "type" }}>All types</Link>}>
       {types.length === 0 ? (
-        <EmptyState line={`@app.task(queue=${JSON.stringify(queue)})`}>No type that is known has this queue as its own. Send one here:</EmptyState>
+        <EmptyState line={`@app.task(queue=${JSON.stringify(queue)})`}>No type that is known goes to this queue. Send one here:</EmptyState>
       ) : (
         <Table label="Types" rows={types} columns={columnsFor(queue)} rowKey={(row) => row.name} rowTo={(row) => `queues?by=type&open=${encodeURIComponent(row.name)}`} withoutKeys />
       )}

@@ -1,4 +1,4 @@
-import type { PayloadSchema } from "../../api/types/queues";
+import type { PayloadSchema, TypeRow } from "../../api/types/queues";
 
 export interface Parameter {
   name: string;
@@ -61,6 +61,12 @@ export function policiesOf(options: Readonly<Record<string, unknown>>): string[]
 }
 
 /** The queue that tasks of a type go to unless they say otherwise. */
-export function homeQueue(options: Readonly<Record<string, unknown>>): string {
+function homeQueue(options: TypeRow["options"]): string {
   return typeof options.queue === "string" ? options.queue : "default";
+}
+
+/** The queues that tasks of a type go to: those in which some were seen, else the one that its options name. */
+export function queuesOf({ seen_in, options }: Pick<TypeRow, "seen_in" | "options">): readonly string[] {
+  // Beside this server there may be an older one, which does not send it.
+  return seen_in?.length ? seen_in : [homeQueue(options)];
 }
