@@ -1,10 +1,11 @@
-"""Alerts are silenced and errors muted, each with an end and a note, and heard again."""
+"""Alerts are silenced and errors muted, each with an end and a note, and heard again; rows are dismissed."""
 
 from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
 from tests.ui.browsing import Desk
+from tests.ui.conftest import OpenDesk
 from tests.ui.stage import Stage
 
 
@@ -68,3 +69,35 @@ def test_an_error_is_muted_and_heard_again(at_desk: Desk, stage: Stage) -> None:
     at_desk.go("failures?q=is:muted")
     page.get_by_role("button", name="Unmute").click()
     expect(page.get_by_text("No error matches.")).to_be_visible()
+
+
+def test_a_row_is_dismissed_by_keyboard_for_this_browser_until_it_is_another(open_desk: OpenDesk, stage: Stage) -> None:
+    stage.do(stage.app.queues.pause("email", "spring cleaning"))
+    mine = open_desk()
+    page = mine.go()
+    verdict = page.locator(".verdict > .h")
+    before = verdict.inner_text()
+    held = attention(page, "Queue email is paused")
+    held.get_by_role("button", name="Dismiss: Queue email is paused").press("Enter")
+    expect(held).to_have_count(0)
+    expect(verdict).not_to_have_text(before)
+    expect(page.get_by_role("button", name="Show it")).to_be_focused()
+    mine.go()
+    expect(attention(page, "Breaker")).to_be_visible()
+    expect(held).to_have_count(0)
+    expect(page.get_by_text("1 dismissed.")).to_be_visible()
+    other = open_desk()
+    expect(attention(other.go(), "Queue email is paused")).to_be_visible()
+    mine.on_a_phone()
+    page.get_by_role("button", name="Show it").click()
+    assert mine.too_wide() == []
+    assert mine.complaints() == []
+    held.get_by_role("button", name="Bring back: Queue email is paused").click()
+    expect(page.get_by_text("1 dismissed.")).to_have_count(0)
+    held.get_by_role("button", name="Dismiss").click()
+    expect(held).to_have_count(0)
+    stage.do(stage.app.queues.resume("email"))
+    expect(page.get_by_text("1 dismissed.")).to_have_count(0)
+    stage.do(stage.app.queues.pause("email", "again"))
+    expect(held).to_be_visible()
+    stage.do(stage.app.queues.resume("email"))

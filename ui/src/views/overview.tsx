@@ -42,7 +42,7 @@ export default function OverviewView() {
         </Banner>
       )}
       <div class="stack">
-        {(!isFresh(overview) || overview.attention.length > 0) && <VerdictCard overview={overview} />}
+        {(!isFresh(overview) || overview.attention.length > 0) && <VerdictCard key={overview.status.namespace} overview={overview} />}
         <FirstSteps overview={overview} />
         {!isFresh(overview) && <Numbers overview={overview} marks={marks} />}
       </div>
