@@ -3,15 +3,10 @@ import { Card } from "../../components/Card";
 import { type Column, Table } from "../../components/Table";
 import { TimeAgo } from "../../components/TimeAgo";
 import { tokenText } from "../../filter/tokens";
-import { formatDuration } from "../../format/durations";
 import { Link } from "../../router/Link";
 import { pathOf } from "../../router/location";
 import { Text } from "../../text/Text";
-
-/** How long it was given to be heard of: from its last sign of life to the end of its lease. */
-function leaseOf(worker: WorkerInfo): string {
-  return formatDuration(Math.round((Date.parse(worker.expires_at) - Date.parse(worker.beat_at)) / 1000));
-}
+import { howLost } from "./lost";
 
 const columns: readonly Column<WorkerInfo>[] = [
   {
@@ -33,7 +28,7 @@ const columns: readonly Column<WorkerInfo>[] = [
     ),
   },
   { id: "lost", label: "Lost", phone: 2, width: "120px", cell: (row) => <div class="two"><TimeAgo at={row.lost_at} form="clock" /><small><TimeAgo at={row.lost_at} /></small></div> },
-  { id: "how", label: "How", phone: 3, cut: true, class: "mid", title: (row) => `not heard of for a whole lease (${leaseOf(row)})`, cell: (row) => `not heard of for a whole lease (${leaseOf(row)})` },
+  { id: "how", label: "How", phone: 3, cut: true, class: "mid", title: howLost, cell: howLost },
   { id: "heard", label: "Last heard", phone: 4, width: "92px", cell: (row) => <TimeAgo at={row.beat_at} form="clock" /> },
   {
     id: "tasks",
