@@ -2,7 +2,8 @@
 
 A Redis is filled with tasks, dead letters, schedules and workers. A real `tickwork server` is started on it, and asked
 for what each view of the dashboard asks for. Where there is a Chromium, each page is opened in it. Then tasks are
-submitted in batches, and at last one by one while many event streams are open. `--short` does less of each, as the tests do.
+submitted in batches, and at last one by one while many event streams are open. `--short` does less of each, as the
+tests do.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ VIEWS = {
 }
 PAGES = (
     "", "queues", "queues/slow", "queues?by=type", "tasks", "tasks?q=status:dead", "tasks/{task}", "failures",
-    "schedules", "schedules/schedule-007", "workers", "limits", "events", "events/audit", "alerts", "reports", "settings/store",
+    "schedules", "schedules/schedule-007", "workers", "limits", "events", "events/audit", "alerts", "reports",
+    "settings/store",
 )  # fmt: skip
 ROUNDS, DRAWS = 9, 3
 DRAWN = """() => document.querySelector("h1")?.textContent && document.querySelector("main > *")

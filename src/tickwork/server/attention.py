@@ -24,7 +24,7 @@ from tickwork.store.contract import Pause, Stats, Store
 
 Level = Literal["bad", "heal", "rest"]
 
-ROWS_MAX = 6
+ROWS_MAX = 20
 RECENT = timedelta(hours=1)
 SCHEDULES_LOOK = 1000
 LATE = 60_000  # milliseconds by which a tick may be overdue

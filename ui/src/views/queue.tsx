@@ -101,7 +101,7 @@ function Numbers({ queue }: { queue: QueueRow }) {
   const stats = useResource<QueueStats>(() => withQuery("stats/queues", { queue: queue.name }), { every: unlessPaused(15_000) });
   const known = stats.data.value;
   const failed = stats.error.value !== null && known === null;
-  const of = (value: number | undefined) => (value === undefined ? (failed ? "–" : null) : formatCount(value));
+  const of = (value: number | undefined) => (value === undefined ? (failed ? "–" : null) : `${known?.at_least ? "at least " : ""}${formatCount(value)}`);
   const inQueue = tokenText("queue", [queue.name]);
   const oldest = durationMeasure(queue.latency ?? 0);
   const bands = [queue.high > 0 && `${formatCount(queue.high)} high`, queue.low > 0 && `${formatCount(queue.low)} low`].filter(Boolean).join(", ");

@@ -44,6 +44,8 @@ export interface QueueStats {
   running_count: number;
   worker_count: number;
   dlq_count: number;
+  /** Not all of those that are delayed, run or are dead were counted. */
+  at_least: boolean;
 }
 
 /** A schema of JSON, as far as signatures are read from it. */

@@ -96,6 +96,8 @@ export interface Dependencies {
   upstream: TaskRow[];
   dependants: TaskRow[];
   gone: string[];
+  /** Those that were cancelled with it were not looked for: too many tasks were cancelled since. */
+  cut: boolean;
 }
 
 /** One fact of the log about a task. */

@@ -15,6 +15,8 @@ import { Text } from "../../text/Text";
 import { useDismissed } from "./useDismissed";
 import { joinOf, placeOf, verdictOf } from "./words";
 
+const MOST = 6;
+
 /** The answer: how it is as a whole, and each thing that wants to be looked at. */
 export function VerdictCard({ overview }: { overview: Overview }) {
   const { shown, dismissed, dismiss, bringBack } = useDismissed(overview.status.namespace, overview.attention);
@@ -50,7 +52,7 @@ export function VerdictCard({ overview }: { overview: Overview }) {
           </span>
         )}
       </div>
-      {shown.length > 0 && <Rows rows={shown} icon="close" verb="Dismiss" onAct={act(dismiss)} />}
+      {shown.length > 0 && <Rows rows={shown.slice(0, MOST)} icon="close" verb="Dismiss" onAct={act(dismiss)} />}
       {dismissed.length > 0 && (
         <p class="att-more">
           {formatCount(dismissed.length)} dismissed.{" "}

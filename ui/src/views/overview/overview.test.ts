@@ -6,10 +6,20 @@ import { queuesOf, signatureOf } from "../queues/signature";
 import { changeOf, compareRows } from "../reports/compare";
 import { before, periodOf } from "../reports/period";
 import { drawSeries, sumSeries, versionMarks } from "./series";
+import { placeOf } from "./words";
 
 const queue = (change: Partial<QueueRow>): QueueRow => ({
   name: "media", ready: 0, running: 0, high: 0, normal: 0, low: 0, parked: {}, workers: 1, slots: 8, paused: false, note: "", paused_at: null,
   waiting_since: null, latency: null, in_rate: 0, out_rate: 0, failure_rate: null, done: [], holds: [], ...change,
+});
+
+describe("a row that wants to be looked at", () => {
+  it("leads to its place, whatever its name", () => {
+    const row = { level: "heal", kind: "breaker", title: "", text: "", at: null, link: "limits/breakers/target:http/a b" } as const;
+    expect(placeOf(row)).toBe("limits/breakers/target%3Ahttp%2Fa%20b");
+    expect(placeOf({ ...row, kind: "schedule", link: "schedules/a/b" })).toBe("schedules/a%2Fb");
+    expect(placeOf({ ...row, kind: "alert", link: "alerts" })).toBe("alerts");
+  });
 });
 
 describe("a queue", () => {

@@ -78,6 +78,6 @@ export function joinOf(row: Attention): string {
 /** The path of a row. The API puts names into it as they are. */
 export function placeOf(row: Attention): string {
   if (row.kind === "type") return "queues?by=type";
-  const slash = row.link.indexOf("/");
-  return slash < 0 ? row.link : `${row.link.slice(0, slash)}/${encodeURIComponent(row.link.slice(slash + 1))}`;
+  const place = /^(?:limits\/breakers|[^/]+)(?=\/)/.exec(row.link)?.[0];
+  return place === undefined ? row.link : `${place}/${encodeURIComponent(row.link.slice(place.length + 1))}`;
 }

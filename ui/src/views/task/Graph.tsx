@@ -25,11 +25,12 @@ function cut(text: string, width: number): string {
 export function Graph({ task }: { task: TaskView }) {
   const found = useResource<Dependencies>(() => `tasks/${encodeURIComponent(task.id)}/dependencies`, { every: 10_000 });
   const data = found.data.value;
-  if (data && data.upstream.length + data.dependants.length + data.gone.length === 0) return null;
+  if (data && data.upstream.length + data.dependants.length + data.gone.length === 0 && !data.cut) return null;
   if (!data && !found.error.value) return null;
   return (
     <Card title="Dependencies" of={found}>
-      {data && <Drawing data={data} />}
+      {data && data.upstream.length + data.dependants.length + data.gone.length > 0 && <Drawing data={data} />}
+      {data?.cut && <p class="c dim small">Tasks that were cancelled with it are not shown: too many were cancelled since.</p>}
     </Card>
   );
 }

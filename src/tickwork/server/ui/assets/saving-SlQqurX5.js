@@ -1,0 +1,1 @@
+function e(e,t){let n=document.createElement(`a`);n.href=e,n.download=t,n.click()}function t(t,n){let r=URL.createObjectURL(new Blob([t],{type:`application/json`}));e(r,n),setTimeout(()=>URL.revokeObjectURL(r),1e3)}export{t as n,e as t};
