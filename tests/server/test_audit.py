@@ -96,10 +96,11 @@ class TestChanges:
         (entry,) = await journal(everywhere, ns=OTHER)
         assert (entry["what"], entry["target"], entry["detail"]) == ("paused a queue", "default", "why")
 
-    async def test_signing_in_is_told(self, server: Server) -> None:
+    async def test_signing_in_is_told_in_a_journal_of_its_own(self, server: Server) -> None:
         await server.signed_in(Role.OPERATOR)
-        (entry,) = await journal(await server.as_role(Role.ADMIN))
-        assert (entry["who"], entry["what"]) == ("the operator", "signed in")
+        rows, _ = await server.plane.home.audit.read("sign_ins", None, 10)
+        assert [(each.who, each.what, each.result) for each in rows] == [("the operator", "signed in", "done")]
+        assert await journal(await server.as_role(Role.ADMIN)) == []
 
     async def test_no_operation_removes_an_entry(self) -> None:
         writes = [each.path for each in operations().values() if each.method != "GET"]
@@ -202,6 +203,20 @@ class TestFloods:
             assert len(told) == 500
             crowd = [each for each in told if each["who"] == "many"]
             assert sum(each["count"] for each in crowd) == 10_000 - audit.GATHERED_MAX
+
+    async def test_sign_ins_remove_no_change(self, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+        """However many they are: whoever has a token may sign in as often as they like."""
+        for name in audit.KEPT:
+            monkeypatch.setitem(audit.KEPT, name, 5)
+        admin = await server.as_role(Role.ADMIN)
+        await admin.do("POST", "/queues/default/pause", {})
+        token, stranger = await server.token(Role.VIEWER, name="vera"), await server.stranger()
+        for _ in range(12):
+            assert (await stranger.post("/session", {"token": token})).status_code == 200
+        await server.plane.home.audit.flush()
+        assert [each["what"] for each in await journal(admin)] == ["paused a queue"]
+        rows, _ = await server.plane.home.audit.read("sign_ins", None, 10)
+        assert [(each.who, each.count) for each in rows] == [("vera", 11), ("vera", 1)]
 
     async def test_refusals_have_a_bound_of_their_own(self, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(audit.KEPT, "refusals", 20)

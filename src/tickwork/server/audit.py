@@ -1,8 +1,9 @@
 """The audit log: who has changed what, from where, and who was refused.
 
-It is not the event log, which is trimmed by what tasks do. There are three journals with a bound of their own, so that
-a flood in one washes nothing out of another: changes, submits, and refusals. Submits and refusals that repeat within
-some seconds are counted in one entry. No operation removes an entry.
+It is not the event log, which is trimmed by what tasks do. There are four journals with a bound of their own, so that
+a flood in one washes nothing out of another: changes, submits, refusals, and sign-ins, which anybody with a token may
+repeat without end. All but changes that repeat within some seconds are counted in one entry. No operation removes an
+entry.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from tickwork.server.callers import Caller
 from tickwork.store.contract import ENTRIES_PAGE, Entry, Store
 from tickwork.texts import cut
 
-Journal = Literal["changes", "submits", "refusals"]
+Journal = Literal["changes", "submits", "refusals", "sign_ins"]
 
-KEPT: dict[Journal, int] = {"changes": 100_000, "submits": 10_000, "refusals": 10_000}
+KEPT: dict[Journal, int] = {"changes": 100_000, "submits": 10_000, "refusals": 10_000, "sign_ins": 10_000}
 GATHER = 10.0  # seconds for which the same again is only counted
 GATHERED_MAX = 1000  # different ones at a time
 TEXT_MAX = 500  # characters of a detail

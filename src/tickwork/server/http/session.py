@@ -61,7 +61,7 @@ def session_handlers(plane: ControlPlane) -> list[HTTPRouteHandler]:
     async def sign_in(request: Request[Any, Any, Any], data: JSONBody[SignIn]) -> Response[SessionView]:
         """Begin a session of the dashboard with a token; answers with a cookie."""
         caller, secret = await plane.sign_in(data.token, request.state.knock.address)
-        await plane.home.audit.change(caller, "signed in", "", "")
+        await plane.home.audit.gather("sign_ins", caller, "signed in", "", "")
         return Response(_view(plane, caller), cookies=[_cookie(request, secret, WHOLE // 1000)])
 
     @delete(
