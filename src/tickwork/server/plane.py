@@ -34,6 +34,7 @@ from tickwork.texts import shown
 CLOSE_WITHIN = 5.0  # seconds
 STREAMS_MAX = 1000
 STREAMS_OF_ONE = 300
+HOPS_MAX = 20  # of a request that came through proxies
 
 OpenSpace = Callable[[str], Client]  # the client of a namespace
 
@@ -51,6 +52,17 @@ def _unseen(error: StoreError) -> Refused:
     """Whoever was not let in yet is not told what a store says: it names hosts and files."""
     problem = problem_of(error)
     return Refused(problem.status, problem.code, "the store cannot be asked who you are: try again soon")
+
+
+def _address_in(hop: str) -> str | None:
+    """The address of a hop, which may have a port, and brackets if it is of version 6."""
+    text = hop.strip()
+    for each in (text, text.rpartition(":")[0]):
+        try:
+            return str(ipaddress.ip_address(each.strip("[]")))
+        except ValueError:
+            continue
+    return None
 
 
 class ControlPlane:
@@ -89,7 +101,7 @@ class ControlPlane:
 
     async def _find(self, knock: Knock) -> Caller:
         if knock.bearer is not None:
-            return await self._by_token(knock.bearer, knock.address)
+            return await self._by_token(knock.bearer, knock)
         if knock.cookie is not None:
             caller = await self.sessions.find(knock.cookie, knock.address)
             if caller is not None:
@@ -102,15 +114,30 @@ class ControlPlane:
             return Caller(self._owner, Role.ADMIN, (EVERY,), "loopback", "", knock.address)
         raise Refused(401, "not_signed_in", "say who you are: a token in the header Authorization: Bearer TOKEN")
 
-    async def _by_token(self, text: str, address: str) -> Caller:
-        self.throttle.check(address)
+    async def _by_token(self, text: str, knock: Knock) -> Caller:
+        """Only failures are slowed down: a token that counts gets in, whatever others at the same address do."""
         token = await self.tokens.find(text)
         if token is None:
-            self.throttle.failed(address)
-            await self.refused(self.stranger(address), "sign in", "", "bad_token")
+            client = self._client_of(knock)
+            self.throttle.check(client)
+            self.throttle.failed(client)
+            await self.refused(self.stranger(knock.address), "sign in", "", "bad_token")
             raise Refused(401, "bad_token", "this token is not known or has expired")
         await self.tokens.note_use(token)
-        return caller_of(token, address)
+        return caller_of(token, knock.address)
+
+    def _client_of(self, knock: Knock) -> str:
+        """By whose address failures are counted. Of the hops that a listed proxy names it is the last that is no such
+        proxy, as a client may have written those before it; of anybody else the header is not believed."""
+        if self.is_proxy(knock.address):
+            hops = knock.headers.get("x-forwarded-for", "").rsplit(",", HOPS_MAX)
+            for hop in reversed(hops):
+                address = _address_in(hop)
+                if address is None:
+                    break
+                if not self.is_proxy(address):
+                    return address
+        return knock.address
 
     def stranger(self, address: str) -> Caller:
         return Caller("unknown", Role.VIEWER, (), "token", "", address)
@@ -133,10 +160,10 @@ class ControlPlane:
             return False
         return any(found in ipaddress.ip_network(each, strict=False) for each in self.settings.proxies)
 
-    async def sign_in(self, token_text: str, address: str) -> tuple[Caller, str]:
+    async def sign_in(self, token_text: str, knock: Knock) -> tuple[Caller, str]:
         """By a token; answers what the cookie of the session holds."""
         try:
-            caller = await self._by_token(token_text, address)
+            caller = await self._by_token(token_text, knock)
         except StoreError as error:
             raise _unseen(error) from error
         if not caller.role.may(Right.VIEW):

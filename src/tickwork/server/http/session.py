@@ -60,7 +60,7 @@ def session_handlers(plane: ControlPlane) -> list[HTTPRouteHandler]:
     )  # fmt: skip
     async def sign_in(request: Request[Any, Any, Any], data: JSONBody[SignIn]) -> Response[SessionView]:
         """Begin a session of the dashboard with a token; answers with a cookie."""
-        caller, secret = await plane.sign_in(data.token, request.state.knock.address)
+        caller, secret = await plane.sign_in(data.token, request.state.knock)
         await plane.home.audit.gather("sign_ins", caller, "signed in", "", "")
         return Response(_view(plane, caller), cookies=[_cookie(request, secret, WHOLE // 1000)])
 
