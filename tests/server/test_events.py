@@ -241,6 +241,27 @@ class TestStreams:
         async with following(viewer):
             pass
 
+    async def test_those_of_all_sessions_of_a_token_count_together(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(plane_module, "STREAMS_OF_ONE", 2)
+        token = await server.token("viewer")
+        one, two, program = await server.stranger(), await server.stranger(), await server.with_token(token)
+        for each in (one, two):
+            assert (await each.post("/session", {"token": token})).status_code == 200
+        async with following(one), following(two):
+            for each in (one, two, program):
+                assert (await each.get("/events/stream")).status_code == 429
+
+    async def test_those_of_users_behind_one_proxy_do_not(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(plane_module, "STREAMS_OF_ONE", 1)
+        async with serving(
+            url, server_proxies=("127.0.0.1",), server_user_header="X-User", server_roles={"*": "viewer"}
+        ) as server:
+            ines, olga = await server.stranger(**{"x-user": "ines"}), await server.stranger(**{"x-user": "olga"})
+            async with following(ines), following(olga):
+                assert (await ines.get("/events/stream")).status_code == 429
+
 
 async def _collect(client: Client, count: int, after: int = 0) -> list[Any]:
     async with following(client, after=after, topics="task") as stream:

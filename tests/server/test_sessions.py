@@ -93,6 +93,50 @@ class TestSigningIn:
         for expected in (200, 200, 503):
             assert (await stranger.post("/session", {"token": token})).status_code == expected
 
+    async def test_a_token_has_some_of_them_and_the_oldest_goes(
+        self, timed: Server, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sessions, "SESSIONS_OF_ONE", 3)
+        monkeypatch.setattr(sessions, "FRESH", 0.0)
+        token, other = await timed.token("viewer"), await timed.signed_in(Role.VIEWER)
+        people = [await timed.stranger() for _ in range(5)]
+        for each in people:
+            clock.advance(1)
+            assert (await each.post("/session", {"token": token})).status_code == 200
+        assert [(await each.get("/status")).status_code for each in people] == [401, 401, 200, 200, 200]
+        assert (await other.get("/status")).status_code == 200
+        assert len(await (await timed.plane.home.store()).control.page("sessions")) == 4
+
+    async def test_one_who_signs_in_all_the_time_keeps_nobody_out(
+        self, timed: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sessions, "SESSIONS_MAX", 30)
+        token, stranger = await timed.token("viewer"), await timed.stranger()
+        answers = await asyncio.gather(*(stranger.post("/session", {"token": token}) for _ in range(25)))
+        answers += [await stranger.post("/session", {"token": token}) for _ in range(10)]
+        assert {each.status_code for each in answers} == {200}
+        await timed.signed_in(Role.VIEWER)
+
+    async def test_sessions_of_tokens_that_are_gone_make_room(
+        self, timed: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sessions, "SESSIONS_MAX", 2)
+        token = await timed.token("viewer")
+        for _ in range(2):
+            assert (await (await timed.stranger()).post("/session", {"token": token})).status_code == 200
+        await timed.plane.tokens.revoke(token.split("_")[1])
+        await timed.signed_in(Role.VIEWER)
+
+    async def test_one_that_cannot_be_read_is_none(self, timed: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sessions, "SESSIONS_MAX", 2)
+        control = (await timed.plane.home.store()).control
+        caller = await timed.signed_in(Role.VIEWER)
+        (found,) = await control.page("sessions")
+        await control.swap("sessions", found.name, found.text, "{no json")
+        await control.swap("sessions", "other", None, '{"role":"emperor"}')
+        assert (await caller.get("/status")).status_code == 401
+        await timed.signed_in(Role.VIEWER)
+
 
 class TestEnds:
     async def test_one_that_rests_for_a_day_is_over(self, timed: Server, clock: ManualClock) -> None:

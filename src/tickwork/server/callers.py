@@ -65,6 +65,14 @@ class Caller(Struct, frozen=True):
     credential: str = ""
     address: str = ""
 
+    @property
+    def owner(self) -> str:
+        """Whose event streams are counted together: those of a token, with all its sessions, or of a user."""
+        kind, _, name = self.credential.partition(" ")
+        if kind == "session":
+            return f"token {name.partition('.')[0]}"  # the name of a session begins with the id of its token
+        return self.credential or f"{self.via} {self.name}"
+
     def may_see(self, namespace: str) -> bool:
         return EVERY in self.namespaces or namespace in self.namespaces
 

@@ -250,7 +250,7 @@ class ControlPlane:
 
     def check_streams(self, caller: Caller) -> str:
         """Raises `Refused` if there are too many: to be asked before an answer begins. Answers whose they are."""
-        owner = caller.credential or caller.address
+        owner = caller.owner
         if sum(self._streams.values()) >= STREAMS_MAX or self._streams.get(owner, 0) >= STREAMS_OF_ONE:
             raise Refused(429, "too_many_streams", "too many event streams are open; close some first")
         return owner

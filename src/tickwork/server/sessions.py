@@ -14,11 +14,12 @@ from tickwork.ids import is_name
 from tickwork.server.callers import Caller, Role
 from tickwork.server.problems import Refused
 from tickwork.server.tokens import Tokens, digest_of
-from tickwork.store.contract import Store
+from tickwork.store.contract import Document, Store
 
 KIND = "sessions"
 COOKIE = "tickwork_session"
 SESSIONS_MAX = 5000
+SESSIONS_OF_ONE = 20  # of a token; beyond them the oldest ends
 IDLE = 24 * 3_600_000  # milliseconds
 WHOLE = 7 * 86_400_000
 SEEN_EVERY = 300_000
@@ -37,7 +38,21 @@ class Session(Struct, frozen=True, omit_defaults=True):
     token_id: str = ""
 
 
-_decode = msgspec.json.Decoder(Session).decode
+_decoder = msgspec.json.Decoder(Session)
+
+
+def _decode(text: str) -> Session | None:
+    """None for one that cannot be read, say of another version: whoever had it signs in again."""
+    try:
+        return _decoder.decode(text)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _name_of(secret: str) -> str:
+    """It begins with the id of the token, so that the sessions of a token stand side by side."""
+    token_id, dot, _ = secret.partition(".")
+    return f"{token_id}{dot}{digest_of(secret)}" if dot else digest_of(secret)
 
 
 def _encode(session: Session) -> str:
@@ -50,31 +65,54 @@ class Sessions:
         self._tokens = tokens
         self._known: dict[str, tuple[float, Session | None]] = {}
 
-    async def begin(self, caller: Caller, token_id: str = "") -> str:
+    async def begin(self, caller: Caller, token_id: str) -> str:
         """A new id at every login; the answer is what the cookie holds."""
         store = await self._open_store()
         now = store.now()
-        secret = secrets.token_urlsafe(32)
+        secret = f"{token_id}.{secrets.token_urlsafe(32)}"
         session = Session(caller.name, caller.role, caller.namespaces, now, now, token_id)
-        name = digest_of(secret)
+        name = _name_of(secret)
         if not await store.control.swap(KIND, name, None, _encode(session), SESSIONS_MAX):
             await self._forget_ended(store, now)
             if not await store.control.swap(KIND, name, None, _encode(session), SESSIONS_MAX):
                 raise Refused(503, "too_many_sessions", "too many people are signed in; try again later")
+        await self._end_oldest(store, token_id)
         return secret
+
+    async def _end_oldest(self, store: Store, token_id: str) -> None:
+        """So that one who signs in all the time keeps nobody else out. After the new one is there: of several logins
+        at the same time the last one sees all."""
+        found: list[tuple[int, Document]] = []
+        after = f"{token_id}."
+        while page := await store.control.page(KIND, after):
+            own = [each for each in page if each.name.startswith(f"{token_id}.")]
+            for each in own:
+                session = _decode(each.text)
+                found.append((0 if session is None else session.began_at, each))
+            if len(own) < len(page):
+                break
+            after = page[-1].name
+        found.sort(key=lambda each: each[0], reverse=True)
+        for _, each in found[SESSIONS_OF_ONE:]:
+            await store.control.swap(KIND, each.name, each.text, None)
+            self._known.pop(each.name, None)
 
     async def _forget_ended(self, store: Store, now: int) -> None:
         after = ""
         while page := await store.control.page(KIND, after):
             for each in page:
-                if not _is_alive(_decode(each.text), now):
+                session = _decode(each.text)
+                if session is None or not _is_alive(session, now) or not await self._has_token(session):
                     await store.control.swap(KIND, each.name, each.text, None)
             after = page[-1].name
+
+    async def _has_token(self, session: Session) -> bool:
+        return not session.token_id or await self._tokens.live(session.token_id) is not None
 
     async def find(self, secret: str, address: str) -> Caller | None:
         if not is_name(secret):
             return None
-        name = digest_of(secret)
+        name = _name_of(secret)
         session = await self._live(name)
         return None if session is None else Caller(
             session.name, session.role, session.namespaces, "session", f"session {name}", address
@@ -89,9 +127,7 @@ class Sessions:
         if time.monotonic() - at > FRESH:
             session = await self._read(store, name)
         now = store.now()
-        if session is None or not _is_alive(session, now):
-            return None
-        if session.token_id and await self._tokens.live(session.token_id) is None:
+        if session is None or not _is_alive(session, now) or not await self._has_token(session):
             return None
         if now - session.seen_at > SEEN_EVERY:
             seen = replace(session, seen_at=now)
@@ -109,7 +145,7 @@ class Sessions:
 
     async def end(self, secret: str) -> None:
         """Sign out, on the server too."""
-        name = digest_of(secret)
+        name = _name_of(secret)
         control = (await self._open_store()).control
         text = await control.get(KIND, name)
         if text is not None:
