@@ -6,6 +6,7 @@ import asyncio
 import csv
 import io
 import logging
+import time
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +22,7 @@ from tickwork.errors import StoreUnavailable
 from tickwork.monitor import tallies
 from tickwork.server.callers import Role
 from tickwork.server.exports import csv_of
+from tickwork.server.http import pages
 from tickwork.server.http.guard import SECURITY
 from tickwork.server.operations import operations
 from tickwork.server.rows import EventRow
@@ -102,9 +104,14 @@ class TestPages:
         assert (await stranger.request("GET", f"{server.url}/live")).json() == {"status": "alive"}
 
     async def test_those_with_a_token_are_told_more(self, server: Server) -> None:
-        for role in Role:
-            answer = await (await server.as_role(role)).request("GET", f"{server.url}/health")
+        for role in (Role.VIEWER, Role.SUBMITTER, Role.OPERATOR, Role.ADMIN):
+            answer = await (await server.as_role(role, HOME)).request("GET", f"{server.url}/health")
             assert set(answer.json()) > {"status"}
+
+    async def test_but_not_those_who_may_not_look_at_this_namespace(self, server: Server) -> None:
+        for caller in (await server.as_role("worker"), await server.as_role("admin", OTHER)):
+            for path in ("/health", "/ready"):
+                assert (await caller.request("GET", server.url + path)).json() == {"status": "healthy"}
 
     async def test_a_store_that_is_gone_is_503_without_its_error(
         self, url: str, monkeypatch: pytest.MonkeyPatch
@@ -119,38 +126,60 @@ class TestPages:
             for name, value in SECURITY.items():
                 assert status.headers[name] == value
 
-    async def test_metrics_need_a_token_of_any_role(self, url: str) -> None:
-        app = Scheduler(
-            url, namespace=HOME, server=True, server_port=0, server_tokens=True, metrics=True, metrics_port=0
-        )
+    async def test_metrics_are_for_those_who_may_look_at_this_namespace(self, url: str) -> None:
+        async with serving(url, app=_measured(url), node=True) as server:
 
-        @app.task("mail")
-        def mail() -> None: ...
+            async def ask(caller: Client) -> tuple[int, str]:
+                answer = await caller.request("GET", f"{server.url}/metrics")
+                return answer.status_code, "" if answer.status_code == 200 else answer.json()["code"]
 
-        async with serving(url, app=app, node=True) as server:
-            stranger, worker = await server.stranger(), await server.as_role("worker")
-            refused = await stranger.request("GET", f"{server.url}/metrics")
-            shown = await worker.request("GET", f"{server.url}/metrics")
-        assert (refused.status_code, refused.json()["code"]) == (401, "not_signed_in")
-        assert shown.status_code == 200
-        assert "scheduler_info" in shown.text
+            assert await ask(await server.stranger()) == (401, "not_signed_in")
+            assert await ask(await server.with_token("tw_a_b")) == (401, "bad_token")
+            assert await ask(await server.as_role("worker")) == (403, "not_allowed")
+            assert await ask(await server.as_role("admin", OTHER)) == (403, "not_allowed")
+            viewer = await server.as_role("viewer", HOME)
+            assert await ask(viewer) == (200, "")
+            assert "scheduler_info" in (await viewer.request("GET", f"{server.url}/metrics")).text
+
+    async def test_while_nobody_can_be_looked_up_metrics_are_503(
+        self, url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pages, "LOOK_SECONDS", 0.3)
+
+        async def hang() -> Any:
+            await asyncio.sleep(30)
+
+        async with serving(url, app=_measured(url), node=True) as server:
+            viewer = await server.as_role("viewer")
+            monkeypatch.setattr(server.plane.tokens, "_open_store", hang)
+            began = time.monotonic()
+            slow = await viewer.request("GET", f"{server.url}/metrics")
+            health = await viewer.request("GET", f"{server.url}/health")
+            assert time.monotonic() - began < 10
+            _break(server, monkeypatch, "cannot reach sqlite at /secret/path")
+            gone = await viewer.request("GET", f"{server.url}/metrics")
+        for answer in (slow, gone):
+            assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
+            assert "/secret/path" not in answer.text
+        assert list(health.json()) == ["status"]
+
+    async def test_guesses_at_metrics_are_slowed_down_and_health_is_told_all_the_same(self, url: str) -> None:
+        async with serving(url, app=_measured(url), node=True) as server:
+            guesser = await server.with_token("tw_a_b")
+            answers = [await guesser.request("GET", f"{server.url}/metrics") for _ in range(12)]
+            health = await guesser.request("GET", f"{server.url}/health")
+        assert [each.status_code for each in answers] == [401] * 11 + [429]
+        assert health.json() == {"status": "healthy"}
 
     async def test_names_that_submitters_choose_are_labels_up_to_a_bound(
         self, url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(tallies, "NAMES_MAX", 20)
-        app = Scheduler(
-            url, namespace=HOME, server=True, server_port=0, server_tokens=True, metrics=True, metrics_port=0
-        )
-
-        @app.task("mail")
-        def mail() -> None: ...
-
-        async with serving(url, app=app, node=True) as server:
-            submitter, worker = await server.as_role("submitter"), await server.as_role("worker")
+        async with serving(url, app=_measured(url), node=True) as server:
+            submitter = await server.as_role("submitter")
             tasks = [{"type": f"noise{number}", "queue": f"noise{number}"} for number in range(500)]
             await submitter.do("POST", "/tasks/batch", {"tasks": tasks})
-            text = (await worker.request("GET", f"{server.url}/metrics")).text
+            text = (await submitter.request("GET", f"{server.url}/metrics")).text
         named = {line.partition("noise")[2][:4] for line in text.splitlines() if "noise" in line}
         assert 0 < len(named) <= 60  # types, and queues of several numbers, each up to the bound
 
@@ -160,6 +189,15 @@ class TestPages:
         assert (await worker.get("/openapi.json")).status_code == 200
         answer = await stranger.request("GET", server.url + API)
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+def _measured(url: str) -> Scheduler:
+    app = Scheduler(url, namespace=HOME, server=True, server_port=0, server_tokens=True, metrics=True, metrics_port=0)
+
+    @app.task("mail")
+    def mail() -> None: ...
+
+    return app
 
 
 def _break(server: Server, monkeypatch: pytest.MonkeyPatch, text: str) -> None:

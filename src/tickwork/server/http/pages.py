@@ -1,7 +1,9 @@
-"""`/health`, `/ready`, `/live` and `/metrics` on the server of the API. A stranger is told how it is, and no more."""
+"""`/health`, `/ready`, `/live` and `/metrics` on the server of the API. Whoever may not look at its first namespace is
+told how it is, and no more."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -18,6 +20,7 @@ from tickwork.server.spaces import Cached
 
 JSON = "application/json"
 FRESH = 1.0
+LOOK_SECONDS = 2.0  # for looking up who asks: probes and scrapers do not wait for long
 
 Page = Callable[[], Awaitable[Reply]]
 
@@ -27,12 +30,22 @@ def page_handlers(plane: ControlPlane, pages: Mapping[str, Page]) -> list[HTTPRo
     access = plane.home.client._access
     look = Cached(lambda: health_of(access.open_store, "store", access.config), FRESH)
 
-    async def is_known(request: Request[Any, Any, Any]) -> bool:
+    async def check(request: Request[Any, Any, Any]) -> None:
+        """The numbers are those of the first namespace, so they are for those who may look at that."""
         try:
-            caller = await plane.let_in(request.state.knock)
-        except Refused:
+            async with asyncio.timeout(LOOK_SECONDS):
+                caller = await plane.let_in(request.state.knock)
+        except TimeoutError:
+            raise Refused(503, "store_unavailable", "the store cannot be asked who you are: try again soon") from None
+        if not caller.role.may(Right.VIEW) or not caller.may_see(plane.home.namespace):
+            raise Refused(403, "not_allowed", "this needs a token of the role viewer for the first namespace here")
+
+    async def may_look(request: Request[Any, Any, Any]) -> bool:
+        try:
+            await check(request)
+        except Refused:  # how it is, is told to everybody, also while nobody can be looked up
             return False
-        return caller.role.may(Right.VIEW) or caller.role.may(Right.WORK)
+        return True
 
     async def shown(request: Request[Any, Any, Any], path: str) -> Response[bytes]:
         if path in pages:
@@ -40,7 +53,7 @@ def page_handlers(plane: ControlPlane, pages: Mapping[str, Page]) -> list[HTTPRo
         else:
             health = await look.get()
             reply = Reply(200 if health.works else 503, JSON, msgspec.json.encode(health))
-        if not await is_known(request):
+        if not await may_look(request):
             status = "healthy" if reply.status < 400 else "unhealthy"
             reply = Reply(reply.status, JSON, msgspec.json.encode({"status": status}))
         return Response(reply.body, status_code=reply.status, media_type=reply.content_type)
@@ -59,8 +72,7 @@ def page_handlers(plane: ControlPlane, pages: Mapping[str, Page]) -> list[HTTPRo
 
     @get("/metrics", include_in_schema=False)
     async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
-        if not await is_known(request):
-            raise Refused(401, "not_signed_in", "metrics are for those with a token of any role")
+        await check(request)
         if "/metrics" not in pages:
             raise Refused(404, "no_metrics", "this server has no metrics: set metrics (--metrics) to serve them")
         reply = await pages["/metrics"]()
