@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from tests.server.examples import MAKERS, NAMES
-from tests.server.serving import API, Client, Server, raw, serving
+from tests.server.serving import API, HOME, Client, Server, raw, serving
+from tickwork import Scheduler
 from tickwork.monitor import serving as listening
 from tickwork.server.callers import Role
 from tickwork.server.http import guard
@@ -123,6 +125,48 @@ class TestForm:
 
 
 class TestSize:
+    async def test_a_batch_may_have_32_mib(self) -> None:
+        """Few tasks with large payloads, as the documentation says."""
+        app = Scheduler("memory://", namespace=HOME, server_port=0, server_tokens=True)
+
+        @app.task("a")
+        def run(text: str) -> None: ...
+
+        async with serving("memory://", app=app) as server:
+            submitter = await server.as_role("submitter")
+            tasks = [{"type": "a", "payload": {"text": f"{number:,}" * 50_000}} for number in range(1_000, 1_048)]
+            body = json.dumps({"tasks": tasks}).encode()
+            assert 11_500_000 < len(body) < 12_500_000
+            answer = await sent(submitter, body, "/tasks/batch")
+            assert (answer.status_code, answer.json().get("refused")) == (200, 0), answer.text
+            assert answer.json()["created"] == 48
+
+    async def test_a_large_one_is_looked_at_in_a_thread(self, admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Else nobody else would be answered meanwhile."""
+        on_loop: list[bool] = []
+
+        def check(body: bytes) -> None:
+            on_loop.append(threading.current_thread() is threading.main_thread())
+            check_json(body)
+
+        monkeypatch.setattr(guard, "check_json", check)
+        assert (await sent(admin, b'{"type":"a"}')).status_code == 201
+        assert (await sent(admin, b'{"type":"a"}' + b" " * 300_000)).status_code == 201
+        assert (await sent(admin, b'{"type":"a","type":"b"}' + b" " * 300_000)).json()["code"] == "repeated_name"
+        assert on_loop == [True, False, False]
+
+    @pytest.mark.parametrize("value", [b"1", b"[]", b"[[[[]]]]", b'{"a":1}', b'"",""', b'"\\"","\\\\"'])
+    def test_the_number_of_values_has_a_bound(self, value: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(guard, "VALUES_MAX", 100)
+        check_json(b"[" + b",".join([value] * 10) + b"]")
+        with pytest.raises(Refused, match="at most 100 values"):
+            check_json(b"[" + b",".join([value] * 101) + b"]")
+
+    def test_what_stands_in_texts_is_no_value(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(guard, "VALUES_MAX", 100)
+        for text in (",[{" * 500, '",' * 500, '\\",[' * 500, "\\," * 500):
+            check_json(json.dumps([text, "", text]).encode())
+
     async def test_a_megabyte_is_the_most_and_a_batch_may_be_larger(self, admin: Client) -> None:
         filler = b" " * BODY_MAX
         large = await sent(admin, b'{"type":"a"}' + filler)

@@ -25,6 +25,8 @@ API = "/api/v1"
 BODY_MAX = 1_048_576  # bytes
 BATCH_MAX = 33_554_432  # of a batch of tasks
 BODY_SECONDS = 30.0
+LARGE = 262_144  # bytes, beyond which a body is looked at in a thread: it takes up to a second
+VALUES_MAX = 1_000_000  # of a JSON text; each takes far more memory than it has bytes
 DEPTH_MAX = 68  # a payload of 64 levels, inside a task, inside a batch
 HEADERS_MAX = 100
 HEAD_MAX = 16_384  # bytes of an address and all headers
@@ -178,7 +180,10 @@ async def _bounded_body(scope: Scope, headers: dict[str, str], receive: Receive)
     if body:
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refused(415, "not_json", "what is sent must be JSON, with the header Content-Type: application/json")
-        check_json(body)
+        if len(body) > LARGE:
+            await asyncio.to_thread(check_json, body)
+        else:
+            check_json(body)
 
     sent = False
 
@@ -214,12 +219,31 @@ async def _read(receive: Receive, most: int) -> bytes:
 def check_json(body: bytes) -> None:
     if is_deep_json(body, DEPTH_MAX):
         raise Refused(400, "too_deep", f"it is nested more than {DEPTH_MAX} levels deep")
+    if _has_many_values(body):
+        raise Refused(400, "too_many_values", f"a request has at most {VALUES_MAX:,} values; send several")
     try:
         json.loads(body.decode(), object_pairs_hook=_refuse_twins)  # of bytes it would take surrogates, and UTF-16
     except _Twin as error:
         raise Refused(400, "repeated_name", f"an object has the name {shown(error.args[0])} twice") from None
     except (ValueError, RecursionError):
         raise Refused(400, "not_json", "what was sent is no JSON text in UTF-8") from None
+
+
+def _has_many_values(body: bytes) -> bool:
+    """By the marks that stand before a value, counted on bytes, as decoding is what costs time and memory."""
+    if len(body) <= VALUES_MAX or _marks(body) <= VALUES_MAX:
+        return False
+    if b"\\" in body:
+        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    body = body.translate(None, _NEITHER_MARK_NOR_QUOTE).replace(b'""', b"")
+    return sum(_marks(part) for part in body.split(b'"')[::2]) > VALUES_MAX  # the others are inside of texts
+
+
+def _marks(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+_NEITHER_MARK_NOR_QUOTE = bytes(byte for byte in range(256) if byte not in b',[{"')
 
 
 class _Twin(Exception):

@@ -13,6 +13,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import Body, PathParameter, QueryParameter
 from msgspec import Meta
 
+from tickwork.server.http.guard import BATCH_MAX
 from tickwork.server.operations import Operation
 from tickwork.server.plane import ControlPlane
 from tickwork.server.problems import Problem
@@ -62,6 +63,7 @@ def handler_of(operation: Operation, plane: ControlPlane) -> HTTPRouteHandler:
         tags=[operation.group.replace("_", " ")],
         guards=[_allow(operation, plane)],
         media_type=operation.media,
+        request_max_body_size=BATCH_MAX,  # the guard has bounded it already, by the path
         responses=problem_responses(),
     )(run)
 
