@@ -18,6 +18,7 @@ from tickwork.monitor.listener import Listeners
 from tickwork.server.callers import Role
 from tickwork.server.operations import operations
 from tickwork.server.parts import serve
+from tickwork.server.sessions import COOKIE
 from tickwork.server.settings import Settings, check_reach, is_loopback, settings_of
 from tickwork.server.tokens import Tokens
 
@@ -162,7 +163,13 @@ class TestNobody:
             me = (await (await server.stranger()).read("/session"))["caller"]
         assert (me["role"], me["via"]) == ("admin", "loopback")
 
-    @pytest.mark.parametrize("header", ["forwarded", "x-forwarded-for", "x-real-ip", "via"])
+    @pytest.mark.parametrize(
+        "header",
+        [
+            "forwarded", "x-forwarded-for", "x-real-ip", "via", "x-forwarded-proto", "x-forwarded-host",
+            "x-forwarded-user", "x-forwarded-anything", "cf-connecting-ip", "true-client-ip", "x-client-ip",
+        ],
+    )  # fmt: skip
     async def test_but_not_whoever_comes_by_a_proxy(self, header: str, url: str) -> None:
         """Behind one on the same machine everybody would come from loopback."""
         async with serving(url, server_tokens=False) as server:
@@ -208,6 +215,30 @@ class TestProxies:
             assert await asked(server, "Host: localhost", "X-User: olga", "x-user: ines") == 400
             assert await asked(server, "Host: localhost", "X-User: ines") == 200
             assert await asked(server, "Host: localhost", "X_User: ines") == 401
+
+    @pytest.mark.parametrize(
+        "header",
+        ["Content-Type: a/b", "Authorization: Bearer x", "Origin: http://a", "X-Tickwork-Csrf: 1", "X-User: ines",
+         "Sec-Fetch-Site: none", "Content-Length: 0"],
+    )  # fmt: skip
+    async def test_so_is_any_other_that_decides_something(self, header: str, url: str) -> None:
+        async with serving(url, server_proxies=("127.0.0.1",), **self.OPTIONS) as server:
+            assert await asked(server, "Host: localhost", header, header) == 400
+            assert await asked(server, "Host: localhost", header, header.swapcase()) == 400
+
+    @pytest.mark.parametrize("header", ["Via: 1.1 a", "Tracestate: a=b", "X-Forwarded-For: 1.1.1.1", "X-Other: 1"])
+    async def test_but_not_what_every_hop_may_add_to(self, header: str, url: str) -> None:
+        async with serving(url, server_proxies=("127.0.0.1",), **self.OPTIONS) as server:
+            assert await asked(server, "Host: localhost", "X-User: ines", header, header) == 200
+        async with serving(url, server_tokens=False) as server:  # and it still came from elsewhere
+            expected = 401 if header.startswith(("Via", "X-Forwarded")) else 200
+            assert await asked(server, "Host: localhost", header, header) == expected
+
+    async def test_several_cookies_are_one(self, server: Server) -> None:
+        caller = await server.signed_in(Role.VIEWER)
+        cookie = f"Cookie: {COOKIE}={caller.cookies[COOKIE]}"
+        assert await asked(server, "Host: localhost", cookie, "Cookie: theme=dark") == 200
+        assert await asked(server, "Host: localhost", "Cookie: theme=dark", cookie) == 200
 
     @pytest.mark.parametrize("user", ["", "a\x7fb", "x" * 201])
     async def test_what_is_no_name_is_nobody(self, user: str, url: str) -> None:

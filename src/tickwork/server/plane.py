@@ -45,7 +45,7 @@ class Knock(Struct, frozen=True, kw_only=True):
     address: str
     bearer: str | None = None
     cookie: str | None = None
-    headers: Mapping[str, str] = {}  # by names in lower case, of which each came once
+    headers: Mapping[str, str] = {}  # by names in lower case; the one that names a user came once
 
 
 def _unseen(error: StoreError) -> Refused:

@@ -60,9 +60,11 @@ class TestTokens:
             anybody = await api.with_token(None)
             made = await anybody.call("make_token", name="new", role="admin")
             assert made.token
-            for name in ("forwarded", "x-forwarded-for", "via", "x-real-ip"):
-                error = await failing(anybody.send("GetStatus", pb.GetStatusRequest(), [(name, "for=1.2.3.4")]))
-                assert error.code == "UNAUTHENTICATED", name  # it came from elsewhere
+            for name in ("forwarded", "x-forwarded-for", "via", "x-real-ip", "x-forwarded-proto", "cf-connecting-ip"):
+                for count in (1, 2):
+                    came = [(name, "for=1.2.3.4")] * count
+                    error = await failing(anybody.send("GetStatus", pb.GetStatusRequest(), came))
+                    assert error.code == "UNAUTHENTICATED", name  # it came from elsewhere
 
     async def test_a_proxy_that_is_listed_names_the_user(self, url: str) -> None:
         given: dict[str, Any] = {"server_user_header": "X-User", "server_roles": {"ann": "viewer"}}
@@ -130,9 +132,10 @@ class TestMetadata:
 
     def test_binary_values_and_those_of_many_are_read(self) -> None:
         found = read_metadata([("a-bin", b"\xff"), ("b", "1"), ("b", "2"), ("c", "3")], Settings())
-        assert found == {"a-bin": "ÿ", "c": "3"}
+        assert found == {"a-bin": "ÿ", "b": "1, 2", "c": "3"}
+        assert read_metadata([("via", "1"), ("via", "2")], Settings()) == {"via": "1, 2"}
         with pytest.raises(Refused):
-            read_metadata([("via", "1"), ("via", "2")], Settings())
+            read_metadata([("x-forwarded-user", "1")] * 2, Settings(user_header="X-Forwarded-User"))
 
     @pytest.mark.parametrize(
         ("peer", "address"),

@@ -16,7 +16,7 @@ import ipaddress
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from tickwork.server.http.guard import FORWARDED, HEADERS_MAX
+from tickwork.server.http.guard import HEADERS_MAX, is_forwarded
 from tickwork.server.plane import Knock
 from tickwork.server.problems import Refused
 from tickwork.server.settings import Settings
@@ -30,12 +30,11 @@ _BEGIN_OF_BROWSERS = ("sec-", "access-control-")
 
 
 def read_metadata(metadata: Iterable[tuple[str, str | bytes]], settings: Settings) -> dict[str, str]:
-    """By names, those that came once. Those that decide something must come once."""
-    deciding = {AUTHORIZATION, NAMESPACE, *FORWARDED}
+    """By names. Those that decide something must come once; of others several are one list."""
+    deciding = {AUTHORIZATION, NAMESPACE}
     if settings.user_header is not None:
         deciding.add(settings.user_header.lower())
     found: dict[str, str] = {}
-    repeated: set[str] = set()
     for count, (name, value) in enumerate(metadata):
         if count >= HEADERS_MAX:
             raise Refused(431, "too_many_headers", f"a call has at most {HEADERS_MAX} entries of metadata")
@@ -43,10 +42,9 @@ def read_metadata(metadata: Iterable[tuple[str, str | bytes]], settings: Setting
             raise Refused(403, "wrong_origin", "this call comes from a page in a browser, which may not call gRPC here")
         if name in found and name in deciding:
             raise Refused(400, "repeated_header", f"the metadata {shown(name)} comes twice")
-        if name in found:
-            repeated.add(name)
-        found[name] = value.decode("latin-1") if isinstance(value, bytes) else value
-    return {name: value for name, value in found.items() if name not in repeated}
+        text = value.decode("latin-1") if isinstance(value, bytes) else value
+        found[name] = f"{found[name]}, {text}" if name in found else text
+    return found
 
 
 def namespace_of(metadata: dict[str, str]) -> str | None:
@@ -58,7 +56,7 @@ def namespace_of(metadata: dict[str, str]) -> str | None:
 
 def knock_of(peer: str, metadata: dict[str, str], is_proxy: bool) -> Knock:
     address = address_of(peer)
-    if any(name in metadata for name in FORWARDED) and not is_proxy:
+    if is_forwarded(metadata) and not is_proxy:
         address = f"via {address}"  # whoever it is, it is not somebody at this machine
     kind, _, token = metadata.get(AUTHORIZATION, "").partition(" ")
     return Knock(address=address, bearer=token.strip() if kind.lower() == "bearer" else None, headers=metadata)

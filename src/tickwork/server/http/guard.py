@@ -32,7 +32,10 @@ HEADERS_MAX = 100
 HEAD_MAX = 16_384  # bytes of an address and all headers
 SAFE = ("GET", "HEAD", "OPTIONS")
 CSRF = "x-tickwork-csrf"
-FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+FORWARDED = ("forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
+DECIDING = (
+    "host", "content-length", "transfer-encoding", "content-type", "authorization", "origin", "sec-fetch-site", CSRF,
+)  # fmt: skip
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -63,7 +66,7 @@ class Guard:
         reply = _Reply(send, https=scope.get("scheme") == "https")
         try:
             _check_size(scope)
-            headers = single_headers(scope["headers"])
+            headers = read_headers(scope["headers"], self._plane.settings.user_header)
             self._check_host(headers)
             _check_path(scope["path"])
             self._check_origin(scope, headers)
@@ -101,7 +104,7 @@ class Guard:
     def _knock(self, scope: Scope, headers: dict[str, str]) -> Knock:
         client = scope.get("client")
         address = client[0] if client else "127.0.0.1" if self._plane.settings.socket else ""
-        if any(name in headers for name in FORWARDED) and not self._plane.is_proxy(address):
+        if is_forwarded(headers) and not self._plane.is_proxy(address):
             address = f"via {address}"  # whoever it is, it is not somebody at this machine
         kind, _, token = headers.get("authorization", "").partition(" ")
         return Knock(
@@ -147,19 +150,26 @@ def _check_path(path: str) -> None:
         raise Refused(404, "not_found", "there is nothing at this address")
 
 
-def single_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """By names in lower case. Those that decide something must come once."""
+def read_headers(raw: Iterable[tuple[bytes, bytes]], user_header: str | None) -> dict[str, str]:
+    """By names in lower case. Those that decide something must come once; of others several are one list."""
+    deciding = {*DECIDING, (user_header or "host").lower()}
     found: dict[str, str] = {}
     for count, (name, value) in enumerate(raw):
-        key = name.decode("latin-1").lower()
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         if count >= HEADERS_MAX:
             raise Refused(431, "too_many_headers", f"a request has at most {HEADERS_MAX} headers")
-        if key in found and key not in ("accept", "accept-encoding", "accept-language", "cache-control", "cookie"):
+        if key in found and key in deciding:
             raise Refused(400, "repeated_header", f"the header {shown(key)} comes twice")
-        found[key] = value.decode("latin-1")
+        comma = "; " if key == "cookie" else ", "
+        found[key] = f"{found[key]}{comma}{text}" if key in found else text
     if "transfer-encoding" in found and "content-length" in found:
         raise Refused(400, "two_lengths", "a request says its length once, not by two headers")
     return found
+
+
+def is_forwarded(headers: Iterable[str]) -> bool:
+    """Whether one of these names says that a request came through a proxy."""
+    return any(name in FORWARDED or name.startswith("x-forwarded-") for name in headers)
 
 
 def _cookie(header: str) -> str | None:
