@@ -15,7 +15,7 @@ from tickwork.clock import ManualClock
 from tickwork.server import sessions
 from tickwork.server.callers import Role
 from tickwork.server.http.app import http_app
-from tickwork.server.sessions import COOKIE, IDLE, WHOLE
+from tickwork.server.sessions import COOKIE, HOST_COOKIE, IDLE, WHOLE
 
 DAY = 86_400
 
@@ -25,7 +25,7 @@ def cookie_of(answer: httpx.Response) -> tuple[str, set[str]]:
     text = answer.headers["set-cookie"]
     pair, *attributes = [part.strip() for part in text.split(";")]
     name, _, value = pair.partition("=")
-    assert name == COOKIE
+    assert name in (COOKIE, HOST_COOKIE)
     return value, {each.lower() for each in attributes}
 
 
@@ -44,8 +44,47 @@ class TestSigningIn:
         transport = httpx.ASGITransport(http_app(server.plane))
         async with httpx.AsyncClient(transport=transport, base_url="https://localhost") as caller:
             answer = await caller.post("/api/v1/session", json={"token": await server.token("viewer")})
-        assert "secure" in cookie_of(answer)[1]
-        assert answer.headers["strict-transport-security"]
+            assert (await caller.get("/api/v1/status")).status_code == 200
+            left = await caller.delete("/api/v1/session")
+            assert (await caller.get("/api/v1/status")).status_code == 401
+        for each in (answer, left):
+            assert each.headers["set-cookie"].startswith("__Host-tickwork_session=")
+            assert cookie_of(each)[1] >= {"secure", "path=/"}
+            assert each.headers["strict-transport-security"]
+
+    async def test_over_https_one_of_the_plain_name_is_none(self, server: Server) -> None:
+        """A page of another name of this site, or one without TLS, could have set that."""
+        caller = await server.signed_in(Role.VIEWER)
+        transport = httpx.ASGITransport(http_app(server.plane))
+        headers = {"cookie": f"{COOKIE}={caller.cookies[COOKIE]}"}
+        async with httpx.AsyncClient(transport=transport, base_url="https://localhost") as secure:
+            assert (await secure.get("/api/v1/status", headers=headers)).status_code == 401
+
+    @pytest.mark.parametrize(
+        ("proxies", "proto", "secure"),
+        [(("127.0.0.1",), "https", True), (("127.0.0.1",), "HTTPS", True), (("127.0.0.1",), "http", False),
+         (("127.0.0.1",), "https, http", False), ((), "https", False), (("10.0.0.0/8",), "https", False)],
+    )  # fmt: skip
+    async def test_a_listed_proxy_says_whether_it_is_https(
+        self, proxies: tuple[str, ...], proto: str, secure: bool, url: str
+    ) -> None:
+        async with serving(url, server_proxies=proxies) as server:
+            caller = await server.stranger(**{"x-forwarded-proto": proto})
+            answer = await caller.post("/session", {"token": await server.token("viewer")})
+            value, attributes = cookie_of(answer)
+            name = HOST_COOKIE if secure else COOKIE
+            assert answer.headers["set-cookie"].startswith(f"{name}=")
+            assert ("secure" in attributes) is ("strict-transport-security" in answer.headers) is secure
+            assert (await caller.ask("GET", "/status", headers={"cookie": f"{name}={value}"})).status_code == 200
+
+    async def test_below_a_path_it_has_the_plain_name(self, server: Server) -> None:
+        """The other one is for whole hosts."""
+        transport = httpx.ASGITransport(http_app(server.plane), root_path="/tick")
+        async with httpx.AsyncClient(transport=transport, base_url="https://localhost") as caller:
+            answer = await caller.post("/tick/api/v1/session", json={"token": await server.token("viewer")})
+            assert answer.headers["set-cookie"].startswith(f"{COOKIE}=")
+            assert cookie_of(answer)[1] >= {"secure", "path=/tick/"}
+            assert (await caller.get("/tick/api/v1/status")).status_code == 200
 
     async def test_every_login_has_a_new_id_which_is_kept_as_a_hash(self, server: Server) -> None:
         token = await server.token("viewer")

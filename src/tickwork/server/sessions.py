@@ -18,6 +18,7 @@ from tickwork.store.contract import Document, Store
 
 KIND = "sessions"
 COOKIE = "tickwork_session"
+HOST_COOKIE = f"__Host-{COOKIE}"  # browsers take it only from this very host, over TLS, and for all of its paths
 SESSIONS_MAX = 5000
 SESSIONS_OF_ONE = 20  # of a token; beyond them the oldest ends
 IDLE = 24 * 3_600_000  # milliseconds
@@ -25,6 +26,11 @@ WHOLE = 7 * 86_400_000
 SEEN_EVERY = 300_000
 FRESH = 2.0  # seconds, as of tokens
 KNOWN_MAX = 10_000
+
+
+def cookie_name(is_https: bool, root: str) -> str:
+    """`root` is the path at which the application is mounted, if any."""
+    return HOST_COOKIE if is_https and not root else COOKIE
 
 
 class Session(Struct, frozen=True, omit_defaults=True):

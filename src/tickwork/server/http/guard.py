@@ -15,7 +15,7 @@ from tickwork.payload.depth import is_deep_json
 from tickwork.remote.asgi import Message, Receive, Scope, Send
 from tickwork.server.plane import ControlPlane, Knock
 from tickwork.server.problems import Problem, Refused, problem_of
-from tickwork.server.sessions import COOKIE
+from tickwork.server.sessions import cookie_name
 from tickwork.server.settings import LOOPBACK_NAMES
 from tickwork.texts import shown
 
@@ -63,13 +63,15 @@ class Guard:
             await self._app(scope, receive, send)
             return
         scope = _unmounted(scope)
-        reply = _Reply(send, https=scope.get("scheme") == "https")
+        reply = _Reply(send, is_https=scope.get("scheme") == "https")
         try:
             _check_size(scope)
             headers = read_headers(scope["headers"], self._plane.settings.user_header)
             self._check_host(headers)
             _check_path(scope["path"])
             self._check_origin(scope, headers)
+            if self._is_https_by_proxy(scope, headers):
+                scope["scheme"], reply.is_https = "https", True
             scope["state"] = {**scope.get("state", {}), "knock": self._knock(scope, headers)}
             if scope["path"].startswith(f"{API}/"):
                 await self._let_in(scope, headers)
@@ -101,16 +103,24 @@ class Guard:
         if site not in ("same-origin", "none"):
             raise Refused(403, "wrong_origin", "this request comes from a page of another site")
 
-    def _knock(self, scope: Scope, headers: dict[str, str]) -> Knock:
+    def _address(self, scope: Scope) -> str:
         client = scope.get("client")
-        address = client[0] if client else "127.0.0.1" if self._plane.settings.socket else ""
+        return str(client[0]) if client else "127.0.0.1" if self._plane.settings.socket else ""
+
+    def _is_https_by_proxy(self, scope: Scope, headers: dict[str, str]) -> bool:
+        """Whether a browser speaks TLS to a listed proxy, which then says so."""
+        return headers.get("x-forwarded-proto", "").lower() == "https" and self._plane.is_proxy(self._address(scope))
+
+    def _knock(self, scope: Scope, headers: dict[str, str]) -> Knock:
+        address = self._address(scope)
         if is_forwarded(headers) and not self._plane.is_proxy(address):
             address = f"via {address}"  # whoever it is, it is not somebody at this machine
         kind, _, token = headers.get("authorization", "").partition(" ")
+        cookie = cookie_name(scope.get("scheme") == "https", scope["tickwork_root"])
         return Knock(
             address=address,
             bearer=token.strip() if kind.lower() == "bearer" else None,
-            cookie=_cookie(headers.get("cookie", "")),
+            cookie=_cookie(headers.get("cookie", ""), cookie),
             headers=headers,
         )
 
@@ -172,10 +182,10 @@ def is_forwarded(headers: Iterable[str]) -> bool:
     return any(name in FORWARDED or name.startswith("x-forwarded-") for name in headers)
 
 
-def _cookie(header: str) -> str | None:
+def _cookie(header: str, wanted: str) -> str | None:
     for part in header.split(";"):
         name, _, value = part.strip().partition("=")
-        if name == COOKIE:
+        if name == wanted:
             return value
     return None
 
@@ -274,16 +284,16 @@ def _refuse_twins(pairs: list[tuple[str, Any]]) -> None:
 class _Reply:
     """Adds the headers of every answer."""
 
-    def __init__(self, send: Send, https: bool) -> None:
+    def __init__(self, send: Send, is_https: bool) -> None:
         self._send = send
-        self._https = https
+        self.is_https = is_https
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             given = list(message.get("headers", []))
             names = {name.lower() for name, _ in given}
             more = {**SECURITY, "cache-control": "no-store"}
-            if self._https:
+            if self.is_https:
                 more["strict-transport-security"] = "max-age=31536000"
             given += [(name.encode(), value.encode()) for name, value in more.items() if name.encode() not in names]
             message = {**message, "headers": given}

@@ -16,7 +16,7 @@ from tickwork.server.http.handlers import problem_responses
 from tickwork.server.http.ui import root_of
 from tickwork.server.plane import ControlPlane
 from tickwork.server.problems import Refused
-from tickwork.server.sessions import COOKIE, WHOLE
+from tickwork.server.sessions import WHOLE, cookie_name
 
 
 class Me(Struct, frozen=True, kw_only=True):
@@ -91,8 +91,8 @@ def _view(plane: ControlPlane, caller: Caller) -> SessionView:
 
 
 def _cookie(request: Request[Any, Any, Any], value: str, seconds: int) -> Cookie:
-    root = root_of(request)
+    root, is_https = root_of(request), request.scope.get("scheme") == "https"
     return Cookie(
-        COOKIE, value=value, path=f"{root}/", max_age=seconds, httponly=True, samesite="strict",
-        secure=request.scope.get("scheme") == "https",
+        cookie_name(is_https, root), value=value, path=f"{root}/", max_age=seconds, httponly=True, samesite="strict",
+        secure=is_https,
     )  # fmt: skip
