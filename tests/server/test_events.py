@@ -12,6 +12,7 @@ import pytest
 from tests.integration.apps import eventually
 from tests.server.serving import API, OTHER, Client, Server, serving, url_of
 from tests.server.streaming import following
+from tickwork.errors import StoreUnavailable
 from tickwork.server import plane as plane_module
 from tickwork.server.operations import events
 from tickwork.store.contract import Store
@@ -261,6 +262,32 @@ class TestStreams:
             ines, olga = await server.stranger(**{"x-user": "ines"}), await server.stranger(**{"x-user": "olga"})
             async with following(ines), following(olga):
                 assert (await ines.get("/events/stream")).status_code == 429
+
+    @pytest.mark.parametrize("by_session", [False, True])
+    async def test_they_outlast_an_outage_of_the_store(
+        self, by_session: bool, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """While it is not known whether a caller may still listen, that is looked at again."""
+        looks: list[str] = []
+        open_store = server.plane.home.store
+
+        async def gone() -> Any:
+            looks.append("gone")
+            raise StoreUnavailable("away")
+
+        caller = await server.signed_in("viewer") if by_session else await server.as_role("viewer")
+        kept = server.plane.sessions if by_session else server.plane.tokens
+        async with following(caller) as stream:
+            await stream.frame("tick")
+            monkeypatch.setattr(kept, "_open_store", gone)
+            while len(looks) < 2:
+                await stream.frame("tick")
+            monkeypatch.setattr(kept, "_open_store", open_store)
+            await server.app.submit("mail", id="t")
+            assert [each["id"] for each in await stream.facts()] == ["t"]
+            for each in await server.plane.tokens.infos():
+                await server.plane.tokens.revoke(each.id)
+            await stream.ends(5.0)
 
 
 async def _collect(client: Client, count: int, after: int = 0) -> list[Any]:
