@@ -12,10 +12,12 @@ from tests.integration.apps import eventually
 from tests.server.serving import OTHER, Server, serving
 from tests.server.streaming import following
 from tickwork.clock import ManualClock
+from tickwork.errors import StoreFull
 from tickwork.server import sessions
 from tickwork.server.callers import Role
 from tickwork.server.http.app import http_app
 from tickwork.server.sessions import COOKIE, HOST_COOKIE, IDLE, WHOLE
+from tickwork.store.contract import Store
 
 DAY = 86_400
 
@@ -265,3 +267,37 @@ class TestRevocation:
             async with asyncio.TaskGroup() as group, following(caller) as stream:
                 group.create_task(server.plane.close())
                 await stream.ends(5.0)
+
+
+class TestFullStores:
+    """A store that takes no writes can still be read, by those who have a token or a session already."""
+
+    async def test_a_token_is_good_though_its_use_cannot_be_noted(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        viewer = await server.as_role("viewer")
+        tried = _fill(await server.plane.home.store(), monkeypatch)
+        for _ in range(5):
+            assert (await viewer.get("/status")).status_code == 200
+        assert set(tried) == {"tokens"}
+        assert len(tried) < 5  # not with every request
+
+    async def test_so_is_a_session(self, timed: Server, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+        viewer = await timed.signed_in(Role.VIEWER)
+        clock.advance(sessions.SEEN_EVERY / 1000 + 1)
+        tried = _fill(await timed.plane.home.store(), monkeypatch)
+        for _ in range(5):
+            assert (await viewer.get("/status")).status_code == 200
+        assert set(tried) == {"sessions"}
+
+
+def _fill(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Lets every write of a document fail; answers of which kinds they were."""
+    tried: list[str] = []
+
+    async def full(kind: str, *_: object) -> bool:
+        tried.append(kind)
+        raise StoreFull("no memory left")
+
+    monkeypatch.setattr(store.control, "swap", full)
+    return tried

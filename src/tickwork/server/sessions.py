@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -10,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tickwork.errors import StoreError
 from tickwork.ids import is_name
 from tickwork.server.callers import Caller, Role
 from tickwork.server.problems import Refused
@@ -136,10 +138,16 @@ class Sessions:
         if session is None or not _is_alive(session, now) or not await self._has_token(session):
             return None
         if now - session.seen_at > SEEN_EVERY:
-            seen = replace(session, seen_at=now)
-            if await store.control.swap(KIND, name, _encode(session), _encode(seen)):
-                self._known[name] = (time.monotonic(), seen)
+            await self._note_use(store, name, session, now)
         return session
+
+    async def _note_use(self, store: Store, name: str, session: Session, now: int) -> None:
+        """As of a token: that it cannot be noted is no reason to refuse a question."""
+        seen = replace(session, seen_at=now)
+        with contextlib.suppress(StoreError):
+            if not await store.control.swap(KIND, name, _encode(session), _encode(seen)):
+                return
+        self._known[name] = (time.monotonic(), seen)
 
     async def _read(self, store: Store, name: str) -> Session | None:
         text = await store.control.get(KIND, name)

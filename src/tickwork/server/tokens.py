@@ -6,6 +6,7 @@ server serves.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import secrets
@@ -18,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork.clock import to_datetime
-from tickwork.errors import ConfigError, StoreUnavailable
+from tickwork.errors import ConfigError, StoreError, StoreUnavailable
 from tickwork.handlers.options import count as whole_number
 from tickwork.handlers.options import text as bounded_text
 from tickwork.ids import is_name
@@ -203,14 +204,17 @@ class Tokens:
         return token
 
     async def note_use(self, token: Token) -> None:
-        """Remember when it was used, to the minute."""
+        """Remember when it was used, to the minute. A store that is full can still be read, so that it cannot take
+        this is no reason to refuse a question; it is tried again when the token is next looked up."""
         store = await self._open_store()
         now = store.now()
         if now - token.used_at < USED_EVERY:
             return
         used = replace(token, used_at=now)
-        if await store.control.swap(KIND, token.id, _encode(token), _encode(used)):
-            self._known[token.id] = (time.monotonic(), used)
+        with contextlib.suppress(StoreError):
+            if not await store.control.swap(KIND, token.id, _encode(token), _encode(used)):
+                return
+        self._known[token.id] = (time.monotonic(), used)
 
 
 def caller_of(token: Token, address: str) -> Caller:
