@@ -54,6 +54,23 @@ class TestHeaders:
             for name in SECURITY:
                 assert name.encode() in answer.lower()
 
+    async def test_so_has_a_mistake_in_the_guard(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def broken(*_: Any) -> Any:
+            raise RuntimeError("secret detail")
+
+        caller = await server.as_role("admin")
+        monkeypatch.setattr(server.plane, "let_in", broken)
+        answer = await caller.get("/status")
+        assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.headers.items() >= SECURITY.items()
+        assert "secret detail" not in answer.text
+        (told,) = [each for each in caplog.records if each.exc_info]
+        assert told.getMessage().startswith("a request of GET ")
+        assert f"{API}/status" in told.getMessage()
+
     def test_what_the_policy_allows(self) -> None:
         policy = dict(part.strip().split(" ", 1) for part in SECURITY["content-security-policy"].split(";"))
         assert policy["default-src"] == "'none'"

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.apps import eventually
 from tests.server.serving import HOME, MAKER, OTHER, Client, Server, serving
 from tests.support.redis_store import NAMESPACE, SERVER, WORKER, empty_redis, restricted_redis
-from tickwork import Scheduler
+from tickwork import ConfigError, Scheduler
 from tickwork.clock import ManualClock
 from tickwork.server import tokens
 from tickwork.server.callers import Caller, Role
@@ -198,3 +198,40 @@ async def test_each_namespace_says_how_many_partitions_it_has() -> None:
         admin = await server.as_role("admin")
         assert (await admin.read("/tasks/there", ns=OTHER))["status"] == "ready"
         assert (await admin.read("/status", ns=OTHER))["tasks"]["ready"] == 1
+
+
+class TestUnreadableTokens:
+    """As of a newer version: they are left out, and told in the log once."""
+
+    TEXTS = ('{"id":"aaaaaaaaaaaa","name":"x"}', "no json", "")
+
+    async def test_they_are_left_out(self, url: str, caplog: pytest.LogCaptureFixture) -> None:
+        async with serving(url) as server:
+            admin = await server.as_role("admin")
+            control = (await server.plane.home.store()).control
+            (good,) = await control.page("tokens")
+            emperor = good.text.replace('"admin"', '"emperor"').replace(good.name, "eeeeeeeeeeee")
+            for number, text in enumerate((*self.TEXTS, emperor)):
+                await control.swap("tokens", f"bad{number}", None, text)
+            for _ in range(2):
+                assert [each["id"] for each in await admin.read("/tokens")] == [good.name]
+            forged = await server.with_token(f"tw_bad3_{'s' * 43}")
+            assert (await forged.get("/status")).json()["code"] == "bad_token"
+            assert (await admin.ask("DELETE", "/tokens/bad3")).json()["code"] == "token_not_found"
+        told = [each.getMessage() for each in caplog.records if "cannot be read" in each.getMessage()]
+        assert sorted(each.partition(" cannot")[0] for each in told) == [f"token bad{number}" for number in range(4)]
+
+    async def test_a_server_starts_with_them_and_they_let_nobody_in(self, url: str) -> None:
+        app = Scheduler(url, namespace=HOME, host="0.0.0.0", server_port=0)
+        await (await app._access.open_store()).control.swap("tokens", "bad", None, "no json")
+        with pytest.raises(ConfigError, match="nobody could sign in"):
+            async with serving(url, app=app):
+                pass
+
+    async def test_one_with_more_than_this_version_knows_can_be_revoked(self, server: Server) -> None:
+        token = await server.token("viewer")
+        control = (await server.plane.home.store()).control
+        (found,) = await control.page("tokens")
+        await control.swap("tokens", found.name, found.text, found.text.replace("{", '{"colour":"red",', 1))
+        assert (await server.plane.tokens.revoke(token.split("_")[1])).id == found.name
+        assert await control.page("tokens") == []

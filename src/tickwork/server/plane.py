@@ -71,12 +71,12 @@ class ControlPlane:
         self._open_space = open_space
         self.home = Space(client)
         self._spaces = {self.home.namespace: self.home}
-        self.tokens = Tokens(self.home.store)
+        self.log = log or Log.of(client.config.logger, "server")
+        self.tokens = Tokens(self.home.store, self.log)
         self.sessions = Sessions(self.home.store, self.tokens)
         self.throttle = Throttle()
         self.quotas = Quotas(settings.quota)
         self.bulk = BulkRuns()
-        self.log = log or Log.of(client.config.logger, "server")
         self._mask = Mask(settings.masked)
         self._streams: dict[str, int] = {}
         self._key: bytes | None = None

@@ -23,6 +23,7 @@ from tickwork.errors import ConfigError, StoreError, StoreUnavailable
 from tickwork.handlers.options import count as whole_number
 from tickwork.handlers.options import text as bounded_text
 from tickwork.ids import is_name
+from tickwork.observe.loggers import Log
 from tickwork.server.callers import EVERY, Caller, Role
 from tickwork.server.problems import Refused, not_found
 from tickwork.store.contract import Store
@@ -99,8 +100,10 @@ def digest_of(secret: str) -> str:
 class Tokens:
     """The tokens of a store."""
 
-    def __init__(self, open_store: Callable[[], Awaitable[Store]]) -> None:
+    def __init__(self, open_store: Callable[[], Awaitable[Store]], log: Log | None = None) -> None:
         self._open_store = open_store
+        self._log = log or Log.of(None, "tokens")
+        self._unreadable: set[str] = set()  # that were told
         self._known: dict[str, tuple[float, Token | None]] = {}
         self._any: tuple[float, bool] = (0.0, False)
 
@@ -147,9 +150,20 @@ class Tokens:
         found: list[Token] = []
         after = ""
         while page := await control.page(KIND, after):
-            found += [_decode(each.text) for each in page]
+            read = [self._read(each.name, each.text) for each in page]
+            found += [token for token in read if token is not None]
             after = page[-1].name
         return found
+
+    def _read(self, token_id: str, text: str | None) -> Token | None:
+        """None also for one that cannot be read, say of a newer version: it is as good as not there."""
+        try:
+            return None if text is None else _decode(text)
+        except msgspec.MsgspecError as error:
+            if token_id not in self._unreadable and len(self._unreadable) < TOKENS_MAX:
+                self._unreadable.add(token_id)
+                self._log.warning("token %s cannot be read, so it does not count: %s", token_id, error)
+            return None
 
     async def any(self) -> bool:
         """Whether there is one that counts: without any, nobody can sign in."""
@@ -161,23 +175,23 @@ class Tokens:
         return known
 
     async def get(self, token_id: str) -> Token:
+        return (await self._get(token_id))[0]
+
+    async def _get(self, token_id: str) -> tuple[Token, str]:
+        """With its text, which may hold more than this version knows."""
         text = await (await self._open_store()).control.get(KIND, token_id) if is_name(token_id) else None
-        if text is None:
+        token = self._read(token_id, text)
+        if token is None or text is None:
             raise not_found("token", token_id)
-        return _decode(text)
+        return token, text
 
     async def revoke(self, token_id: str) -> TokenInfo:
-        token = await self._change(token_id, lambda token: None)
-        self._known.pop(token_id, None)
-        return info_of(token)
-
-    async def _change(self, token_id: str, edit: Callable[[Token], Token | None]) -> Token:
         control = (await self._open_store()).control
         for _ in range(10):
-            token = await self.get(token_id)
-            changed = edit(token)
-            if await control.swap(KIND, token_id, _encode(token), None if changed is None else _encode(changed)):
-                return token
+            token, text = await self._get(token_id)
+            if await control.swap(KIND, token_id, text, None):
+                self._known.pop(token_id, None)
+                return info_of(token)
         raise StoreUnavailable(f"token {token_id} is changed by others all the time")
 
     async def find(self, text: str) -> Token | None:
@@ -195,7 +209,7 @@ class Tokens:
         store = await self._open_store()
         if time.monotonic() - at > FRESH:
             text = await store.control.get(KIND, token_id)
-            token = None if text is None else _decode(text)
+            token = self._read(token_id, text)
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()
             self._known[token_id] = (time.monotonic(), token)

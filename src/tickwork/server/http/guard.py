@@ -14,7 +14,7 @@ from tickwork.errors import TickworkError
 from tickwork.payload.depth import is_deep_json
 from tickwork.remote.asgi import Message, Receive, Scope, Send
 from tickwork.server.plane import ControlPlane, Knock
-from tickwork.server.problems import Problem, Refused, problem_of
+from tickwork.server.problems import TITLES, Problem, Refused, problem_of
 from tickwork.server.sessions import cookie_name
 from tickwork.server.settings import LOOPBACK_NAMES
 from tickwork.texts import shown
@@ -80,6 +80,10 @@ class Guard:
         except TickworkError as error:  # the store may be out of reach when somebody is looked up
             await reply.refuse(problem_of(error))
             return
+        except Exception as error:
+            self._plane.log.error("a request of %s %s failed", scope["method"], shown(scope["path"]), exc_info=error)
+            await reply.refuse(INTERNAL)
+            return
         await self._app(scope, receive, reply)
 
     def _check_host(self, headers: dict[str, str]) -> None:
@@ -136,6 +140,7 @@ class Guard:
 
 
 OPEN = (f"{API}/session",)  # it decides itself
+INTERNAL = Problem(500, "internal", TITLES[500], "this is a mistake in the server; its log says more")
 
 
 def _unmounted(scope: Scope) -> Scope:
