@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.server.examples import NAMES, example
@@ -23,6 +24,7 @@ from tickwork.monitor import tallies
 from tickwork.server.callers import Role
 from tickwork.server.exports import csv_of
 from tickwork.server.http import pages
+from tickwork.server.http.app import http_app
 from tickwork.server.http.guard import SECURITY
 from tickwork.server.operations import operations
 from tickwork.server.rows import EventRow
@@ -129,6 +131,29 @@ class TestPages:
         for caller in (await server.as_role("worker"), await server.as_role("admin", OTHER)):
             for path in ("/health", "/ready"):
                 assert (await caller.request("GET", server.url + path)).json() == {"status": "healthy"}
+
+    async def test_head_is_answered_as_get_without_a_body(self, url: str) -> None:
+        async with serving(url, app=_measured(url), node=True) as server:
+            viewer, stranger = await server.as_role("viewer"), await server.stranger()
+            for path in ("/health", "/ready", "/live", "/metrics", "/", "/icon.svg"):
+                for caller in (viewer, stranger):
+                    whole = await caller.request("GET", server.url + path)
+                    head = await caller.request("HEAD", server.url + path)
+                    assert (head.status_code, head.content) == (whole.status_code, b""), path
+                    assert head.headers["content-type"] == whole.headers["content-type"]
+                    assert int(head.headers["content-length"]) > 0
+            assert (await stranger.request("HEAD", f"{server.url}/assets/none.js")).status_code == 404
+            assert (await viewer.ask("HEAD", "/status")).status_code == 405
+            two = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\nGET /live HTTP/1.1\r\nHost: localhost\r\n"
+            answers = await raw(server.port, two + b"Connection: close\r\n\r\n")
+            assert answers.count(b"HTTP/1.1 200") == 2
+            assert answers.endswith(b'{"status":"alive"}')
+
+    async def test_so_it_is_in_another_server(self, server: Server) -> None:
+        transport = httpx.ASGITransport(http_app(server.plane))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as caller:
+            answer = await caller.head("/health")
+        assert (answer.status_code, answer.content) == (200, b"")
 
     async def test_a_store_that_is_gone_is_503_without_its_error(
         self, url: str, monkeypatch: pytest.MonkeyPatch

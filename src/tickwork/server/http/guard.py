@@ -75,6 +75,8 @@ class Guard:
             scope["state"] = {**scope.get("state", {}), "knock": self._knock(scope, headers)}
             if scope["path"].startswith(f"{API}/"):
                 await self._let_in(scope, headers)
+            elif scope["method"] == "HEAD":  # probes ask so; a page is made as for GET, and its body is left out
+                scope["method"], reply.is_head = "GET", True
             if scope["method"] not in SAFE:
                 receive = await _bounded_body(scope, headers, receive)
         except TickworkError as error:  # the store may be out of reach when somebody is looked up
@@ -292,6 +294,7 @@ class _Reply:
     def __init__(self, send: Send, is_https: bool) -> None:
         self._send = send
         self.is_https = is_https
+        self.is_head = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -302,6 +305,8 @@ class _Reply:
                 more["strict-transport-security"] = "max-age=31536000"
             given += [(name.encode(), value.encode()) for name, value in more.items() if name.encode() not in names]
             message = {**message, "headers": given}
+        elif self.is_head:
+            message = {**message, "body": b""}
         await self._send(message)
 
     async def refuse(self, problem: Problem) -> None:
