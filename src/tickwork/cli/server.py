@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,11 +14,13 @@ from tickwork.cli.loading import load_app
 from tickwork.cli.log_setup import LogSetup
 from tickwork.cli.options import global_options
 from tickwork.cli.session import DEFAULT_STORE, check_store, meet, said, said_options
+from tickwork.errors import TickworkError
 from tickwork.node.running import on_signals, run_loop
 from tickwork.server.settings import settings_of
 
 if TYPE_CHECKING:
     from tickwork.scheduler import Scheduler
+    from tickwork.server.plane import ControlPlane
 
 GRACE = 5.0
 
@@ -77,7 +80,7 @@ async def _serve(app: Scheduler) -> None:
     on_signals(lambda _: stop.set())
     listeners = Listeners(app.config)
     grpc: list[str] = []
-    serve(app, app.config, listeners, app._other_namespace, grpc_at=grpc.append)
+    plane = serve(app, app.config, listeners, app._other_namespace, grpc_at=grpc.append)
     services, started = listeners.services(), False
     try:
         await app._access.open_store()
@@ -85,6 +88,8 @@ async def _serve(app: Scheduler) -> None:
             assert service.start is not None
             await service.start()
         started = True
+        if not await _can_anybody_sign_in(plane):
+            _tell_how_to_make_a_token(app)
         _tell(listeners.url("server_port"), app, grpc)
         await stop.wait()
     finally:
@@ -92,6 +97,22 @@ async def _serve(app: Scheduler) -> None:
             assert service.stop is not None
             await service.stop(GRACE)
         await app.close()
+
+
+async def _can_anybody_sign_in(plane: ControlPlane) -> bool:
+    settings = plane.settings
+    if not settings.asks or (settings.user_header and settings.proxies):
+        return True
+    try:
+        return await plane.tokens.any()
+    except TickworkError:  # whoever calls is told what is wrong with the store; a hint is no reason not to start
+        return True
+
+
+def _tell_how_to_make_a_token(app: Scheduler) -> None:
+    command = f"tickwork tokens create NAME --role admin --store {quote(app.url)} --namespace {app.config.namespace}"
+    text = f"nobody can sign in yet, as there is no token: `{command}` makes the first one"
+    click.echo(click.style("warning: ", fg="yellow") + text, err=True)
 
 
 def _tell(url: str, app: Scheduler, grpc: list[str]) -> None:
