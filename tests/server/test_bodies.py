@@ -235,6 +235,17 @@ class TestHttp:
         assert b" 408 " in answer.splitlines()[0]
         assert b"connection: close" in answer
 
+    @pytest.mark.parametrize("path", [f"{API}/session", "/", "/health"])
+    async def test_that_of_a_stranger_is_given_up_sooner(
+        self, path: str, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert guard.STRANGER_SECONDS < guard.BODY_SECONDS
+        monkeypatch.setattr(guard, "STRANGER_SECONDS", 0.05)
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n"
+        answer = await raw(server.port, f"{head}{{".encode())
+        assert b" 408 " in answer.splitlines()[0]
+        assert b"within 0.05 s" in answer
+
     async def test_one_that_drips_is_given_up_too(self, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(guard, "BODY_SECONDS", 0.2)
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)

@@ -25,6 +25,7 @@ API = "/api/v1"
 BODY_MAX = 1_048_576  # bytes
 BATCH_MAX = 33_554_432  # of a batch of tasks
 BODY_SECONDS = 30.0
+STRANGER_SECONDS = 10.0  # for those who are not known: they have only a token to send
 LARGE = 262_144  # bytes, beyond which a body is looked at in a thread: it takes up to a second
 VALUES_MAX = 1_000_000  # of a JSON text; each takes far more memory than it has bytes
 DEPTH_MAX = 68  # a payload of 64 levels, inside a task, inside a batch
@@ -203,7 +204,7 @@ async def _bounded_body(scope: Scope, headers: dict[str, str], receive: Receive)
     length = headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > 15 or int(length) > most:
         raise Refused(413, "too_large", f"a request has at most {most:,} bytes here")
-    body = await _read(receive, most)
+    body = await _read(receive, most, BODY_SECONDS if "caller" in scope["state"] else STRANGER_SECONDS)
     if body:
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refused(415, "not_json", "what is sent must be JSON, with the header Content-Type: application/json")
@@ -224,11 +225,11 @@ async def _bounded_body(scope: Scope, headers: dict[str, str], receive: Receive)
     return again
 
 
-async def _read(receive: Receive, most: int) -> bytes:
+async def _read(receive: Receive, most: int, seconds: float) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(seconds):
             while True:
                 message = await receive()
                 if message["type"] != "http.request":
@@ -240,7 +241,7 @@ async def _read(receive: Receive, most: int) -> bytes:
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:
-        raise Refused(408, "too_slow", f"a request must arrive within {BODY_SECONDS:g} s") from None
+        raise Refused(408, "too_slow", f"a request must arrive within {seconds:g} s") from None
 
 
 def check_json(body: bytes) -> None:
