@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 from msgspec import Struct
@@ -85,7 +85,8 @@ def asks_for_stops(text: str) -> bool:
 
 def parse(text: str, now: int, mask: Mask = NOTHING_HIDDEN, stops: Stops = NOTHING_STOPPED) -> Filter:
     """Raises `Refused` that names the part that is wrong. `now` is by the store's clock, in milliseconds. Whoever may
-    not see a value may not find it out by asking for it."""
+    not see a value may not find it out by asking for it: a key is not looked up for them, since how many tasks were
+    looked at would tell that it is there."""
     if len(text) > LONGEST:
         raise wrong(LONGEST, f"a filter has at most {LONGEST:,} characters")
     tokens = _tokens(text)
@@ -96,15 +97,16 @@ def parse(text: str, now: int, mask: Mask = NOTHING_HIDDEN, stops: Stops = NOTHI
     ids: tuple[str, ...] = ()
     for token in tokens:
         _check_mask(token, mask)
-        if token.name in INDEXED and not token.negated and token.name not in indexed:
+        is_looked_up = token.name in INDEXED and not (mask and token.name == "key")
+        if is_looked_up and not token.negated and token.name not in indexed:
             indexed[token.name] = _statuses(token) if token.name == "status" else token.values
         elif token.name == "id" and not token.negated:
             ids = (*ids, *token.values)
         elif token.name == "group":
             indexed.setdefault("status", (Status.DEAD, Status.FAILED))  # whose last error is that of the group
-            tests.append(_test(token, now, stops))
+            tests.append(_test(token, now, mask, stops))
         else:
-            tests.append(_test(token, now, stops))
+            tests.append(_test(token, now, mask, stops))
     if "status" not in indexed:
         indexed["status"] = _waiting_statuses(tokens)
     return Filter(
@@ -122,6 +124,15 @@ def _check_mask(token: Token, mask: Mask) -> None:
     tag = token.name.removeprefix("tag.") if token.name.startswith("tag.") else None
     if mask and (token.name == "error" or (tag is not None and mask.hides(tag))):
         raise wrong(token.position, f"{cut(token.name, ECHO_MAX)} cannot be searched for: it is {MASKED}")
+
+
+def names_values(text: str) -> bool:
+    """Whether a filter has values of tasks in it, each of which may be one that is hidden from somebody. A filter that
+    cannot be read may have anything."""
+    try:
+        return any(each.name in ("key", "error") or each.name.startswith("tag.") for each in _tokens(text))
+    except Refused:
+        return True
 
 
 def _tokens(text: str) -> list[Token]:
@@ -190,12 +201,12 @@ def _waiting_statuses(tokens: list[Token]) -> tuple[Status, ...]:
     return tuple(status for status in Status if any(status in each for each in waits))
 
 
-def _test(token: Token, now: int, stops: Stops) -> Callable[[Record], bool]:
-    test = _compare(token, now) if token.sign != ":" else _match(token, now, stops)
+def _test(token: Token, now: int, mask: Mask, stops: Stops) -> Callable[[Record], bool]:
+    test = _compare(token, now) if token.sign != ":" else _match(token, now, mask, stops)
     return (lambda record: not test(record)) if token.negated else test
 
 
-def _match(token: Token, now: int, stops: Stops) -> Callable[[Record], bool]:
+def _match(token: Token, now: int, mask: Mask, stops: Stops) -> Callable[[Record], bool]:
     values = frozenset(token.values)
     match token.name:
         case "status":
@@ -217,9 +228,16 @@ def _match(token: Token, now: int, stops: Stops) -> Callable[[Record], bool]:
             return lambda record: fingerprint(record.last_error or "").id in values
         case name if name.startswith("tag."):
             tag = name.removeprefix("tag.")
-            return lambda record: record.spec.tags.get(tag) in values
+            return lambda record: _is_shown(record.spec.tags.get(tag), values, record, mask)
+        case "key":
+            return lambda record: _is_shown(record.spec.key, values, record, mask)
         case name:
             return lambda record: getattr(record.spec, name) in values
+
+
+def _is_shown(value: str | None, values: Collection[str], record: Record, mask: Mask) -> bool:
+    """Whether a value of a task is one of these, and is shown to whoever asks."""
+    return value in values and mask.of_task(record.spec).name(value) == value
 
 
 def _waits(token: Token, now: int, stops: Stops) -> Callable[[Record], bool]:

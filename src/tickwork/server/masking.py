@@ -3,7 +3,7 @@
 A field is hidden wherever it stands: in a payload, a result, a context or the tags. Other values that repeat what it
 holds are hidden too, such as a key made of it. Free text, such as an error, a log line or the detail of an event, may
 hold anything in any form, so that where fields are hidden only the class of an error is shown.
-Nor can a hidden value be searched for.
+Nor can a hidden value be searched for: what is not shown is not found.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from types import NoneType
 from typing import Any
 from uuid import UUID
 
+from tickwork.client.views import payload_of
+from tickwork.handlers.registry import Registry
+from tickwork.model.tasks import Spec
+
 MASKED = "masked for your role"
 _CLASS = re.compile(
     r"(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*)?(?:Error|Exception|Warning|Timeout|Failed|Failure|NotFound|Refused|Group|Exit|Interrupt)"
@@ -24,6 +28,7 @@ _CLASS = re.compile(
 _PLAIN = (str, int, float, NoneType, date, time, timedelta, Decimal, UUID)
 EVERYTHING = ""  # is in every text
 SHORTEST = 3  # characters of a value by which it is found again; shorter ones are everywhere
+_BUILTIN = Registry()
 
 
 class Mask:
@@ -53,6 +58,10 @@ class Mask:
             return TaskMask(self, {EVERYTHING})
         return TaskMask(self, {text for value in values for text in self._hidden(value)})
 
+    def of_task(self, spec: Spec) -> TaskMask:
+        """As lists show it. A payload of a serializer that somebody has written may be shown, and counts as hidden."""
+        return self.of(payload_of(spec, _BUILTIN), spec.context, spec.tags) if self._names else NOTHING
+
     def text(self, text: str) -> str:
         """Of a free text nothing is left."""
         return MASKED if text and self._names else text
@@ -69,14 +78,11 @@ class Mask:
         return name if not self._names or _CLASS.fullmatch(name) else ""
 
     def rule(self, of: str) -> str:
-        """What a switch is of: a key, and a tag that is hidden, are values of tasks."""
+        """What a switch is of: a key and a tag are values of tasks, and may repeat what is hidden there."""
         kind, _, name = of.partition(":")
         if not self._names or kind not in ("key", "tag"):
             return of
-        if kind == "key":
-            return f"key:{MASKED}"
-        tag = name.partition("=")[0]
-        return f"tag:{tag}={MASKED}" if self.hides(tag) else of
+        return f"key:{MASKED}" if kind == "key" else f"tag:{name.partition('=')[0]}={MASKED}"
 
     def _hidden(self, value: Any) -> Iterator[str]:
         """The values of all hidden fields, as texts."""

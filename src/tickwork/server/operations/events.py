@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from tickwork.model.facts import Event
 from tickwork.server.audit import AuditRow, Wanted
 from tickwork.server.callers import Right
 from tickwork.server.calls import Call
@@ -68,8 +67,8 @@ async def list_events(
             span = max(span // STRIDE, 1)
             continue
         below = [each for each in facts if each.seq < top]
-        fitting = [each for each in below if _fits(each, kind, id, type, worker)]
-        found += [event_row(each, call.mask) for each in reversed(fitting)]
+        rows = [event_row(each, call.mask) for each in reversed(below)]
+        found += [each for each in rows if _fits(each, kind, id, type, worker)]
         top = start + 1
         if len(below) < PAGE_MAX // STRIDE:  # numbers have gaps, some of them of years
             span *= STRIDE
@@ -78,7 +77,8 @@ async def list_events(
     return EventPage(items=items, before=more, last=last, missed=bool(gone))
 
 
-def _fits(fact: Event, kind: str | None, id: str | None, type: str | None, worker: str | None) -> bool:
+def _fits(fact: EventRow, kind: str | None, id: str | None, type: str | None, worker: str | None) -> bool:
+    """By what is shown of it: the id of a switch may be hidden."""
     if kind is not None and fact.kind != kind and not fact.kind.startswith(f"{kind}."):
         return False
     return id in (None, fact.id) and type in (None, fact.type) and worker in (None, fact.worker_id)

@@ -11,6 +11,7 @@ from tickwork.client.checkup import check_patient, examine
 from tickwork.config import OPTIONS, shown_option
 from tickwork.server.callers import Right
 from tickwork.server.calls import Call
+from tickwork.server.filters import names_values, parse
 from tickwork.server.operations import operation
 from tickwork.server.operations.queues import Changed
 from tickwork.server.operations.tasks import Name, Q
@@ -82,14 +83,13 @@ async def list_views(call: Call) -> list[SavedView]:
     while page := await control.page(VIEWS, after):
         found += [msgspec.json.decode(each.text, type=SavedView) for each in page]
         after = page[-1].name
-    return found
+    # Who may not see values of tasks is not told those that others look for either.
+    return [each for each in found if not (call.mask and names_values(each.filter))]
 
 
 @operation("PUT", "/views/{name}", Right.OPERATE, changes="saved a view")
 async def save_view(call: Call, name: Name, body: SaveView) -> SavedView:
     """Save a filter under a name, in the place of one that has it already."""
-    from tickwork.server.filters import parse
-
     call.tell(name, body.filter)
     store = await call.space.store()
     parse(body.filter, store.now())
