@@ -316,3 +316,20 @@ class TestPages:
     async def test_the_total_is_said_where_counters_know_it(self, world: Client) -> None:
         assert (await world.read("/tasks", q="status:dead,pending"))["total"] == 3
         assert (await world.read("/tasks", q="type:mail"))["total"] is None
+
+
+class TestValuesNamedTwice:
+    @pytest.mark.parametrize(
+        "q", ["status:pending,pending", "type:mail,mail", "queue:default,default type:mail", "id:a,a"]
+    )
+    async def test_a_task_is_listed_once(self, q: str, server: Server) -> None:
+        await server.app.submit("mail", id="a", delay=60)
+        viewer = await server.as_role("viewer")
+        assert [each["id"] for each in (await viewer.read("/tasks", q=q))["items"]] == ["a"]
+
+    async def test_and_counted_once_by_a_preview(self, server: Server) -> None:
+        await server.app.submit("mail", id="a", delay=60)
+        operator = await server.as_role("operator")
+        for q in ("type:mail,mail", "status:pending,pending"):
+            answer = await operator.post("/bulk/preview", {"action": "cancel", "filter": q})
+            assert answer.json()["count"] == 1, q

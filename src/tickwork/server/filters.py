@@ -167,7 +167,8 @@ def _token(minus: str, name: str, sign: str, value: str, position: int) -> Token
     if (name in COMPARED) is (sign == ":"):
         example = f"{name}>2h" if name in ("submitted", "run", "wait") else f"{name}>1"
         raise wrong(position, f"{name} is compared: {example}" if name in COMPARED else f"write {told}:VALUE")
-    values = (_unquoted(value),) if value.startswith('"') else tuple(part for part in value.split(",") if part)
+    parts = (_unquoted(value),) if value.startswith('"') else tuple(part for part in value.split(",") if part)
+    values = tuple(dict.fromkeys(parts))  # each is a list of its own to go through
     if not values or len(values) > VALUES_MAX:
         raise wrong(position, f"{told}{sign} needs a value" if not values else f"at most {VALUES_MAX} values at once")
     return Token(name, sign, values, bool(minus), position)
@@ -190,7 +191,7 @@ def _unquoted(value: str) -> str:
 
 def _statuses(token: Token) -> tuple[str, ...]:
     try:
-        return tuple(Status.parse(each) for each in token.values)
+        return tuple(dict.fromkeys(Status.parse(each) for each in token.values))
     except ConfigError as error:
         raise wrong(token.position, str(error)) from None
 
