@@ -229,3 +229,84 @@ class TestHandles:
             one, two = await first.with_token(token), await second.with_token(token)
             preview = await preview_of(one, "cancel", "type:mail")
             assert (await two.post("/bulk", {"preview": preview["preview"]})).status_code == 202
+
+
+class TestSingleUse:
+    async def test_one_is_used_once_and_the_second_is_told_the_run(self, any_url: str) -> None:
+        async with serving(any_url) as server:
+            server.app.task("mail")(lambda number: None)
+            admin = await server.as_role("admin")
+            await server.app.submit_many("mail", [1] * 3, delay=3600)
+            handle = (await preview_of(admin, "reschedule", "type:mail", delay=60))["preview"]
+            first = await admin.do("POST", "/bulk", {"preview": handle})
+            again = await admin.post("/bulk", {"preview": handle})
+            assert (again.status_code, again.json()["code"]) == (409, "preview_used")
+            assert again.json()["existing_id"] == first["id"]
+            await ended(admin, first["id"])
+            assert (await admin.post("/bulk", {"preview": handle})).status_code == 409
+
+    async def test_of_two_at_once_one_begins(self, admin: Client, server: Server) -> None:
+        await server.app.submit_many("mail", [1] * 3, delay=3600)
+        handle = (await preview_of(admin, "cancel", "type:mail"))["preview"]
+        answers = await asyncio.gather(*(admin.post("/bulk", {"preview": handle}) for _ in range(5)))
+        assert sorted(each.status_code for each in answers) == [202, 409, 409, 409, 409]
+
+    async def test_another_server_of_the_store_knows_that_too(self, url: str) -> None:
+        async with serving(url) as one, serving(url) as two:
+            token = await one.token("admin")
+            here, there = await one.with_token(token), await two.with_token(token)
+            await one.app.submit_many("mail", [1] * 3, delay=3600)
+            handle = (await preview_of(here, "cancel", "type:mail"))["preview"]
+            run = await here.do("POST", "/bulk", {"preview": handle})
+            assert (await there.post("/bulk", {"preview": handle})).json()["existing_id"] == run["id"]
+
+    async def test_those_that_are_over_are_forgotten(self, timed: Server, clock: ManualClock) -> None:
+        admin = await timed.as_role("admin")
+        for _ in range(3):
+            handle = (await preview_of(admin, "cancel", "type:mail"))["preview"]
+            await ended(admin, (await admin.do("POST", "/bulk", {"preview": handle}))["id"])
+            clock.advance(601)
+        store = await timed.app._access.open_store()
+        assert len(await store.control.page(bulk.KIND)) == 1
+
+    async def test_too_many_are_refused_until_some_are_over(
+        self, timed: Server, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(bulk, "USED_MAX", 1)
+        admin = await timed.as_role("admin")
+        handles = [(await preview_of(admin, "cancel", f"type:mail{n}"))["preview"] for n in range(2)]
+        await ended(admin, (await admin.do("POST", "/bulk", {"preview": handles[0]}))["id"])
+        answer = await admin.post("/bulk", {"preview": handles[1]})
+        assert (answer.status_code, answer.json()["code"]) == (429, "too_many_bulks")
+
+
+class TestWhoIsOut:
+    """A bulk action goes on only while whoever began it is let in."""
+
+    async def run(self, server: Server, caller: Client) -> str:
+        await server.app.submit_many("mail", [1] * 50, delay=3600)
+        handle = (await preview_of(caller, "cancel", "type:mail", rate=5))["preview"]
+        run: str = (await caller.do("POST", "/bulk", {"preview": handle}))["id"]
+        return run
+
+    async def test_one_of_a_revoked_token_stops(self, admin: Client, server: Server) -> None:
+        operator = await server.as_role("operator", name="ines")
+        run = await self.run(server, operator)
+        (token,) = [each["id"] for each in await admin.read("/tokens") if each["name"] == "ines"]
+        await admin.do("DELETE", f"/tokens/{token}")
+        shown = await ended(admin, run)
+        assert shown["state"] == "stopped"
+        assert shown["done"] < 50
+        assert "is no longer let in" in shown["errors"][0]
+
+        async def told() -> bool:
+            entries = (await admin.read("/audit"))["items"]
+            return ("ines", "ended a bulk action: stopped") in [(each["who"], each["what"]) for each in entries]
+
+        await eventually(told)
+
+    async def test_one_of_a_session_that_was_ended_stops(self, admin: Client, server: Server) -> None:
+        signed = await server.signed_in("operator")
+        run = await self.run(server, signed)
+        assert (await signed.ask("DELETE", "/session")).status_code in (200, 204)
+        assert (await ended(admin, run))["state"] == "stopped"

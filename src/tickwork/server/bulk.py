@@ -1,7 +1,8 @@
 """Doing something to all tasks that a filter matches: shown first, then done to exactly what was shown.
 
 A preview answers how many tasks match at a moment, and a handle that is bound to the filter, the action, the caller,
-the moment and a short time. Only with that handle is it done, and only to tasks that were submitted before the moment.
+the moment and a short time. Only with that handle is it done, once, and only to tasks that were submitted before the
+moment.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from tickwork.server.problems import Refused, not_found
 from tickwork.server.rows import TaskRow, row_of
 from tickwork.server.spaces import Space
 from tickwork.server.stops import Stops, stops_of
+from tickwork.store.contract import Store
 from tickwork.texts import cut
 
 Action = Literal["cancel", "retry", "run_now", "delete", "reschedule"]
@@ -44,6 +46,8 @@ SAMPLES = 5
 SLICE = 100
 RUNS_MAX = 100  # that are remembered
 ERRORS_MAX = 5
+KIND = "bulks"  # of documents: the handles that were used, by their end, each with the id of its run
+USED_MAX = 1000  # handles that are used in ten minutes
 
 VERBS: dict[Action, Verb] = {
     "cancel": CANCEL,
@@ -108,6 +112,16 @@ class _Bound(Struct, frozen=True, array_like=True):
     count: int
     at_least: bool
     moment: int
+    nonce: str  # two previews are two handles, also of the same at the same moment
+
+    @property
+    def name(self) -> str:
+        """By which it is remembered; names sort by when they are over."""
+        return f"{self.moment + GOOD_FOR:015} {self.nonce}"
+
+
+class _Out(Exception):
+    """Whoever began it is not let in any more."""
 
 
 def statuses_of(wanted: BulkWanted, found: filters.Filter) -> tuple[Status, ...]:
@@ -153,7 +167,7 @@ async def preview(space: Space, wanted: BulkWanted, caller: Caller, mask: Mask, 
             break
     count = sum(counts.values())
     return Preview(
-        preview=_sign(_Bound(wanted, space.namespace, _who(caller), count, at_least, moment), key),
+        preview=_sign(_Bound(wanted, space.namespace, _who(caller), count, at_least, moment, new_id()), key),
         action=wanted.action,
         filter=found.text,
         count=count,
@@ -204,12 +218,29 @@ async def bound_by(space: Space, handle: str, caller: Caller, key: bytes) -> _Bo
     return bound
 
 
-class _Run:
-    """One bulk action on its way."""
+async def _use(store: Store, bound: _Bound, run_id: str) -> None:
+    """A handle is good for one run: a request that is sent twice does nothing twice. All servers know those used."""
+    now = f"{await store.queries.time():015}"
+    while over := [each for each in await store.control.page(KIND) if each.name < now]:
+        for each in over:
+            await store.control.swap(KIND, each.name, each.text, None)
+    if await store.control.swap(KIND, bound.name, None, run_id, USED_MAX):
+        return
+    begun = await store.control.get(KIND, bound.name)
+    if begun is None:
+        raise Refused(429, "too_many_bulks", f"{USED_MAX:,} bulk actions were begun in ten minutes; wait for some")
+    raise Refused(
+        409, "preview_used", f"this preview was acted on already, by run {begun}: look again", existing_id=begun
+    )
 
-    def __init__(self, space: Space, bound: _Bound, now: int) -> None:
+
+class _Run:
+    """One bulk action on its way. `is_in` says whether whoever began it is still let in."""
+
+    def __init__(self, space: Space, bound: _Bound, now: int, is_in: Callable[[], Awaitable[bool]]) -> None:
         self._space = space
         self._bound = bound
+        self._is_in = is_in
         self._errors: dict[str, None] = {}
         self._refused: set[str] = set()
         self._moved: set[str] = set()  # tasks that were rescheduled, and stay in the list that is walked
@@ -229,6 +260,9 @@ class _Run:
         except asyncio.CancelledError:
             state = "stopped"
             raise
+        except _Out:
+            state = "stopped"
+            self._errors = {"whoever began it is no longer let in; what is done stays done": None, **self._errors}
         except TickworkError as error:
             self._errors[cut(str(error), 300)] = None
         finally:
@@ -266,6 +300,8 @@ class _Run:
         return record.started_at is None or record.started_at <= self._bound.moment
 
     async def _act(self, ids: Sequence[str]) -> None:
+        if not await self._is_in():
+            raise _Out
         began = asyncio.get_running_loop().time()
         for each in await self._steer(ids):
             if each.error is None:
@@ -322,10 +358,16 @@ class BulkRuns:
         self._runs: dict[str, tuple[_Run, str, asyncio.Task[None]]] = {}
 
     async def begin(
-        self, space: Space, handle: str, caller: Caller, key: bytes, ended: Callable[[BulkRun], Awaitable[None]]
+        self,
+        space: Space,
+        handle: str,
+        caller: Caller,
+        key: bytes,
+        is_in: Callable[[], Awaitable[bool]],
+        ended: Callable[[BulkRun], Awaitable[None]],
     ) -> BulkRun:
-        bound = await bound_by(space, handle, caller, key)
-        run = _Run(space, bound, (await space.store()).now())
+        bound, store = await bound_by(space, handle, caller, key), await space.store()
+        run = _Run(space, bound, store.now(), is_in)
 
         async def work() -> None:
             try:
@@ -338,6 +380,7 @@ class BulkRuns:
             if oldest is None:
                 raise Refused(429, "too_many_bulks", f"{RUNS_MAX} bulk actions are on their way; wait for one to end")
             del self._runs[oldest]
+        await _use(store, bound, run.shown.id)
         self._runs[run.shown.id] = (run, space.namespace, asyncio.create_task(work()))
         return run.shown
 

@@ -35,7 +35,10 @@ async def run_bulk(call: Call, body: RunBulk) -> BulkRun:
         detail = f"{run.filter}: {run.done} done, {run.refused} refused"
         await call.space.audit.change(call.caller, f"ended a bulk action: {run.state}", run.action, detail)
 
-    run = await call.plane.bulk.begin(call.space, body.preview, call.caller, await call.plane.key(), ended)
+    async def is_in() -> bool:
+        return await call.plane.is_still_in(call.caller)
+
+    run = await call.plane.bulk.begin(call.space, body.preview, call.caller, await call.plane.key(), is_in, ended)
     call.tell(run.action, f"{run.filter}: {run.expected} expected")
     return run
 
