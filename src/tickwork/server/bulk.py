@@ -277,8 +277,7 @@ class _Run:
         while before < self._done:
             before = self._done
             async for records in _pages(self._space, found, self._bound.moment):
-                seen = self._refused | self._moved
-                ids = [each.id for each in reversed(records) if each.id not in seen and self._is_left(each)]
+                ids = [each.id for each in reversed(records) if self._is_left(each)]
                 ids = ids[: self._left()]
                 for start in range(0, len(ids), self._slice):
                     await self._act(ids[start : start + self._slice])
@@ -293,6 +292,8 @@ class _Run:
 
     def _is_left(self, record: Record) -> bool:
         """One that was acted on, and has come back since, is not acted on again."""
+        if record.id in self._refused or record.id in self._moved:
+            return False
         if self._bound.wanted.action == "cancel":
             return not record.cancel
         if self._bound.wanted.action == "retry":
