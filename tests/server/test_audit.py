@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from tests.integration.apps import eventually
 from tests.server.examples import NAMES, example
 from tests.server.serving import HOME, MAKER, OTHER, Client, Server, serving
 from tickwork.server import audit
@@ -251,3 +253,61 @@ class TestFloods:
         await store.control.append("audit.changes", ["{not json"], 100)
         found = await journal(await server.as_role(Role.ADMIN))
         assert [each["what"] for each in found] == ["unreadable", "did"]
+
+
+class TestGathering:
+    CALLER = Caller("mallory", Role.VIEWER, (HOME,), "token", "", "10.0.0.1")
+
+    async def refuse(self, log: Audit) -> None:
+        await log.gather("refusals", self.CALLER, "paused a queue", "", "", "not_allowed")
+
+    async def counted(self, server: Server) -> int:
+        found = await journal(await server.as_role(Role.ADMIN), "refusals")
+        return sum(each["count"] for each in found)
+
+    def hold(self, server_log: Audit, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, list[int]]:
+        """The next that is written waits for the event."""
+        go, writes = asyncio.Event(), list[int]()
+        append = server_log._append
+
+        async def held(*args: Any) -> None:
+            writes.append(1)
+            if len(writes) == 1:
+                await go.wait()
+            await append(*args)
+
+        monkeypatch.setattr(server_log, "_append", held)
+        return go, writes
+
+    async def test_a_flush_waits_for_one_that_is_writing(self, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(audit, "GATHER", 0.01)
+        log = Audit(server.plane.home.store)
+        await self.refuse(log)
+        go, writes = self.hold(log, monkeypatch)
+        for _ in range(4):
+            await self.refuse(log)
+        await eventually(lambda: writes)
+        flushing = asyncio.create_task(log.flush())
+        await asyncio.sleep(0)
+        go.set()
+        await flushing
+        assert await self.counted(server) == 5
+
+    async def test_what_is_counted_while_one_writes_needs_no_further_refusal(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(audit, "GATHER", 0.01)
+        log = Audit(server.plane.home.store)
+        await self.refuse(log)
+        go, writes = self.hold(log, monkeypatch)
+        await self.refuse(log)
+        await eventually(lambda: writes)
+        for _ in range(3):
+            await self.refuse(log)
+        go.set()
+
+        async def all_told() -> bool:
+            return await self.counted(server) == 5
+
+        await eventually(all_told)
+        await eventually(lambda: log._flushing is not None and log._flushing.done())

@@ -38,7 +38,8 @@ LOOKS = 20  # pages of a journal that one request looks at
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One change, or several that were the same. `result` is `done`, or the code of the problem that refused it."""
+    """One change, or several that were the same. `result` is `done`, or the code of the problem that refused it, or
+    `unknown` where the store did not answer."""
 
     id: str
     who: str
@@ -93,8 +94,8 @@ class Audit:
         self._open_store = open_store
         self._log = log or Log.of(None, "audit")
         self._gathered: dict[tuple[Journal, AuditEntry], int] = {}
-        self._since = 0.0
         self._flushing: asyncio.Task[None] | None = None
+        self._writing = asyncio.Lock()  # what was counted: whoever has it has taken the counts, and must write them
 
     async def change(self, caller: Caller, what: str, target: str, detail: str, result: str = "done") -> None:
         """Tell of a change at once. A store that cannot take it is told in the log of this process: the change itself
@@ -126,22 +127,26 @@ class Audit:
             self._flushing = asyncio.create_task(self._flush_later())
 
     async def _flush_later(self) -> None:
-        await asyncio.sleep(GATHER)
-        await self._write_gathered()
+        while self._gathered:  # also what was counted while it wrote
+            await asyncio.sleep(GATHER)
+            await self._write_gathered()
 
     async def flush(self) -> None:
         """Write what was only counted so far."""
-        if self._flushing is not None:
-            self._flushing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._flushing
-        await self._write_gathered()
+        async with self._writing:
+            if self._flushing is not None:
+                self._flushing.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await self._flushing
+        while self._gathered:
+            await self._write_gathered()
 
     async def _write_gathered(self) -> None:
-        gathered, self._gathered = self._gathered, {}
-        for (journal, entry), count in gathered.items():
-            if count:
-                await self._append(journal, [replace(entry, id=new_id(), count=count)])
+        async with self._writing:
+            gathered, self._gathered = self._gathered, {}
+            for (journal, entry), count in gathered.items():
+                if count:
+                    await self._append(journal, [replace(entry, id=new_id(), count=count)])
 
     async def _append(self, journal: Journal, entries: list[AuditEntry]) -> None:
         began = time.monotonic()
