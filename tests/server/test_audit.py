@@ -10,6 +10,7 @@ import pytest
 from tests.integration.apps import eventually
 from tests.server.examples import NAMES, example
 from tests.server.serving import HOME, MAKER, OTHER, Client, Server, serving
+from tickwork.errors import StoreUnavailable
 from tickwork.server import audit
 from tickwork.server.audit import Audit
 from tickwork.server.callers import Caller, Right, Role
@@ -253,6 +254,40 @@ class TestFloods:
         await store.control.append("audit.changes", ["{not json"], 100)
         found = await journal(await server.as_role(Role.ADMIN))
         assert [each["what"] for each in found] == ["unreadable", "did"]
+
+
+class TestUnknownEnds:
+    """Where the store did not answer, nobody knows whether a change was done: it is not told as refused."""
+
+    async def test_a_change_whose_answer_cannot_be_read_is_no_refusal(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        admin = await server.as_role(Role.ADMIN, name="ines")
+        await server.app.submit("mail", id="t", delay=60)
+
+        async def fail(task_id: str) -> Any:
+            raise StoreUnavailable("the store is away")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(server.app, "get_task", fail)
+            assert (await admin.post("/tasks/t/cancel", {})).status_code == 503
+        assert (await admin.read("/tasks/t"))["status"] == "cancelled"
+        (entry,) = await journal(admin)
+        assert (entry["who"], entry["what"], entry["target"]) == ("ines", "cancelled a task", "t")
+        assert entry["result"] == "unknown"
+        assert await journal(admin, "refusals") == []
+
+    async def test_nor_is_one_that_fails_in_a_way_that_nobody_foresaw(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        admin = await server.as_role(Role.ADMIN)
+
+        async def fail(*args: Any) -> None:
+            raise RuntimeError("a bug")
+
+        monkeypatch.setattr(server.app.queues, "pause", fail)
+        assert (await admin.post("/queues/post/pause", {})).status_code == 500
+        assert [(each["what"], each["result"]) for each in await journal(admin)] == [("paused a queue", "unknown")]
 
 
 class TestGathering:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tickwork.client.client import Client
-from tickwork.errors import StoreError, TickworkError
+from tickwork.errors import StoreError, StoreFull, TickworkError
 from tickwork.host import user_at_host
 from tickwork.observe.loggers import Log
 from tickwork.server.bulk import BulkRuns
@@ -29,12 +29,14 @@ from tickwork.server.settings import Settings, is_loopback
 from tickwork.server.spaces import Space
 from tickwork.server.throttle import Throttle
 from tickwork.server.tokens import Tokens, caller_of
+from tickwork.store.contract import NotPermitted
 from tickwork.texts import shown
 
 CLOSE_WITHIN = 5.0  # seconds
 STREAMS_MAX = 1000
 STREAMS_OF_ONE = 300
 HOPS_MAX = 20  # of a request that came through proxies
+UNKNOWN = "unknown"  # in the audit log: a change that may be done
 
 OpenSpace = Callable[[str], Client]  # the client of a namespace
 
@@ -63,6 +65,14 @@ def _address_in(hop: str) -> str | None:
         except ValueError:
             continue
     return None
+
+
+def _result_of(error: Exception) -> str:
+    """What the audit log says of a change that has failed. Only what was refused was surely not done: a store that does
+    not answer may have done it, or it was done and only what it led to could not be read."""
+    if isinstance(error, StoreError) and not isinstance(error, StoreFull | NotPermitted):
+        return UNKNOWN
+    return problem_of(error).code if isinstance(error, TickworkError) else UNKNOWN
 
 
 class ControlPlane:
@@ -228,9 +238,9 @@ class ControlPlane:
         call = Call(self, await self.admit(operation, caller, namespace), caller)
         try:
             answer = await operation.run(call, **arguments)
-        except TickworkError as error:
+        except Exception as error:
             if operation.changes:
-                await self._tell(operation, call, problem_of(error).code)
+                await self._tell(operation, call, _result_of(error))
             raise
         if operation.changes:
             if operation.right not in (Right.SUBMIT, Right.WORK):
@@ -242,8 +252,8 @@ class ControlPlane:
         audit, what = call.space.audit, operation.changes
         if operation.right in (Right.SUBMIT, Right.WORK):
             await audit.gather("submits", call.caller, what, call.target, call.detail, result, call.count)
-        elif result == "done":
-            await audit.change(call.caller, what, call.target, call.detail)
+        elif result in ("done", UNKNOWN):
+            await audit.change(call.caller, what, call.target, call.detail, result)
         else:
             await audit.gather("refusals", call.caller, what, call.target, call.detail, result)
 
