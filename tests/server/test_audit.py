@@ -290,6 +290,16 @@ class TestUnknownEnds:
         assert [(each["what"], each["result"]) for each in await journal(admin)] == [("paused a queue", "unknown")]
 
 
+class TestTokens:
+    async def test_changes_of_tokens_are_told_where_tokens_are_kept(self, server: Server) -> None:
+        """Whichever namespace the request names: who looks after tokens has one log to read."""
+        admin = await server.as_role(Role.ADMIN)
+        made = await admin.do("POST", "/tokens", {"name": "new", "role": "viewer"}, ns=OTHER)
+        await admin.do("DELETE", f"/tokens/{made['info']['id']}", ns=OTHER)
+        assert [each["what"] for each in await journal(admin)] == ["revoked a token", "made a token"]
+        assert await journal(admin, ns=OTHER) == []
+
+
 class TestGathering:
     CALLER = Caller("mallory", Role.VIEWER, (HOME,), "token", "", "10.0.0.1")
 

@@ -249,7 +249,9 @@ class ControlPlane:
         return answer
 
     async def _tell(self, operation: Operation, call: Call, result: str) -> None:
-        audit, what = call.space.audit, operation.changes
+        # Tokens are of no namespace, whichever the request names: they are told where they are kept.
+        audit = self.home.audit if operation.group == "tokens" else call.space.audit
+        what = operation.changes
         if operation.right in (Right.SUBMIT, Right.WORK):
             await audit.gather("submits", call.caller, what, call.target, call.detail, result, call.count)
         elif result in ("done", UNKNOWN):

@@ -19,7 +19,7 @@ from tickwork.server.problems import Refused
 
 VIEWS = "views"
 VIEWS_MAX = 500
-_SECRET = ("secret_file", "server_oidc", "webhooks", "endpoints", "grpc_targets")
+_SECRET = ("secret_file", "webhooks", "endpoints", "grpc_targets")
 
 
 class OptionRow(Struct, frozen=True, kw_only=True):
