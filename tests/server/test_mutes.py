@@ -104,3 +104,32 @@ async def test_a_group_that_is_not_there_cannot_be_muted_nor_may_a_viewer(operat
     assert (answer.status_code, answer.json()["code"]) == (404, "group_not_found")
     viewer, group = await timed.as_role("viewer"), (await ids(operator))["KeyError"]
     assert (await viewer.post(f"/failures/{group}/mute", {"until": IN_AN_HOUR})).status_code == 403
+
+
+class TestUnreadable:
+    """A document that cannot be read harms only itself."""
+
+    TEXTS = ("{not json", "[]", '{"by": 1}', '{"name": "x", "filter": 7, "by": "y"}')
+
+    async def test_mutes(self, operator: Client, timed: Server, caplog: pytest.LogCaptureFixture) -> None:
+        store: Store = await timed.app._access.open_store()
+        group = (await ids(operator))["KeyError"]
+        for name, text in zip((group, "b", "c", "d"), self.TEXTS, strict=True):
+            assert await store.control.swap(mutes.KIND, name, None, text)
+        for _ in range(2):
+            assert (await muted(operator))["KeyError"] is None
+            await operator.read("/overview")
+        told = [each.getMessage() for each in caplog.records if "cannot be read" in each.getMessage()]
+        assert len([each for each in told if group in each]) == 1
+        assert await operator.do("POST", f"/failures/{group}/unmute") == {"changed": False}
+        await operator.do("POST", f"/failures/{group}/mute", {"until": IN_AN_HOUR})
+        assert (await muted(operator))["KeyError"] is not None
+
+    async def test_views(self, operator: Client, timed: Server) -> None:
+        store: Store = await timed.app._access.open_store()
+        await operator.do("PUT", "/views/mine", {"filter": "status:dead"})
+        for number, text in enumerate(self.TEXTS):
+            assert await store.control.swap("views", f"broken{number}", None, text)
+        assert [each["name"] for each in await operator.read("/views")] == ["mine"]
+        await operator.do("PUT", "/views/broken0", {"filter": "status:dead"})
+        assert [each["name"] for each in await operator.read("/views")] == ["broken0", "mine"]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from tickwork.clock import to_datetime
 from tickwork.model.reports import FailureGroup
+from tickwork.observe.loggers import Log
 from tickwork.server.problems import Refused
-from tickwork.store.contract import Store
+from tickwork.store.contract import Document, Store
+
+T = TypeVar("T")
 
 KIND = "mutes"  # of documents, by the id of the group
 MUTES_MAX = 500
@@ -33,6 +37,19 @@ class FailureRow(FailureGroup, frozen=True, kw_only=True):
 
 
 _decode = msgspec.json.Decoder(Mute).decode
+_log = Log.of(None, "server")
+_told: set[tuple[str, str]] = set()  # documents that cannot be read, each of which is told once
+
+
+def read_document(kind: str, document: Document, decode: Callable[[str], T]) -> T | None:
+    """None of one that cannot be read, as of a later version: it harms only itself."""
+    try:
+        return decode(document.text)
+    except (ValueError, msgspec.MsgspecError) as error:
+        if (kind, document.name) not in _told:
+            _told.add((kind, document.name))
+            _log.warning("%s %s cannot be read and is left out: %s", kind, document.name, error)
+        return None
 
 
 async def with_mutes(store: Store, groups: Iterable[FailureGroup]) -> list[FailureRow]:
@@ -60,13 +77,17 @@ async def unmute(store: Store, group: str) -> bool:
     before = await store.control.get(KIND, group)
     if before is None:
         return False
-    return await store.control.swap(KIND, group, before, None) and _decode(before).until > to_datetime(store.now())
+    old = read_document(KIND, Document(group, before), _decode)
+    gone = await store.control.swap(KIND, group, before, None)
+    return gone and old is not None and old.until > to_datetime(store.now())
 
 
 async def _all(store: Store) -> dict[str, tuple[str, Mute]]:
     found: dict[str, tuple[str, Mute]] = {}
     after = ""
     while page := await store.control.page(KIND, after):
-        found |= {each.name: (each.text, _decode(each.text)) for each in page}
+        for each in page:
+            if (old := read_document(KIND, each, _decode)) is not None:
+                found[each.name] = (each.text, old)
         after = page[-1].name
     return found

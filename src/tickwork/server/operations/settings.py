@@ -12,6 +12,7 @@ from tickwork.config import OPTIONS, shown_option
 from tickwork.server.callers import Right
 from tickwork.server.calls import Call
 from tickwork.server.filters import names_values, parse
+from tickwork.server.mutes import read_document
 from tickwork.server.operations import operation
 from tickwork.server.operations.queues import Changed
 from tickwork.server.operations.tasks import Name, Q
@@ -44,6 +45,9 @@ class SavedView(Struct, frozen=True, kw_only=True):
     name: str
     filter: str
     by: str
+
+
+_decode_view = msgspec.json.Decoder(SavedView).decode
 
 
 class SaveView(Struct, forbid_unknown_fields=True):
@@ -81,7 +85,8 @@ async def list_views(call: Call) -> list[SavedView]:
     found: list[SavedView] = []
     after = ""
     while page := await control.page(VIEWS, after):
-        found += [msgspec.json.decode(each.text, type=SavedView) for each in page]
+        read = [read_document(VIEWS, each, _decode_view) for each in page]
+        found += [each for each in read if each is not None]
         after = page[-1].name
     # Who may not see values of tasks is not told those that others look for either.
     return [each for each in found if not (call.mask and names_values(each.filter))]
