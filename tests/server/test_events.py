@@ -13,7 +13,9 @@ from tests.integration.apps import eventually
 from tests.server.serving import API, OTHER, Client, Server, serving, url_of
 from tests.server.streaming import following
 from tickwork.errors import StoreUnavailable
+from tickwork.server import live
 from tickwork.server import plane as plane_module
+from tickwork.server.masking import Mask
 from tickwork.server.operations import events
 from tickwork.store.contract import Store
 
@@ -288,6 +290,38 @@ class TestStreams:
             for each in await server.plane.tokens.infos():
                 await server.plane.tokens.revoke(each.id)
             await stream.ends(5.0)
+    async def test_of_too_much_the_newest_is_told_after_how_much_was_missed(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(live, "BATCH", 10)
+        monkeypatch.setattr(live, "CATCH_UP_MAX", 20)
+        for number in range(50):
+            await server.app.submit("mail", id=f"t{number}")
+        async with following(await server.as_role("viewer"), after=0) as stream:
+            missed, told = await stream.frame("missed", "events"), await stream.frame("events")
+        assert missed.kind == "missed"
+        ids = [each["id"] for each in told.data]
+        assert ids[-1] == "t49"
+        assert "t0" not in ids
+        assert missed.data["count"] + len(ids) == int(told.id or 0)
+
+    async def test_a_stream_that_failed_to_catch_up_leaves_the_next_one_alone(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        hub, store = server.plane.home.hub, await server.app._access.open_store()
+        await server.app.submit("mail", id="old")
+
+        async def fail(*args: Any) -> Any:
+            raise StoreUnavailable("the store is away")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store.log, "read", fail)
+            with pytest.raises(StoreUnavailable):
+                await hub.join(live.topics_of((), None), Mask(), 0)
+        await server.app.submit("mail", id="past")
+        async with following(await server.as_role("viewer"), topics="task") as stream:
+            await server.app.submit("mail", id="new")
+            assert [each["id"] for each in await stream.facts()] == ["new"]
 
 
 async def _collect(client: Client, count: int, after: int = 0) -> list[Any]:

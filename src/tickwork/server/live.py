@@ -170,11 +170,16 @@ class Hub:
             last = await store.log.last()
             self._seen = last if self._seen is None else self._seen
         stream = Stream(self._seen if after is None else min(after, self._seen))
-        # Meanwhile the log is read on for others; if they all leave, it is not read any more.
-        while after is not None and (until := self._seen) is not None and after < until:
-            for frame in await self._catch_up(store, Channel(topics, mask), after, until):
-                stream.put(frame)
-            after = until
+        try:
+            # Meanwhile the log is read on for others; if they all leave, it is not read any more.
+            while after is not None and (until := self._seen) is not None and after < until:
+                for frame in await self._catch_up(store, Channel(topics, mask), after, until):
+                    stream.put(frame)
+                after = until
+        except BaseException:
+            if not self._channels:  # nobody reads on from there: the next stream begins where the log is then
+                self._seen = None
+            raise
         self._seen = after if self._seen is None else self._seen
         channel = self._channels.setdefault((topics, mask), Channel(topics, mask))
         channel.streams.add(stream)
@@ -193,16 +198,24 @@ class Hub:
             self._tasks, self._seen = [], None
 
     async def _catch_up(self, store: Store, own: Channel, after: int, until: int) -> list[Frame]:
-        """What one has missed, as far as that is not too much. The channel goes on from the last fact that it has read,
-        so that a fact may be told twice, and none is left out."""
+        """What one has missed; if that is too much, how much, and the newest of it. The channel goes on from the last
+        fact that it has read, so that a fact may be told twice, and none is left out."""
+        if not await self._read_on(store, own, after, until):
+            own.flush()
+            newest = until - CATCH_UP_MAX  # where numbers have gaps, these are fewer facts
+            own.take([], max(newest - after, 1))
+            await self._read_on(store, own, newest, until)
+        return own.flush()
+
+    async def _read_on(self, store: Store, own: Channel, after: int, until: int) -> bool:
+        """Facts after that number for one channel; False if there are more than one is told."""
         for _ in range(CATCH_UP_MAX // BATCH):
             found, missed = await store.log.read(after, BATCH)
             own.take([fact for fact in found if fact.seq <= until], missed)
             if not found or found[-1].seq >= until:
-                return own.flush()
+                return True
             after = found[-1].seq
-        own.take([], max(until - after, 1))
-        return own.flush()
+        return False
 
     async def _follow(self) -> None:
         store = await self._client._access.open_store()
