@@ -19,6 +19,7 @@ TEXTS = {
     "frame": "<iframe srcdoc='<script>parent.hit=1</script>'></iframe>",
     "style": "</style><style>*{display:none}</style><svg/onload=window.hit=1>",
     "address": "javascript:window.hit=1",
+    "link": "https://evil.example/pay?now=1 http://evil.example //evil.example www.evil.example [x](https://evil.example)",
     "template": "{{constructor.constructor('window.hit=1')()}} ${window.hit=1} %s %(x)s {0}",
     "turned": "invoice\u202egnp.exe \u2066\u2067\u2069\u200f",
     "unseen": "pay\u200bpal\ufeff\u2060.com\u00ad",
@@ -81,6 +82,10 @@ def check(desk: Desk, page: Page) -> None:
     assert page.evaluate("window.hit") is None
     assert page.evaluate("document.querySelectorAll('img, iframe, script:not([src]), style, object').length") == 0
     assert page.evaluate("[...document.links].filter((each) => !/^https?:$/.test(each.protocol)).length") == 0
+    # No text becomes a link that leads elsewhere.
+    assert (
+        page.evaluate("[...document.links].map((each) => each.origin).filter((each) => each !== location.origin)") == []
+    )
     assert page.evaluate(f"/{TURNING}/.test(document.documentElement.outerHTML)") is False
     assert page.evaluate("document.querySelectorAll('h1').length") == 1
     assert desk.too_wide() == []
