@@ -10,6 +10,7 @@ from tests.server.examples import _worker_of_node
 from tests.server.serving import Client, Server, serving
 from tickwork import Scheduler
 from tickwork.clock import ManualClock
+from tickwork.server.operations import workers
 
 
 class TestQueues:
@@ -134,3 +135,51 @@ class TestWorkers:
         answer = await admin.post("/workers", body)
         assert answer.status_code == 400, answer.text
         assert (await admin.read("/workers"))["items"] == []
+
+
+class TestOwnersOfWorkers:
+    """A worker is of the token that has registered it."""
+
+    async def test_another_token_may_not_touch_it(self, server: Server) -> None:
+        mine, other = await server.as_role("worker", name="a"), await server.as_role("worker", name="b")
+        await mine.do("POST", "/workers", {"id": "w", "capacity": 3})
+        calls = (("POST", "/workers", {"id": "w", "capacity": 9}), ("POST", "/workers/w/heartbeat", None))
+        for method, path, body in (*calls, ("DELETE", "/workers/w", None)):
+            answer = await other.ask(method, path, body)
+            assert (answer.status_code, answer.json()["code"]) == (409, "worker_of_other"), path
+        assert (await mine.do("POST", "/workers/w/heartbeat"))["capacity"] == 3
+        await mine.do("DELETE", "/workers/w")
+        await other.do("POST", "/workers", {"id": "w"})
+
+    async def test_an_admin_may(self, admin: Client, server: Server) -> None:
+        mine, other = await server.as_role("worker", name="a"), await server.as_role("worker", name="b")
+        await mine.do("POST", "/workers", {"id": "w"})
+        await admin.do("POST", "/workers/w/heartbeat")
+        assert (await other.post("/workers", {"id": "w"})).status_code == 409
+        await admin.do("DELETE", "/workers/w")
+        await other.do("POST", "/workers", {"id": "w"})
+
+    async def test_one_that_is_lost_is_free(self, timed: Server, clock: ManualClock) -> None:
+        mine, other = await timed.as_role("worker", name="a"), await timed.as_role("worker", name="b")
+        await mine.do("POST", "/workers", {"id": "w"})
+        clock.advance(86_400)
+        await other.do("POST", "/workers", {"id": "w"})
+        assert (await mine.post("/workers/w/heartbeat")).status_code == 409
+
+    async def test_so_is_one_whose_token_was_revoked(self, admin: Client, server: Server) -> None:
+        mine, other = await server.as_role("worker", name="a"), await server.as_role("worker", name="b")
+        await mine.do("POST", "/workers", {"id": "w"})
+        (token,) = [each["id"] for each in await admin.read("/tokens") if each["name"] == "a"]
+        await admin.do("DELETE", f"/tokens/{token}")
+        await other.do("POST", "/workers/w/heartbeat")
+
+    async def test_owners_of_workers_that_are_gone_make_room(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(workers, "WORKERS_MAX", 2)
+        worker = await server.as_role("worker")
+        control = (await server.app._access.open_store()).control
+        for name in ("gone1", "gone2"):
+            assert await control.swap(workers.OWNERS, name, None, "token x")
+        await worker.do("POST", "/workers", {"id": "w"})
+        assert [each.name for each in await control.page(workers.OWNERS)] == ["w"]

@@ -11,7 +11,7 @@ from tickwork.errors import WorkerNotFound
 from tickwork.ids import is_label, name_of
 from tickwork.model.info import RemoteWorker, WorkerInfo
 from tickwork.model.tasks import Status
-from tickwork.server.callers import Right
+from tickwork.server.callers import Right, Role
 from tickwork.server.calls import Call
 from tickwork.server.operations import operation
 from tickwork.server.operations.tasks import Name
@@ -24,6 +24,7 @@ Capacity = Annotated[int, Meta(ge=1, le=1_000_000)]
 RUNNING_MAX = 500
 LABELS_MAX = 64
 WORKERS_MAX = 10_000  # of a namespace, beyond which none is registered from outside
+OWNERS = "worker_owners"  # documents by the id of a worker: the token that has registered it
 
 
 class NewWorker(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -101,6 +102,7 @@ async def register_worker(call: Call, body: NewWorker) -> WorkerInfo:
     known = {each.id for each in await call.space.members()}
     if len(known) >= WORKERS_MAX and body.id not in known:
         raise Refused(429, "quota", f"the namespace has {WORKERS_MAX:,} workers already", retry_after=60.0)
+    await _own(call, body.id)
     await call.client.register_worker(
         RemoteWorker(
             id=body.id, address=body.address, queues=tuple(body.queues), task_types=tuple(body.task_types),
@@ -110,6 +112,55 @@ async def register_worker(call: Call, body: NewWorker) -> WorkerInfo:
     if body.id not in known:
         call.space.forget()
     return await call.client.get_worker(body.id)
+
+
+async def _own(call: Call, worker_id: str) -> None:
+    """A worker is of the token that has registered it, while it is up and that token counts. An admin may do all."""
+    control = (await call.space.store()).control
+    caller = call.caller
+    mine, owner = caller.credential or f"{caller.via} {caller.name}", await control.get(OWNERS, worker_id)
+    if owner == mine or (owner is not None and caller.role is Role.ADMIN):
+        return
+    if owner is not None and await _is_up(call, worker_id) and await _counts(call, owner):
+        raise _of_other(worker_id)
+    if await control.swap(OWNERS, worker_id, owner, mine, WORKERS_MAX):
+        return
+    if await control.get(OWNERS, worker_id) is not None:  # somebody else was faster
+        raise _of_other(worker_id)
+    await _forget_owners(call)
+    if not await control.swap(OWNERS, worker_id, None, mine, WORKERS_MAX):
+        raise Refused(429, "quota", f"the namespace has {WORKERS_MAX:,} workers already", retry_after=60.0)
+
+
+def _of_other(worker_id: str) -> Refused:
+    return Refused(
+        409, "worker_of_other",
+        f"worker {worker_id} is up and was registered with another token: use that one, another id, or have an admin "
+        "unregister it",
+    )  # fmt: skip
+
+
+async def _is_up(call: Call, worker_id: str) -> bool:
+    try:
+        return (await call.client.get_worker(worker_id)).lost_at is None
+    except WorkerNotFound:
+        return False
+
+
+async def _counts(call: Call, owner: str) -> bool:
+    kind, _, name = owner.partition(" ")
+    return kind != "token" or await call.plane.tokens.live(name) is not None
+
+
+async def _forget_owners(call: Call) -> None:
+    """Of workers that are gone without having left."""
+    control, known = (await call.space.store()).control, {each.id for each in await call.space.members()}
+    after = ""
+    while page := await control.page(OWNERS, after):
+        for each in page:
+            if each.name not in known:
+                await control.swap(OWNERS, each.name, each.text, None)
+        after = page[-1].name
 
 
 def _check_labels(labels: dict[str, str]) -> None:
@@ -134,6 +185,7 @@ async def beat_worker(call: Call, id: Name) -> WorkerInfo:
         )
     if worker.lost_at is not None:
         raise WorkerNotFound(id)
+    await _own(call, id)
     await call.client.register_worker(
         RemoteWorker(
             id=worker.id, address=worker.address, queues=worker.queues, task_types=worker.task_types,
@@ -150,7 +202,11 @@ async def unregister_worker(call: Call, id: Name) -> None:
     worker = await call.client.get_worker(id)
     if worker.node:
         raise Refused(409, "worker_of_node", f"worker {id} is part of node {worker.node}: drain it, or stop that node")
+    await _own(call, id)
     await call.client.unregister_worker(id)
+    control = (await call.space.store()).control
+    if (owner := await control.get(OWNERS, id)) is not None:
+        await control.swap(OWNERS, id, owner, None)
     call.space.forget()
 
 
