@@ -290,6 +290,7 @@ class TestStreams:
             for each in await server.plane.tokens.infos():
                 await server.plane.tokens.revoke(each.id)
             await stream.ends(5.0)
+
     async def test_of_too_much_the_newest_is_told_after_how_much_was_missed(
         self, server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -63,7 +63,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "health": ("health", "Say how the store, its workers and its queues are; status 1 if unhealthy."),
         "migrate": ("migrate", "Move the data of an older version of Tickwork to the layout of this one."),
         "tokens": ("tokens", "Look after tokens: who may call the API and the dashboard."),
-        "audit": ("audit", "Show who has changed what, and who was refused."),
+        "audit": ("audit", "Show who has changed what, who was refused and who signed in."),
         "acl": ("redis", "Print the smallest Redis ACL line for the namespace."),
         "switchover": ("redis", "Change the master under Sentinel on purpose, losing nothing."),
         "config": ("settings", "Show every option and where its value comes from."),

@@ -29,8 +29,8 @@ COLUMNS = (
 
 @click.command("audit")
 @click.option(
-    "--journal", type=click.Choice(["changes", "submits", "refusals"]), default="changes", show_default=True,
-    help="Which of the three journals.",
+    "--journal", type=click.Choice(["changes", "submits", "refusals", "sign_ins"]), default="changes",
+    show_default=True, help="Which of the journals.",
 )  # fmt: skip
 @click.option("--who", default="", help="Only those by somebody with this in the name.")
 @click.option("--what", default="", help="Only those with this in what was done, such as 'paused'.")
@@ -38,9 +38,9 @@ COLUMNS = (
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many entries.")
 @global_options
 def audit_command(
-    journal: Literal["changes", "submits", "refusals"], who: str, what: str, target: str, limit: int
+    journal: Literal["changes", "submits", "refusals", "sign_ins"], who: str, what: str, target: str, limit: int
 ) -> None:
-    """Show who has changed what, and who was refused.
+    """Show who has changed what, who was refused and who signed in.
 
     Changes by the API, the dashboard and the command line are in it, the newest first.
     """

@@ -18,6 +18,7 @@ const JOURNALS = [
   { value: "changes", label: "Changes" },
   { value: "submits", label: "Submits" },
   { value: "refusals", label: "Refusals" },
+  { value: "sign_ins", label: "Sign-ins" },
 ] as const;
 
 function asJournal(text: string): Journal {

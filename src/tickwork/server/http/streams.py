@@ -13,7 +13,7 @@ from litestar.response import Stream as EventStream
 
 from tickwork.model.facts import Fact
 from tickwork.server.callers import Caller, Right
-from tickwork.server.http.handlers import NS
+from tickwork.server.http.handlers import NS, problem_responses
 from tickwork.server.live import Frame, topics_of
 from tickwork.server.operations import Operation
 from tickwork.server.plane import ControlPlane
@@ -41,6 +41,7 @@ def stream_handler(plane: ControlPlane) -> HTTPRouteHandler:
         summary="Follow the log as it grows",
         tags=["events"],
         media_type=MEDIA,
+        responses=problem_responses(),
     )
     async def stream_events(
         request: Request[Any, Any, Any],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from tickwork.server.audit import AuditRow, Wanted
+from tickwork.server.audit import AuditRow, Journal, Wanted
 from tickwork.server.callers import Right
 from tickwork.server.calls import Call
 from tickwork.server.exports import csv_of
@@ -16,7 +16,6 @@ from tickwork.server.rows import EventRow, event_row
 from tickwork.store.contract import PAGE_MAX
 
 Number = Annotated[int, Meta(ge=0, le=2**62)]
-Journal = Literal["changes", "submits", "refusals"]
 Part = Annotated[str, Meta(max_length=200)]
 EXPORT_MAX = 10_000
 LOOKS = 30  # pages of the log that one request looks at
@@ -94,7 +93,7 @@ async def list_audit(
     what: Part = "",
     target: Part = "",
 ) -> AuditPage:
-    """Who has changed what, and who was refused; the newest first.
+    """Who has changed what, who was refused and who signed in; the newest first.
 
     `who`, `what` and `target` are each a part of that text, in any case. With them a page may be short and still have
     older ones after it: ask for what is before.

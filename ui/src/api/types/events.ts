@@ -25,7 +25,7 @@ export interface EventPage {
   missed: boolean;
 }
 
-export type Journal = "changes" | "submits" | "refusals";
+export type Journal = "changes" | "submits" | "refusals" | "sign_ins";
 
 export interface AuditRow {
   number: number;

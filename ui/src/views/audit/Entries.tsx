@@ -20,12 +20,14 @@ const SENTENCE: Readonly<Record<Journal, string>> = {
   changes: "Who has changed what, by the dashboard, the API and the command line. The last 100,000 entries are kept.",
   submits: "Who has submitted through the API. The same within ten seconds is counted in one entry.",
   refusals: "What was asked for and refused. The same within ten seconds is counted in one entry.",
+  sign_ins: "Who has signed in to the dashboard. The same within ten seconds is counted in one entry.",
 };
 
 const EMPTY: Readonly<Record<Journal, string>> = {
   changes: "Nobody has changed anything yet. Pauses, retries, cancels, limits, schedules and tokens are written here, with who did it.",
   submits: "Nothing was submitted through the API yet. What programs submit themselves is in the events.",
   refusals: "Nobody was refused yet. Wrong tokens and missing rights are written here.",
+  sign_ins: "Nobody has signed in yet. Whoever does so with a token is written here.",
 };
 
 const PAGE_SIZE = 100;

@@ -5768,7 +5768,7 @@ class ListAuditRequest(_message.Message):
     WHAT_FIELD_NUMBER: _builtins.int
     TARGET_FIELD_NUMBER: _builtins.int
     journal: _builtins.str
-    """one of changes, refusals, submits; changes if left out"""
+    """one of changes, refusals, sign_ins, submits; changes if left out"""
     before: _builtins.int
     limit: _builtins.int
     """100 if left out"""
@@ -5907,7 +5907,7 @@ class ExportAuditRequest(_message.Message):
     WHAT_FIELD_NUMBER: _builtins.int
     TARGET_FIELD_NUMBER: _builtins.int
     journal: _builtins.str
-    """one of changes, refusals, submits; changes if left out"""
+    """one of changes, refusals, sign_ins, submits; changes if left out"""
     who: _builtins.str
     what: _builtins.str
     target: _builtins.str

@@ -966,7 +966,7 @@ class TickworkServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListAudit(self, request, context):
-        """Who has changed what, and who was refused; the newest first.
+        """Who has changed what, who was refused and who signed in; the newest first.
 
         `who`, `what` and `target` are each a part of that text, in any case. With them a page may be short and still have
         older ones after it: ask for what is before.

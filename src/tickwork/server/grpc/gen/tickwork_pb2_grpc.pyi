@@ -197,7 +197,7 @@ class TickworkStub:
     `kind` is that of the facts, such as `task.died`, or what stands before the dot.
     """
     ListAudit: _grpc.UnaryUnaryMultiCallable[_tickwork_pb2.ListAuditRequest, _tickwork_pb2.AuditPage]
-    """Who has changed what, and who was refused; the newest first.
+    """Who has changed what, who was refused and who signed in; the newest first.
 
     `who`, `what` and `target` are each a part of that text, in any case. With them a page may be short and still have
     older ones after it: ask for what is before.
@@ -403,7 +403,7 @@ class TickworkAsyncStub(TickworkStub):
     `kind` is that of the facts, such as `task.died`, or what stands before the dot.
     """
     ListAudit: _aio.UnaryUnaryMultiCallable[_tickwork_pb2.ListAuditRequest, _tickwork_pb2.AuditPage]  # type: ignore[assignment]
-    """Who has changed what, and who was refused; the newest first.
+    """Who has changed what, who was refused and who signed in; the newest first.
 
     `who`, `what` and `target` are each a part of that text, in any case. With them a page may be short and still have
     older ones after it: ask for what is before.
@@ -956,7 +956,7 @@ class TickworkServicer(metaclass=_abc_1.ABCMeta):
         request: _tickwork_pb2.ListAuditRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tickwork_pb2.AuditPage, _abc.Awaitable[_tickwork_pb2.AuditPage]]:
-        """Who has changed what, and who was refused; the newest first.
+        """Who has changed what, who was refused and who signed in; the newest first.
 
         `who`, `what` and `target` are each a part of that text, in any case. With them a page may be short and still have
         older ones after it: ask for what is before.
