@@ -21,6 +21,8 @@ async def masked(url: str) -> AsyncIterator[Server]:
     async with serving(url, server_mask=("password", "*_token")) as server:
         tags = {"note": SECRET, "team": "post"}
         await server.app.submit("mail", {"password": SECRET}, id="secret", key=KEY, tags=tags)
+        named = {SECRET: "yes"}  # the name of a tag may repeat it as well
+        await server.app.submit("sms", {"password": SECRET}, id="named", tags=named)
         await server.app.submit("mail", {"to": "ada"}, id="plain", key="acme", tags={"note": "hello"})
         yield server
 
@@ -46,9 +48,15 @@ async def test_a_right_guess_is_answered_as_a_wrong_one(q: str, masked: Server) 
 @pytest.mark.parametrize("q", ["-key:cust-{}", "-tag.note:{}"])
 async def test_nor_is_it_left_out_by_a_right_guess(q: str, masked: Server) -> None:
     viewer = await masked.as_role("viewer")
-    right, wrong = await found(viewer, q.format(SECRET)), await found(viewer, q.format(WRONG))
+    right, wrong = [await found(viewer, f"type:mail {q.format(each)}") for each in (SECRET, WRONG)]
     assert right == wrong
     assert sorted(right["items"]) == ["plain", "secret"]
+
+
+async def test_nor_is_a_tag_found_by_a_name_that_is_hidden(masked: Server) -> None:
+    viewer, operator = await masked.as_role("viewer"), await masked.as_role("operator")
+    assert await found(viewer, f"tag.{SECRET}:yes") == await found(viewer, f"tag.{WRONG}:yes")
+    assert (await found(operator, f"tag.{SECRET}:yes"))["items"] == ["named"]
 
 
 async def test_what_a_viewer_sees_is_found(masked: Server) -> None:
@@ -57,7 +65,7 @@ async def test_what_a_viewer_sees_is_found(masked: Server) -> None:
     assert (await found(viewer, "key:acme,other status:ready"))["items"] == ["plain"]
     assert (await found(viewer, "tag.note:hello"))["items"] == ["plain"]
     assert (await found(viewer, "tag.team:post"))["items"] == ["secret"]
-    assert (await found(viewer, "-key:acme"))["items"] == ["secret"]
+    assert (await found(viewer, "type:mail -key:acme"))["items"] == ["secret"]
 
 
 @pytest.mark.parametrize("of", ["key:cust-{}", "tag:note={}"])

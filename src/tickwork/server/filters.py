@@ -18,7 +18,7 @@ from tickwork.config.values import read_seconds
 from tickwork.errors import ConfigError
 from tickwork.ids import is_name
 from tickwork.model.fingerprint import fingerprint
-from tickwork.model.tasks import ParkReason, Record, Status
+from tickwork.model.tasks import ParkReason, Record, Spec, Status
 from tickwork.server.masking import MASKED, Mask
 from tickwork.server.problems import Refused
 from tickwork.server.stops import Stops
@@ -229,16 +229,22 @@ def _match(token: Token, now: int, mask: Mask, stops: Stops) -> Callable[[Record
             return lambda record: fingerprint(record.last_error or "").id in values
         case name if name.startswith("tag."):
             tag = name.removeprefix("tag.")
-            return lambda record: _is_shown(record.spec.tags.get(tag), values, record, mask)
+            return lambda record: _has_tag(record.spec, tag, values, mask)
         case "key":
-            return lambda record: _is_shown(record.spec.key, values, record, mask)
+            return lambda record: _has_key(record.spec, values, mask)
         case name:
             return lambda record: getattr(record.spec, name) in values
 
 
-def _is_shown(value: str | None, values: Collection[str], record: Record, mask: Mask) -> bool:
-    """Whether a value of a task is one of these, and is shown to whoever asks."""
-    return value in values and mask.of_task(record.spec).name(value) == value
+def _has_key(spec: Spec, values: Collection[str], mask: Mask) -> bool:
+    """Whether its key is one of these, and is shown to whoever asks."""
+    return spec.key in values and mask.of_task(spec).name(spec.key) == spec.key
+
+
+def _has_tag(spec: Spec, tag: str, values: Collection[str], mask: Mask) -> bool:
+    """As a key; the name of a tag may be hidden too."""
+    value = spec.tags.get(tag)
+    return value in values and mask.of_task(spec).value(spec.tags).get(tag) == value
 
 
 def _waits(token: Token, now: int, stops: Stops) -> Callable[[Record], bool]:
