@@ -356,3 +356,18 @@ class TestGathering:
 
         await eventually(all_told)
         await eventually(lambda: log._flushing is not None and log._flushing.done())
+
+
+async def test_a_schedule_that_a_submit_makes_is_told_as_a_change(server: Server) -> None:
+    submitter, admin = await server.as_role(Role.SUBMITTER, name="sam"), await server.as_role(Role.ADMIN)
+    task = {"type": "mail", "cron": "0 3 * * *"}
+    await submitter.do("POST", "/tasks", task)
+    await submitter.do("POST", "/tasks/batch", {"tasks": [task, {"type": "mail"}]})
+    found = [(each["who"], each["what"], each["detail"]) for each in await journal(admin)]
+    assert found == [("sam", "created a schedule", "mail: 0 3 * * *")] * 2
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31m", "a\nb", "\x85", "a\x00"])
+async def test_a_token_has_no_control_characters_in_its_name(name: str, server: Server) -> None:
+    answer = await (await server.as_role(Role.ADMIN)).post("/tokens", {"name": name, "role": "viewer"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_value")

@@ -67,6 +67,26 @@ async def test_a_name_that_nobody_has_submitted_for_a_day_is_forgotten(
         assert await submit(caller, {"type": "b"}) == 200
 
 
+async def test_names_of_tasks_that_were_refused_use_up_nothing(url: str) -> None:
+    async with serving(url, server_quota={"types": 1, "queues": 1}) as server:
+        caller = await server.as_role("submitter")
+        bad = {"type": "bad", "queue": "other", "delay": 1, "schedule_at": "2030-01-01T00:00:00Z"}
+        assert (await caller.post("/tasks", bad)).status_code == 400
+        answer = await caller.post("/tasks/batch", {"tasks": [bad]})
+        assert answer.json()["refused"] == 1
+        assert await submit(caller, {"type": "a"}) == 200
+
+
+async def test_over_the_api_too(url: str) -> None:
+    async with serving(url, server_quota={"pauses": 1}) as server:
+        operator = await server.as_role("operator")
+        for kind, other in (("queues", "types"), ("types", "queues")):
+            assert (await operator.post(f"/{kind}/a/pause", {"note": "one"})).status_code == 200
+            assert (await operator.post(f"/{kind}/a/pause", {"note": "two"})).status_code == 200
+            assert (await operator.post(f"/{other}/a/pause", {})).status_code == 429
+            await operator.do("POST", f"/{kind}/a/resume")
+
+
 async def test_what_is_paused_already_may_be_paused_again(url: str) -> None:
     async with serving(url, server_quota={"pauses": 1}) as server:
         plane: ControlPlane = server.plane

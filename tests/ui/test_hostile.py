@@ -67,7 +67,7 @@ def tasks(stage: Stage) -> dict[str, str]:
     stage.submit("echo", {"value": {text[:200]: text for text in TEXTS.values()}}, id="echoed")
     stage.submit("complain", {"text": TEXTS["turned"] + TEXTS["image"], "waits": True}, id="waiting")
     for name, text in TEXTS.items():
-        stage.token("viewer", text[:NAME_MAX].replace("\n", " ") or name)
+        stage.token("viewer", re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text[:NAME_MAX]) or name)
 
     async def ended() -> bool:
         counts = (await stage.app.status()).tasks

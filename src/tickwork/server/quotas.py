@@ -79,7 +79,6 @@ class Quotas:
         if fresh and len(queues) + len(fresh) > self.quota.queues:
             raise _full("queues", self.quota.queues, "use one of them")
         used.let_through(count)
-        self.count(space, wanted)
 
     async def _check_types(self, space: Space, used: _Used, wanted: set[str]) -> None:
         types = used.types()
@@ -90,7 +89,7 @@ class Quotas:
                 raise _full("task types", self.quota.types, "use one that a worker knows")
 
     def count(self, space: Space, names: Iterable[tuple[str, str | None]]) -> None:
-        """Types and queues that were submitted."""
+        """Types and queues of tasks that were taken: those of refused ones use up nothing."""
         used, wanted = self._used.setdefault(space.namespace, _Used()), set(names)
         used.types.add(kind for kind, _ in wanted)
         used.queues.add(queue or "default" for _, queue in wanted)
@@ -106,7 +105,7 @@ class Quotas:
         if found + count > self.quota.schedules:
             raise _full("schedules", self.quota.schedules, "delete some first")
 
-    async def check_pauses(self, space: Space, kind: str = "", name: str = "") -> None:
+    async def check_pauses(self, space: Space, kind: str, name: str) -> None:
         """A queue or type that is paused already may be paused again, with another note."""
         pauses = await (await space.store()).queries.paused()
         if len(pauses) >= self.quota.pauses and (kind, name) not in {(each.kind, each.name) for each in pauses}:

@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import secrets
 import time
+import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
@@ -132,6 +133,8 @@ class Tokens:
 
     def _check(self, name: str, role: Role, maker: Caller, namespaces: Sequence[str]) -> None:
         bounded_text("name", name, 100)
+        if any(unicodedata.category(letter) == "Cc" for letter in name):
+            raise ConfigError("the name of a token has no control characters: it stands in logs and on terminals")
         if not role.rights <= maker.role.rights:
             raise Refused(403, "more_than_you", f"a token of the role {role} may do more than you, {maker.role}")
         if not namespaces:

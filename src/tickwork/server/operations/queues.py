@@ -180,7 +180,7 @@ async def get_queue(call: Call, name: str) -> QueueRow:
 async def pause_queue(call: Call, name: Name, body: PauseQueue) -> Changed:
     """Start nothing of this queue until it is resumed; what runs goes on."""
     call.tell(name, body.note)
-    await call.plane.quotas.check_pauses(call.space)
+    await call.plane.quotas.check_pauses(call.space, "queue", name)
     await call.client.queues.pause(name, body.note)
     return Changed(True)
 
@@ -239,7 +239,7 @@ def _plain(value: Any) -> Any:
 async def pause_type(call: Call, name: Name, body: PauseQueue) -> Changed:
     """Start nothing of this type, whatever its queue, until it is resumed."""
     call.tell(name, body.note)
-    await call.plane.quotas.check_pauses(call.space)
+    await call.plane.quotas.check_pauses(call.space, "type", name)
     await call.client.queues.pause_type(name, body.note)
     return Changed(True)
 

@@ -150,8 +150,11 @@ async def submit_task(call: Call, body: NewTask) -> TaskView:
     call.tell(body.type)
     await _check_quota(call, [body])
     if body.cron is not None:
-        return await _schedule_as_task(call, (await call.client.submit_task(_task(body))).id)
+        made = await call.client.submit_task(_task(body))
+        await _count(call, [(body, made.id)])
+        return await _schedule_as_task(call, made.id)
     handle, spec = await submit_and_tell(call.client, _task(body))
+    await _count(call, [(body, handle.id)])
     if not handle.created or spec.depends_on:  # which may have ended
         return task_view(await call.client.get_task(handle.id), call.mask)
     return task_view(task_info(_as_submitted(spec, (await call.space.store()).now()), call.client.registry), call.mask)
@@ -190,6 +193,7 @@ async def submit_tasks(call: Call, body: NewTasks) -> SubmittedTasks:
         else Submitted(id=each.id, created=each.created)
         for each in answers
     ]
+    await _count(call, [(new, each.id) for new, each in zip(body.tasks, found, strict=True) if each.id is not None])
     created = sum(each.created for each in found)
     return SubmittedTasks(created=created, refused=sum(each.problem is not None for each in found), tasks=found)
 
@@ -199,6 +203,14 @@ async def _check_quota(call: Call, tasks: list[NewTask]) -> None:
     await call.plane.quotas.check_submit(call.space, names, len(tasks))
     if schedules := sum(each.cron is not None for each in tasks):
         await call.plane.quotas.check_schedules(call.space, schedules)
+
+
+async def _count(call: Call, taken: list[tuple[NewTask, str]]) -> None:
+    """For quotas. A schedule is told as the change that it is, beside the submits, which a flood may wash away."""
+    call.plane.quotas.count(call.space, {(new.type, new.queue) for new, _ in taken})
+    for new, schedule_id in taken:
+        if new.cron is not None:
+            await call.space.audit.change(call.caller, "created a schedule", schedule_id, f"{new.type}: {new.cron}")
 
 
 _FIELDS = tuple(name for name in NewTask.__struct_fields__ if name not in ("type", "payload"))
