@@ -25,8 +25,10 @@ FOLDER = Path(__file__).parent / "images"
 VIEWS = {
     "overview": "", "tasks": "tasks", "task": "tasks/{held}", "failures": "failures",
     "schedules": "schedules", "schedule": "schedules/close_day", "schedule-edit": "schedules/archive_orders/edit",
-    "queues": "queues", "workers": "workers", "limits": "limits", "events": "events", "audit": "events/audit",
+    "queues": "queues", "queue": "queues/payments", "types": "queues?by=type", "workers": "workers",
+    "worker": "workers/media-1", "limits": "limits", "events": "events", "audit": "events/audit",
     "alerts": "alerts", "reports": "reports", "submit": "tasks/new?type=import_stock", "settings": "settings/tokens",
+    "store": "settings/store",
 }  # fmt: skip
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": DESK},

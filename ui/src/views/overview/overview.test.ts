@@ -34,6 +34,7 @@ describe("a queue", () => {
     const one = queue({ ready: 9, parked: { nope: 4 }, holds: [{ by: "limit", of: "type:a", waiting: 3 }, { by: "switch", of: "type:b", waiting: null }] });
     expect([openOf(one), heldOf(one), isShut(one), toneOf(one)]).toEqual([5, 7, true, "heal"]);
     expect(sentenceOf(one)).toContain("3 wait at limit type:a. Some wait at switch type:b.");
+    expect(sentenceOf(queue({ holds: [{ by: "breaker", of: "type:b", waiting: 1 }] }))).toBe("1 waits at breaker type:b.");
   });
   it("is behind only if something waits and clearly more comes in", () => {
     expect(isBehind(queue({ ready: 37, in_rate: 212, out_rate: 180 }))).toBe(true);

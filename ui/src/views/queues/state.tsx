@@ -134,7 +134,7 @@ export function sentenceOf(queue: QueueRow): string {
   if (isBehind(queue)) return `It falls behind: ${formatFigure(queue.in_rate)} a minute come in, ${formatFigure(queue.out_rate)} go out.${held}`;
   const seconds = drainsIn(queue);
   if (seconds !== null && seconds >= 60) return `It catches up in ${formatDuration(seconds)} if it goes on like this.${held}`;
-  return `It keeps up.${held}`;
+  return isShut(queue) ? held.trim() : `It keeps up.${held}`;
 }
 
 /** Whose turn it is. */
