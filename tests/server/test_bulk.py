@@ -11,7 +11,7 @@ from tests.integration.apps import eventually
 from tests.server.examples import preview_of
 from tests.server.serving import HOME, OTHER, Client, Server, serving
 from tickwork.clock import ManualClock
-from tickwork.server import bulk
+from tickwork.server import previews
 from tickwork.server.callers import Role
 
 
@@ -47,7 +47,7 @@ class TestPreview:
     async def test_beyond_a_bound_it_says_at_least(
         self, admin: Client, server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(bulk, "COUNT_MAX", 10)
+        monkeypatch.setattr(previews, "COUNT_MAX", 10)
         await server.app.submit_many("mail", [1] * 300, delay=60)
         preview = await preview_of(admin, "cancel", "type:mail")
         assert preview["at_least"]
@@ -267,12 +267,12 @@ class TestSingleUse:
             await ended(admin, (await admin.do("POST", "/bulk", {"preview": handle}))["id"])
             clock.advance(601)
         store = await timed.app._access.open_store()
-        assert len(await store.control.page(bulk.KIND)) == 1
+        assert len(await store.control.page(previews.KIND)) == 1
 
     async def test_too_many_are_refused_until_some_are_over(
         self, timed: Server, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(bulk, "USED_MAX", 1)
+        monkeypatch.setattr(previews, "USED_MAX", 1)
         admin = await timed.as_role("admin")
         handles = [(await preview_of(admin, "cancel", f"type:mail{n}"))["preview"] for n in range(2)]
         await ended(admin, (await admin.do("POST", "/bulk", {"preview": handles[0]}))["id"])

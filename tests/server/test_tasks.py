@@ -179,13 +179,9 @@ class TestLooking:
         assert kinds[-1] == "task.died"
         assert {each["id"] for each in await admin.read(f"/tasks/{task}/events")} == {task}
 
-    async def test_what_happened_to_a_task_is_found_in_a_long_log(self, any_url: str, clock: ManualClock) -> None:
-        app = Scheduler(any_url, namespace="home", server_port=0, server_tokens=True, clock=clock)
-
-        @app.task("mail")
-        async def mail() -> None: ...
-
-        async with serving(any_url, app=app) as server:
+    async def test_what_happened_to_a_task_is_found_in_a_long_log(self, url: str, clock: ManualClock) -> None:
+        async with serving(url, clock=clock) as server:
+            app = server.app
             viewer, ids = await server.as_role("viewer"), []
             for _ in range(40):
                 handles = await app.submit_many("mail", [None] * 50)

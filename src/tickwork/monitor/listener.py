@@ -133,7 +133,12 @@ class Listener:
             return
         if guest is not None:
             paths = "all"
-            self._server = Server(await guest.make_app(self._handlers), opened, guest.connections, guest.tls)
+            try:
+                app = await guest.make_app(self._handlers)
+            except BaseException:
+                opened.close()
+                raise
+            self._server = Server(app, opened, guest.connections, guest.tls)
         else:
             paths = " ".join(sorted(self._handlers))
             self._server = Server(self, opened)

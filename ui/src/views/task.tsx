@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type Resource, useResource } from "../api/resource";
-import type { Explanation, TaskEvent, TaskView } from "../api/types/tasks";
+import type { EventRow } from "../api/types/events";
+import type { Explanation, TaskView } from "../api/types/tasks";
 import { Card } from "../components/Card";
 import { EmptyState } from "../components/EmptyState";
 import { Loading, ReadError } from "../components/Loading";
@@ -41,7 +42,7 @@ export default function TaskView({ params }: ViewProps<"id">) {
   const of = `tasks/${encodeURIComponent(id)}`;
   const every = pace > 0 ? { every: pace } : {};
   const task = useResource<TaskView>(() => of, every);
-  const events = useResource<TaskEvent[]>(() => `${of}/events`);
+  const events = useResource<EventRow[]>(() => `${of}/events`);
   const why = useResource<Explanation>(() => `${of}/explain`, every.every ? { every: WHILE_WAITING } : {});
   const data = task.data.value;
   useTitle(shortId(id), [{ label: "Tasks", to: "tasks" }]);
@@ -101,7 +102,7 @@ function Gone() {
   );
 }
 
-function States({ task, stays, events }: { task: TaskView; stays: readonly Stay[]; events: Resource<TaskEvent[]> }) {
+function States({ task, stays, events }: { task: TaskView; stays: readonly Stay[]; events: Resource<EventRow[]> }) {
   return (
     <Card class="no-phone" title="States" more={`${plural(task.attempt, "attempt")}, ${plural(task.losses, "loss", "losses")}`}>
       <ReadError of={events} />

@@ -6,10 +6,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from tickwork.server.bulk import BulkRun, BulkWanted, Preview, preview
+from tickwork.server.bulk import BulkRun
 from tickwork.server.callers import Right
 from tickwork.server.calls import Call
 from tickwork.server.operations import operation
+from tickwork.server.previews import BulkWanted, Preview, preview
 
 
 class RunBulk(Struct, forbid_unknown_fields=True):

@@ -61,29 +61,3 @@ export interface FindingRow {
   text: string;
   advice: string;
 }
-
-export interface HealthCheck {
-  status: "ok" | "warning" | "error";
-  message: string;
-}
-
-export interface Health {
-  status: "healthy" | "degraded" | "unhealthy";
-  timestamp: string;
-  checks: Record<string, HealthCheck>;
-}
-
-export interface ServerStatus {
-  namespace: string;
-  store: string;
-  version: string;
-  time: string;
-  leader: string | null;
-  term: number | null;
-  workers: number;
-  slots: number;
-  busy: number;
-  tasks: Record<string, number>;
-  dropped_dead_letters: number;
-  health: Health;
-}

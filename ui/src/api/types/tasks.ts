@@ -100,20 +100,6 @@ export interface Dependencies {
   cut: boolean;
 }
 
-/** One fact of the log about a task. */
-export interface TaskEvent {
-  seq: number;
-  at: string;
-  kind: string;
-  id: string;
-  type: string;
-  queue: string;
-  worker_id: string;
-  attempt: number;
-  duration: number;
-  detail: string;
-}
-
 export type Reason =
   | "not_due"
   | "retry_not_due"

@@ -12,13 +12,13 @@ import { tokenText } from "../../filter/tokens";
 import { formatPercent } from "../../format/numbers";
 import { useRefreshOn, useTopics } from "../../live/hooks";
 import { Link } from "../../router/Link";
-import { pathOf } from "../../router/location";
 import { useQueryParam } from "../../router/query";
 import { Text } from "../../text/Text";
 import { unlessPaused, useCalm } from "../overview/calm";
 import { type Pausable, PauseDialog, resume } from "./PauseDialog";
 import { Failed } from "./QueueTable";
 import { policiesOf, queuesOf, signatureOf } from "./signature";
+import { QueueLinks } from "./QueueLinks";
 
 /** The catalogue: what can be submitted, how it is run, and how it does. */
 export function ByType() {
@@ -84,7 +84,7 @@ function columnsFor(acts: Acts): readonly Column<TypeRow>[] {
       width: "116px",
       cut: true,
       title: (row) => queuesOf(row).join(", "),
-      cell: (row) => <Queues names={queuesOf(row)} />,
+      cell: (row) => <QueueLinks names={queuesOf(row)} />,
     },
     { id: "policies", label: "Policies", width: "190px", cut: true, title: (row) => policiesOf(row.options).join(", "), cell: (row) => <Policies options={row.options} /> },
     { id: "submitted", label: "In, 1 h", num: true, width: "76px", cell: (row) => <Count value={row.submitted} to="tasks" query={tasksOf(row.name)} /> },
@@ -95,21 +95,6 @@ function columnsFor(acts: Acts): readonly Column<TypeRow>[] {
     { id: "state", label: "State", width: "104px", phone: 2, cut: true, title: (row) => row.note || undefined, cell: (row) => <TypeState type={row} /> },
     { id: "act", label: "", width: "152px", num: true, cell: (row) => <TypeActs type={row} acts={acts} /> },
   ];
-}
-
-function Queues({ names }: { names: readonly string[] }) {
-  return (
-    <>
-      {names.map((name, at) => (
-        <span key={name}>
-          {at > 0 && ", "}
-          <Link to={pathOf("queues", name)}>
-            <Text>{name}</Text>
-          </Link>
-        </span>
-      ))}
-    </>
-  );
 }
 
 function DoneCell({ type }: { type: TypeRow }) {

@@ -1,5 +1,6 @@
 import { useResource } from "../../api/resource";
-import type { FindingRow, HealthCheck, ServerStatus } from "../../api/types/settings";
+import type { HealthCheck, ServerStatus } from "../../api/types/overview";
+import type { FindingRow } from "../../api/types/settings";
 import { Banner } from "../../components/Banner";
 import { Button } from "../../components/Button";
 import { Card } from "../../components/Card";

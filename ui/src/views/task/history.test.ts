@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { TaskEvent, TaskView } from "../../api/types/tasks";
+import type { EventRow } from "../../api/types/events";
+import type { TaskView } from "../../api/types/tasks";
 import { pathOfStays, phasesOf, runsOf, staysOf } from "./history";
 
 const START = Date.parse("2026-11-18T04:00:00Z");
@@ -19,7 +20,7 @@ function task(fields: Partial<TaskView>): TaskView {
 }
 
 let seq = 0;
-function fact(kind: string, at: number, fields: Partial<TaskEvent> = {}): TaskEvent {
+function fact(kind: string, at: number, fields: Partial<EventRow> = {}): EventRow {
   seq += 1;
   return { seq, at: iso(at), kind: `task.${kind}`, id: "a", type: "charge", queue: "payments", worker_id: "", attempt: 0, duration: 0, detail: "", ...fields };
 }

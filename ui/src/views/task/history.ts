@@ -1,5 +1,6 @@
 import type { Status } from "../../api/types";
-import type { Attempt, TaskEvent, TaskView } from "../../api/types/tasks";
+import type { EventRow } from "../../api/types/events";
+import type { Attempt, TaskView } from "../../api/types/tasks";
 import type { Phase } from "../../components/Timeline";
 import { plural } from "../../format/numbers";
 import { toMillis } from "../../format/times";
@@ -12,7 +13,7 @@ export interface Stay {
   /** Null for the one that goes on. */
   to: number | null;
   /** What began it. */
-  event: TaskEvent | null;
+  event: EventRow | null;
   attempt: number;
   workerId: string;
   /** A limit, breaker or switch held it, or nobody could run it. */
@@ -22,14 +23,14 @@ export interface Stay {
 const ENDED: ReadonlySet<Status> = new Set(["success", "failed", "dead", "cancelled"]);
 
 /** What a task waited for before an event that ends a wait. */
-function statusBefore(next: TaskEvent | undefined, task: TaskView): Status {
+function statusBefore(next: EventRow | undefined, task: TaskView): Status {
   if (!next) return task.status;
   if (next.kind === "task.due" || next.kind === "task.hastened") return "pending";
   if (next.kind === "task.resolved") return "blocked";
   return next.kind === "task.rescheduled" && toMillis(task.scheduled_at) > toMillis(task.submitted_at) ? "pending" : "ready";
 }
 
-function statusAfter(event: TaskEvent, next: TaskEvent | undefined, task: TaskView, before: Status): Status {
+function statusAfter(event: EventRow, next: EventRow | undefined, task: TaskView, before: Status): Status {
   if (event.kind === "task.submitted" || event.kind === "task.resolved" || event.kind === "task.retried") return statusBefore(next, task);
   if (event.kind === "task.held") return next ? "ready" : task.status;
   return STATUS_AFTER[event.kind] ?? before;
@@ -42,12 +43,12 @@ function gateInWords(gate: string): string {
 }
 
 /** The log may have lost the beginning; then the record's own attempts are all there is. */
-export function isWhole(events: readonly TaskEvent[]): boolean {
+export function isWhole(events: readonly EventRow[]): boolean {
   return events[0]?.kind === "task.submitted";
 }
 
 /** Each status that a task has been in, with its time, from the facts of the log. */
-export function staysFromEvents(task: TaskView, events: readonly TaskEvent[]): Stay[] {
+export function staysFromEvents(task: TaskView, events: readonly EventRow[]): Stay[] {
   const stays: Stay[] = [];
   for (const [at, event] of events.entries()) {
     if (event.kind === "task.cancel_asked") continue;
@@ -104,7 +105,7 @@ export function staysFromRuns(task: TaskView): Stay[] {
   return stays;
 }
 
-export function staysOf(task: TaskView, events: readonly TaskEvent[]): Stay[] {
+export function staysOf(task: TaskView, events: readonly EventRow[]): Stay[] {
   return isWhole(events) ? staysFromEvents(task, events) : staysFromRuns(task);
 }
 

@@ -4,24 +4,8 @@ import { KeyValue } from "../../components/KeyValue";
 import { Tag } from "../../components/marks";
 import { TimeAgo } from "../../components/TimeAgo";
 import { formatCount } from "../../format/numbers";
-import { Link } from "../../router/Link";
-import { pathOf } from "../../router/location";
 import { Text } from "../../text/Text";
-
-function Queues({ names }: { names: readonly string[] }) {
-  return (
-    <>
-      {names.map((name, at) => (
-        <span key={name}>
-          {at > 0 && ", "}
-          <Link to={pathOf("queues", name)}>
-            <Text>{name}</Text>
-          </Link>
-        </span>
-      ))}
-    </>
-  );
-}
+import { QueueLinks } from "../queues/QueueLinks";
 
 export function Facts({ worker }: { worker: WorkerInfo }) {
   const labels = Object.entries(worker.labels);
@@ -29,7 +13,7 @@ export function Facts({ worker }: { worker: WorkerInfo }) {
     <Card title="Facts" class="worker-facts">
       <KeyValue
         facts={[
-          ["Queues", <Queues names={worker.queues} />],
+          ["Queues", <QueueLinks names={worker.queues} />],
           ["Host", worker.host && <Text>{worker.host}</Text>],
           ["Process", worker.pid > 0 && `pid ${worker.pid}`],
           ["Node", worker.node && worker.node !== worker.id && <Text>{worker.node}</Text>],

@@ -1,0 +1,1 @@
+import{n as e}from"./Menu-ZYDa_f_Y.js";import{O as t,nt as n,s as r}from"./Button-BhBQPUHt.js";import{T as i}from"./times-xElg37fX.js";function a({names:a}){return r(n,{children:a.map((n,a)=>r(`span`,{children:[a>0&&`, `,r(e,{to:t(`queues`,n),children:r(i,{children:n})})]},n))})}export{a as t};
