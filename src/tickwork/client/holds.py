@@ -59,6 +59,8 @@ async def passages(store: Store, registry: Registry, spec: Spec) -> list[Passage
 
 def shut_by_hand(book: Book, registry: Registry, spec: Spec) -> list[Passage]:
     """Those that somebody has shut, without how it is there."""
+    if not (book.switches or book.breakers):
+        return []
     return [each for each in _passages(book, registry, spec) if isinstance(each.rule, Switch)]
 
 

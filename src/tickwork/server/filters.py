@@ -78,11 +78,6 @@ def wrong(position: int, detail: str) -> Refused:
     return Refused(400, "bad_filter", detail, position=position)
 
 
-def asks_for_stops(text: str) -> bool:
-    """Whether it depends on what is stopped by hand: only then that need be read."""
-    return "waits:" in text
-
-
 def parse(text: str, now: int, mask: Mask = NOTHING_HIDDEN, stops: Stops = NOTHING_STOPPED) -> Filter:
     """Raises `Refused` that names the part that is wrong. `now` is by the store's clock, in milliseconds. Whoever may
     not see a value may not find it out by asking for it: a key is not looked up for them, since how many tasks were

@@ -16,11 +16,13 @@ from tickwork.errors import StoreError
 from tickwork.model.gates import MARK, Book, read_book
 from tickwork.model.info import Explanation
 from tickwork.model.tasks import MOVABLE, Record, Status
+from tickwork.server import filters
 from tickwork.server.filters import Filter
 from tickwork.server.masking import Mask
 from tickwork.server.problems import Refused, refused_cursor
 from tickwork.server.rows import HeldBy, TaskRow, row_of
 from tickwork.server.spaces import Space
+from tickwork.server.stops import stops_of
 from tickwork.store.contract import PAGE_MAX, Query, Situation, Store
 
 LOOKS = 10  # pages of the store that one request looks through
@@ -47,6 +49,12 @@ def plan(wanted: Filter) -> list[Query]:
             400, "bad_filter", f"the filter names {len(queries)} combinations of values, more than {PLAN_MAX}"
         )
     return queries
+
+
+async def read_filter(store: Store, text: str, now: int, mask: Mask = filters.NOTHING_HIDDEN) -> Filter:
+    """What a filter means now. Only `waits:` depends on what is stopped by hand."""
+    stops = await stops_of(store) if "waits:" in text else filters.NOTHING_STOPPED
+    return filters.parse(text, now, mask, stops)
 
 
 async def find(store: Store, wanted: Filter, limit: int, cursor: str | None) -> Found:

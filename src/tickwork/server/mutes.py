@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from tickwork.clock import to_datetime
 from tickwork.model.reports import FailureGroup
-from tickwork.observe.loggers import Log
+from tickwork.server.documents import read_document
 from tickwork.server.problems import Refused
 from tickwork.store.contract import Document, Store
-
-T = TypeVar("T")
 
 KIND = "mutes"  # of documents, by the id of the group
 MUTES_MAX = 500
@@ -37,19 +34,6 @@ class FailureRow(FailureGroup, frozen=True, kw_only=True):
 
 
 _decode = msgspec.json.Decoder(Mute).decode
-_log = Log.of(None, "server")
-_told: set[tuple[str, str]] = set()  # documents that cannot be read, each of which is told once
-
-
-def read_document(kind: str, document: Document, decode: Callable[[str], T]) -> T | None:
-    """None of one that cannot be read, as of a later version: it harms only itself."""
-    try:
-        return decode(document.text)
-    except (ValueError, msgspec.MsgspecError) as error:
-        if (kind, document.name) not in _told:
-            _told.add((kind, document.name))
-            _log.warning("%s %s cannot be read and is left out: %s", kind, document.name, error)
-        return None
 
 
 async def with_mutes(store: Store, groups: Iterable[FailureGroup]) -> list[FailureRow]:

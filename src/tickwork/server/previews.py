@@ -27,7 +27,6 @@ from tickwork.server.masking import Mask
 from tickwork.server.problems import Refused
 from tickwork.server.rows import TaskRow, row_of
 from tickwork.server.spaces import Space
-from tickwork.server.stops import Stops, stops_of
 from tickwork.store.contract import Store
 
 Action = Literal["cancel", "retry", "run_now", "delete", "reschedule"]
@@ -116,8 +115,7 @@ async def checked(space: Space, wanted: BulkWanted, now: int) -> filters.Filter:
         )
     if (wanted.action == "reschedule") is (wanted.delay is None):
         raise Refused(400, "bad_value", "delay goes with reschedule, and reschedule needs it")
-    asks = filters.asks_for_stops(wanted.filter)
-    found = filters.parse(wanted.filter, now, stops=await stops_of(await space.store()) if asks else Stops())
+    found = await finding.read_filter(await space.store(), wanted.filter, now)
     return replace(found, status=statuses_of(wanted, found))
 
 

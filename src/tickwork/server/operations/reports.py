@@ -101,6 +101,5 @@ async def export_report(
     queue: Name | None = None,
 ) -> str:
     """The same as CSV; the last line is the total."""
-    await _check_end(call, until)
-    report = await call.client.report(since, until, by=by, type=type, queue=queue)
+    report = await get_report(call, since, until, by, type, queue)
     return csv_of(ReportRow, [*report.rows, report.total], {"wait": Percentiles, "run": Percentiles})

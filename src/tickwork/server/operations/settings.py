@@ -11,8 +11,8 @@ from tickwork.client.checkup import check_patient, examine
 from tickwork.config import OPTIONS, shown_option
 from tickwork.server.callers import Right
 from tickwork.server.calls import Call
+from tickwork.server.documents import read_document
 from tickwork.server.filters import names_values, parse
-from tickwork.server.mutes import read_document
 from tickwork.server.operations import operation
 from tickwork.server.operations.queues import Changed
 from tickwork.server.operations.tasks import Name, Q

@@ -23,7 +23,6 @@ from tickwork.server.exports import csv_of
 from tickwork.server.operations import operation
 from tickwork.server.problems import Problem, Refused, problem_of
 from tickwork.server.rows import Attempt, EventRow, TaskRow, TaskView, event_row, row_of, task_view
-from tickwork.server.stops import stops_of
 from tickwork.store.contract import PAGE_MAX
 
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern="^[A-Za-z0-9._:@-]+$")]
@@ -227,7 +226,8 @@ async def list_tasks(call: Call, q: Q = "", limit: Limit = 100, cursor: Cursor |
 
     `q` is a filter such as `status:dead type:mail`. Ended tasks come newest first, delayed ones by due time.
     """
-    store, wanted = await call.space.store(), await _wanted(call, q)
+    store = await call.space.store()
+    wanted = await finding.read_filter(store, q, store.now(), call.mask)
     found = await finding.find(store, wanted, limit, cursor)
     return TaskPage(
         items=await finding.rows(call.space, found.records, call.mask),
@@ -235,12 +235,6 @@ async def list_tasks(call: Call, q: Q = "", limit: Limit = 100, cursor: Cursor |
         looked=found.looked,
         total=await _total(call, wanted),
     )
-
-
-async def _wanted(call: Call, q: str) -> filters.Filter:
-    store = await call.space.store()
-    stops = await stops_of(store) if filters.asks_for_stops(q) else filters.NOTHING_STOPPED
-    return filters.parse(q, store.now(), call.mask, stops)
 
 
 async def _total(call: Call, wanted: filters.Filter) -> int | None:
@@ -253,7 +247,8 @@ async def _total(call: Call, wanted: filters.Filter) -> int | None:
 @operation("GET", "/tasks/export", Right.VIEW, media="text/csv")
 async def export_tasks(call: Call, q: Q = "") -> str:
     """Tasks that a filter matches as CSV: 10,000 at most, or as many as are among the first 100,000 looked at."""
-    store, wanted = await call.space.store(), await _wanted(call, q)
+    store = await call.space.store()
+    wanted = await finding.read_filter(store, q, store.now(), call.mask)
     found: list[TaskRow] = []
     cursor: str | None = None
     for _ in range(EXPORT_PAGES):
