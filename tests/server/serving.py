@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ HOME, OTHER, HIDDEN = "home", "other", "hidden"  # the last is of the same store
 MAKER = Caller("maker", Role.ADMIN)
 API = "/api/v1"
 PATIENCE = 60.0
+NO_ROOTS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # reading the root certificates takes longer than a test
 
 
 def url_of(kind: str, folder: Path) -> str:
@@ -123,7 +125,7 @@ class Client(httpx.AsyncClient):
     """Asks the API; paths are below its root."""
 
     def __init__(self, url: str, headers: dict[str, str]) -> None:
-        super().__init__(base_url=url, headers=headers, timeout=PATIENCE, trust_env=False)
+        super().__init__(base_url=url, headers=headers, timeout=PATIENCE, trust_env=False, verify=NO_ROOTS)
 
     async def ask(self, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
         return await self.request(method, f"{API}{path}", json=body, **more)

@@ -291,6 +291,18 @@ class TestStreams:
                 await server.plane.tokens.revoke(each.id)
             await stream.ends(5.0)
 
+    async def test_one_that_begins_during_an_outage_is_503(
+        self, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def silent(*_: Any) -> Any:
+            raise StoreUnavailable("it does not answer")
+
+        monkeypatch.setattr(server.plane.home.hub, "join", silent)
+        answer = await (await server.as_role("viewer")).get("/events/stream")
+        assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
+        assert server.plane._streams == {}
+        assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
+
     async def test_of_too_much_the_newest_is_told_after_how_much_was_missed(
         self, server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.server.examples import NAMES, example
 from tests.server.serving import HIDDEN, HOME, OTHER, Server
 from tickwork.server.callers import EVERY, Right, Role
-from tickwork.server.http.app import http_app
+from tickwork.server.http.app import routes
 from tickwork.server.operations import operations
 
 BESIDE = {  # routes that are no operation of the table, each of which decides itself who may use it
@@ -31,17 +31,15 @@ def contents(folder: Path) -> set[str]:
 
 
 class TestRoutes:
-    async def test_every_route_is_an_operation_or_known_to_decide_itself(self, server: Server) -> None:
-        app = http_app(server.plane)._app
+    def test_every_route_is_an_operation_or_known_to_decide_itself(self) -> None:
         table = {f"/api/v1{each.path}".replace("}", ":str}") for each in operations().values()}
-        found = {route.path for route in app.routes}  # type: ignore[attr-defined]
+        found = {route.path for route in routes().routes}
         assert found - table == BESIDE
         assert table - found == set()
 
-    async def test_every_method_of_a_route_is_one_of_the_table(self, server: Server) -> None:
-        app = http_app(server.plane)._app
+    def test_every_method_of_a_route_is_one_of_the_table(self) -> None:
         table = {(f"/api/v1{each.path}".replace("}", ":str}"), each.method) for each in operations().values()}
-        found = {(route.path, method) for route in app.routes for method in route.methods}  # type: ignore[attr-defined]
+        found = {(route.path, method) for route in routes().routes for method in route.methods}
         others = {pair for pair in found - table if pair[1] != "OPTIONS" and pair[0] not in BESIDE}
         assert others == set()
 

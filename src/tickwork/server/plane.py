@@ -264,16 +264,11 @@ class ControlPlane:
 
     # --- streams
 
-    def check_streams(self, caller: Caller) -> str:
-        """Raises `Refused` if there are too many: to be asked before an answer begins. Answers whose they are."""
+    def begin_stream(self, caller: Caller) -> str:
+        """Count one more; raises `Refused` beyond the bounds. The answer is what `end_stream` takes."""
         owner = caller.owner
         if sum(self._streams.values()) >= STREAMS_MAX or self._streams.get(owner, 0) >= STREAMS_OF_ONE:
             raise Refused(429, "too_many_streams", "too many event streams are open; close some first")
-        return owner
-
-    def begin_stream(self, caller: Caller) -> str:
-        """Count one more; raises `Refused` beyond the bounds. The answer is what `end_stream` takes."""
-        owner = self.check_streams(caller)
         self._streams[owner] = self._streams.get(owner, 0) + 1
         return owner
 

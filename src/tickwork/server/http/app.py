@@ -1,31 +1,32 @@
-"""The whole of it as one ASGI application: the API, the event streams, the pages of health, and the dashboard."""
+"""The whole of it as one ASGI application: the API, the event streams, the pages of health, and the dashboard.
+
+Routes are the same for every server, and making them takes longer than serving a hundred requests. So a process makes
+them once, and each request brings the control plane that it is for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from litestar import Litestar, MediaType, Request, Response, Router
-from litestar.datastructures import State
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 from tickwork import __version__
-from tickwork.client.client import Client
-from tickwork.config import Config
 from tickwork.errors import TickworkError
-from tickwork.server.http.guard import API, Guard
+from tickwork.server.http.guard import API, Guard, plane_of
 from tickwork.server.http.handlers import handler_of
-from tickwork.server.http.pages import Page, page_handlers
+from tickwork.server.http.pages import Page, Pages, page_handlers
 from tickwork.server.http.session import session_handlers
 from tickwork.server.http.streams import stream_handler
 from tickwork.server.http.ui import ui_handlers
 from tickwork.server.operations import operations
 from tickwork.server.plane import ControlPlane
 from tickwork.server.problems import TITLES, Problem, problem_of
-from tickwork.server.settings import settings_of
 from tickwork.texts import cut
 
 PROBLEM = "application/problem+json"
@@ -34,24 +35,23 @@ PART_MAX = 120  # of one message, which may repeat what was sent
 _CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 
 
-def openapi_of(client: Client, config: Config) -> dict[str, Any]:
+def openapi() -> dict[str, Any]:
     """The description of the API, as it is served."""
-    app = _litestar(ControlPlane(settings_of(config), client, lambda _: client), {})
-    return app.openapi_schema.to_schema()
+    return routes().openapi_schema.to_schema()
 
 
 def http_app(plane: ControlPlane, pages: Mapping[str, Page] | None = None) -> Guard:
     """An ASGI application that can be served, or mounted in another one."""
-    return Guard(_litestar(plane, pages or {}), plane)  # type: ignore[arg-type]
+    return Guard(routes(), plane, Pages(plane, pages or {}))  # type: ignore[arg-type]
 
 
-def _litestar(plane: ControlPlane, pages: Mapping[str, Page]) -> Litestar:
+@cache
+def routes() -> Litestar:
     api = Router(API, route_handlers=[
-        *(handler_of(each, plane) for each in operations().values()),
-        stream_handler(plane), *session_handlers(plane),
+        *(handler_of(each) for each in operations().values()), stream_handler(), *session_handlers(),
     ])  # fmt: skip
     return Litestar(
-        [api, *page_handlers(plane, pages), *ui_handlers()],
+        [api, *page_handlers(), *ui_handlers()],
         openapi_config=OpenAPIConfig(
             title="Tickwork", version=__version__, path=f"{API}/openapi.json",
             # Both, so that the framework adds no page of its own to the API.
@@ -61,7 +61,6 @@ def _litestar(plane: ControlPlane, pages: Mapping[str, Page]) -> Litestar:
             security=[{"token": []}],
         ),
         exception_handlers={TickworkError: _refused, HTTPException: _http_error, Exception: _failed},
-        state=State({"plane": plane}),
         logging_config=None,  # the log is that of the program
         debug=False,
         pdb_on_exception=False,
@@ -96,6 +95,5 @@ def _what_is_wrong(error: ValidationException) -> str:
 
 
 def _failed(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    plane: ControlPlane = request.app.state.plane
-    plane.log.error("a request of %s %s failed", request.method, request.url.path, exc_info=error)
+    plane_of(request).log.error("a request of %s %s failed", request.method, request.url.path, exc_info=error)
     return _reply(Problem(500, "internal", TITLES[500], "this is a mistake in the server; its log says more"))

@@ -6,9 +6,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from litestar.connection import ASGIConnection
 
 from tickwork.errors import TickworkError
 from tickwork.payload.depth import is_deep_json
@@ -18,6 +19,9 @@ from tickwork.server.problems import TITLES, Problem, Refused, problem_of
 from tickwork.server.sessions import cookie_name
 from tickwork.server.settings import LOOPBACK_NAMES
 from tickwork.texts import shown
+
+if TYPE_CHECKING:
+    from tickwork.server.http.pages import Pages
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -55,9 +59,10 @@ SECURITY = {
 
 
 class Guard:
-    def __init__(self, app: App, plane: ControlPlane) -> None:
+    def __init__(self, app: App, plane: ControlPlane, pages: Pages) -> None:
         self._app = app
         self._plane = plane
+        self._pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,7 +78,8 @@ class Guard:
             self._check_origin(scope, headers)
             if self._is_https_by_proxy(scope, headers):
                 scope["scheme"], reply.is_https = "https", True
-            scope["state"] = {**scope.get("state", {}), "knock": self._knock(scope, headers)}
+            knock = self._knock(scope, headers)
+            scope["state"] = {**scope.get("state", {}), "plane": self._plane, "pages": self._pages, "knock": knock}
             if scope["path"].startswith(f"{API}/"):
                 await self._let_in(scope, headers)
             elif scope["method"] == "HEAD":  # probes ask so; a page is made as for GET, and its body is left out
@@ -140,6 +146,12 @@ class Guard:
         if caller.via in ("session", "proxy") and scope["method"] not in SAFE and CSRF not in headers:
             raise Refused(403, "no_csrf", f"a change by a session needs the header {CSRF}")
         state["caller"] = caller
+
+
+def plane_of(connection: ASGIConnection[Any, Any, Any, Any]) -> ControlPlane:
+    """The control plane that a request is for."""
+    plane: ControlPlane = connection.state.plane
+    return plane
 
 
 OPEN = (f"{API}/session",)  # it decides itself

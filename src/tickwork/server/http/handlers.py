@@ -13,9 +13,8 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import Body, PathParameter, QueryParameter
 from msgspec import Meta
 
-from tickwork.server.http.guard import BATCH_MAX
+from tickwork.server.http.guard import BATCH_MAX, plane_of
 from tickwork.server.operations import Operation
-from tickwork.server.plane import ControlPlane
 from tickwork.server.problems import Problem
 
 NS = Annotated[str | None, QueryParameter(required=False, max_length=64, description="The namespace.")]
@@ -45,11 +44,11 @@ def problem_responses() -> dict[int, ResponseSpec]:
     }
 
 
-def handler_of(operation: Operation, plane: ControlPlane) -> HTTPRouteHandler:
+def handler_of(operation: Operation) -> HTTPRouteHandler:
     async def run(request: Request[Any, Any, Any], ns: str | None = None, **given: Any) -> Any:
         if "data" in given:
             given["body"] = given.pop("data")
-        answer = await plane.perform(operation, request.state.caller, ns, given)
+        answer = await plane_of(request).perform(operation, request.state.caller, ns, given)
         return _csv(operation, answer) if operation.media == "text/csv" else answer
 
     _describe(run, operation)
@@ -61,7 +60,7 @@ def handler_of(operation: Operation, plane: ControlPlane) -> HTTPRouteHandler:
         summary=operation.summary,
         description=operation.documentation,
         tags=[operation.group.replace("_", " ")],
-        guards=[_allow(operation, plane)],
+        guards=[_allow(operation)],
         media_type=operation.media,
         request_max_body_size=BATCH_MAX,  # the guard has bounded it already, by the path
         responses=problem_responses(),
@@ -121,11 +120,11 @@ def _typed_path(operation: Operation) -> str:
     return path
 
 
-def _allow(operation: Operation, plane: ControlPlane) -> Any:
+def _allow(operation: Operation) -> Any:
     """Asked before the body is looked at, so that who may not do it learns nothing of what is wrong with it."""
 
     async def allow(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-        await plane.admit(operation, connection.state.caller, connection.query_params.get("ns"))
+        await plane_of(connection).admit(operation, connection.state.caller, connection.query_params.get("ns"))
 
     return allow
 

@@ -14,6 +14,7 @@ from litestar.handlers import HTTPRouteHandler
 from tickwork.client.health import health_of
 from tickwork.monitor.listener import Reply
 from tickwork.server.callers import Right
+from tickwork.server.http.guard import plane_of
 from tickwork.server.plane import ControlPlane
 from tickwork.server.problems import Refused
 from tickwork.server.spaces import Cached
@@ -25,13 +26,30 @@ LOOK_SECONDS = 2.0  # for looking up who asks: probes and scrapers do not wait f
 Page = Callable[[], Awaitable[Reply]]
 
 
-def page_handlers(plane: ControlPlane, pages: Mapping[str, Page]) -> list[HTTPRouteHandler]:
-    """`pages` are those that a node has for itself; a server alone looks at its store."""
-    access = plane.home.client._access
-    look = Cached(lambda: health_of(access.open_store, "store", access.config), FRESH)
+class Pages:
+    """The pages that a node has for itself, by path; a server alone looks at its store."""
 
+    def __init__(self, plane: ControlPlane, of_node: Mapping[str, Page]) -> None:
+        access = plane.home.client._access
+        self._of_node = of_node
+        self._store_health = Cached(lambda: health_of(access.open_store, "store", access.config), FRESH)
+
+    async def health(self, path: str) -> Reply:
+        if path in self._of_node:
+            return await self._of_node[path]()
+        health = await self._store_health.get()
+        return Reply(200 if health.works else 503, JSON, msgspec.json.encode(health))
+
+    async def metrics(self) -> Reply:
+        if "/metrics" not in self._of_node:
+            raise Refused(404, "no_metrics", "this server has no metrics: set metrics (--metrics) to serve them")
+        return await self._of_node["/metrics"]()
+
+
+def page_handlers() -> list[HTTPRouteHandler]:
     async def check(request: Request[Any, Any, Any]) -> None:
         """The numbers are those of the first namespace, so they are for those who may look at that."""
+        plane = plane_of(request)
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 caller = await plane.let_in(request.state.knock)
@@ -48,11 +66,7 @@ def page_handlers(plane: ControlPlane, pages: Mapping[str, Page]) -> list[HTTPRo
         return True
 
     async def shown(request: Request[Any, Any, Any], path: str) -> Response[bytes]:
-        if path in pages:
-            reply = await pages[path]()
-        else:
-            health = await look.get()
-            reply = Reply(200 if health.works else 503, JSON, msgspec.json.encode(health))
+        reply = await pages_of(request).health(path)
         if not await may_look(request):
             status = "healthy" if reply.status < 400 else "unhealthy"
             reply = Reply(reply.status, JSON, msgspec.json.encode({"status": status}))
@@ -73,9 +87,12 @@ def page_handlers(plane: ControlPlane, pages: Mapping[str, Page]) -> list[HTTPRo
     @get("/metrics", include_in_schema=False)
     async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
         await check(request)
-        if "/metrics" not in pages:
-            raise Refused(404, "no_metrics", "this server has no metrics: set metrics (--metrics) to serve them")
-        reply = await pages["/metrics"]()
+        reply = await pages_of(request).metrics()
         return Response(reply.body, status_code=reply.status, media_type=reply.content_type)
 
     return [health, ready, live, metrics]
+
+
+def pages_of(request: Request[Any, Any, Any]) -> Pages:
+    pages: Pages = request.state.pages
+    return pages

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from tickwork import __version__
 from tickwork.server.callers import Caller
+from tickwork.server.http.guard import plane_of
 from tickwork.server.http.handlers import problem_responses
 from tickwork.server.http.ui import root_of
 from tickwork.server.plane import ControlPlane
@@ -43,10 +44,11 @@ class SignIn(Struct, forbid_unknown_fields=True):
     token: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
-def session_handlers(plane: ControlPlane) -> list[HTTPRouteHandler]:
+def session_handlers() -> list[HTTPRouteHandler]:
     @get("/session", operation_id="get_session", summary="Who you are", tags=["session"], responses=problem_responses())
     async def get_session(request: Request[Any, Any, Any]) -> SessionView:
         """Who you are, and which namespaces you may see."""
+        plane = plane_of(request)
         try:
             return _view(plane, await plane.let_in(request.state.knock))
         except Refused as error:
@@ -60,6 +62,7 @@ def session_handlers(plane: ControlPlane) -> list[HTTPRouteHandler]:
     )  # fmt: skip
     async def sign_in(request: Request[Any, Any, Any], data: JSONBody[SignIn]) -> Response[SessionView]:
         """Begin a session of the dashboard with a token; answers with a cookie."""
+        plane = plane_of(request)
         caller, secret = await plane.sign_in(data.token, request.state.knock)
         await plane.home.audit.gather("sign_ins", caller, "signed in", "", "")
         return Response(_view(plane, caller), cookies=[_cookie(request, secret, WHOLE // 1000)])
@@ -71,7 +74,7 @@ def session_handlers(plane: ControlPlane) -> list[HTTPRouteHandler]:
     async def sign_out(request: Request[Any, Any, Any]) -> Response[SessionView]:
         """End the session, on the server too."""
         if request.state.knock.cookie:
-            await plane.sessions.end(request.state.knock.cookie)
+            await plane_of(request).sessions.end(request.state.knock.cookie)
         gone = SessionView(caller=None, namespace=None, namespaces=[], version=None, masked=False)
         return Response(gone, cookies=[_cookie(request, "", 0)])
 

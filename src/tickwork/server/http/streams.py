@@ -13,6 +13,7 @@ from litestar.response import Stream as EventStream
 
 from tickwork.model.facts import Fact
 from tickwork.server.callers import Caller, Right
+from tickwork.server.http.guard import plane_of
 from tickwork.server.http.handlers import NS, problem_responses
 from tickwork.server.live import Frame, topics_of
 from tickwork.server.operations import Operation
@@ -34,7 +35,7 @@ async def no_call(call: Any) -> None:
 STREAM = Operation("stream_events", "GET", "/events/stream", Right.VIEW, no_call, "events", media=MEDIA)
 
 
-def stream_handler(plane: ControlPlane) -> HTTPRouteHandler:
+def stream_handler() -> HTTPRouteHandler:
     @get(
         "/events/stream",
         operation_id="stream_events",
@@ -55,18 +56,17 @@ def stream_handler(plane: ControlPlane) -> HTTPRouteHandler:
         `events` has facts, of which one about the same thing stands for those before it; `tick` has the numbers of the
         whole; `missed` says how many facts were left out. Reconnecting with `Last-Event-ID` goes on where it was.
         """
-        caller: Caller = request.state.caller
+        plane, caller = plane_of(request), request.state.caller
         space = await plane.admit(STREAM, caller, ns)
-        plane.check_streams(caller)
         names = [name for name in topics.split(",") if name]
         for name in names:
             if name not in FAMILIES:
                 raise Refused(400, "bad_topic", f"{shown(name)} is no topic; known are {', '.join(sorted(FAMILIES))}")
         last = _last_id(request.headers.get("last-event-id"))
         begin = max((each for each in (after, last) if each is not None), default=None)
-        return EventStream(
-            _texts(plane, space, caller, names, task, begin), media_type=MEDIA, headers={"x-accel-buffering": "no"}
-        )
+        stream = frames(plane, space, caller, names, task, begin)
+        first = await anext(stream)  # before the answer begins, so that what refuses it is a problem of its own
+        return EventStream(_texts(first, stream), media_type=MEDIA, headers={"x-accel-buffering": "no"})
 
     return stream_events
 
@@ -97,8 +97,7 @@ async def frames(
         plane.end_stream(owner)
 
 
-async def _texts(
-    plane: ControlPlane, space: Space, caller: Caller, topics: list[str], task: str | None, after: int | None
-) -> AsyncIterator[bytes]:
-    async for frame in frames(plane, space, caller, topics, task, after):
+async def _texts(first: Frame, others: AsyncIterator[Frame]) -> AsyncIterator[bytes]:
+    yield first.text
+    async for frame in others:
         yield frame.text
