@@ -91,16 +91,18 @@ class Cluster(Started):
         raise RuntimeError(f"no node serves slot {slot}")
 
     def move_slot(self, slot: int, to: RedisServer) -> None:
-        """Reshard one slot with its keys. All primaries are told, as tools do that reshard: gossip alone may take as
-        long as two moves to different nodes are of the same epoch."""
+        """Reshard one slot with its keys."""
         self.begin_move(slot, to)
         self.move_keys(slot, to)
         self.end_move(slot, to)
-        for node in self.masters:
-            node.command("CLUSTER", "SETSLOT", slot, "NODE", self.id_of(to))
 
     def begin_move(self, slot: int, to: RedisServer) -> None:
-        """From here on the old node answers ASK for keys that it does not hold."""
+        """From here on the old node answers ASK for keys that it does not hold.
+
+        A move ends with an epoch that must be greater than all others. Where two moves get the same one, a primary may
+        take a late message of the old owner for news, which gossip does not mend: so the epochs must be settled before.
+        """
+        wait_for(self._agrees, 20, self._describe)
         source = self.node_of(slot)
         to.command("CLUSTER", "SETSLOT", slot, "IMPORTING", self.id_of(source))
         source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", self.id_of(to))
@@ -120,10 +122,11 @@ class Cluster(Started):
         return moved
 
     def end_move(self, slot: int, to: RedisServer) -> None:
-        """Hand the slot over; the nodes that took no part learn of it by gossip."""
+        """Hand the slot over; return once all nodes know it."""
         source = self.node_of(slot)
-        for node in (to, source):
+        for node in (to, source, *self.masters):
             node.command("CLUSTER", "SETSLOT", slot, "NODE", self.id_of(to))
+        wait_for(self._agrees, 20, self._describe)
 
     def _share_slots(self) -> None:
         count = len(self.masters)
@@ -149,6 +152,12 @@ class Cluster(Started):
         ranges = node.command("CLUSTER", "SLOTS")
         return all(len(row) == 3 + self._each for row in ranges) and self._follows(node)
 
+    def _agrees(self) -> bool:
+        """Whether all primaries see the same owners of all slots, and the same epochs, of which no two are equal."""
+        views = [_primaries(node.command("CLUSTER", "NODES").decode()) for node in self.masters if node.running]
+        epochs = [epoch for epoch, _ in views[0].values()]
+        return all(view == views[0] for view in views) and len(set(epochs)) == len(epochs)
+
     @staticmethod
     def _follows(node: RedisServer) -> bool:
         return node.info("replication").get("master_link_status", "up") == "up"
@@ -169,3 +178,9 @@ class Cluster(Started):
     def _describe(self) -> str:
         seen = (node.command("CLUSTER", "NODES").decode() for node in self.nodes if node.running)
         return "one view of a whole cluster; the nodes see:\n" + "\n".join(seen)
+
+
+def _primaries(nodes: str) -> dict[str, tuple[str, list[str]]]:
+    """Epoch and slots of each primary, by its id, as one node lists them."""
+    rows = [line.split() for line in nodes.splitlines()]
+    return {row[0]: (row[6], [each for each in row[8:] if "[" not in each]) for row in rows if "master" in row[2]}

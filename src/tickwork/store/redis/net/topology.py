@@ -207,6 +207,7 @@ class Cluster:
     def moved(self, slot: int, address: Address) -> None:
         self._hosts.meet([address])
         self._slots[slot] = address
+        self._known = (address, *self._known)  # the others may not have heard of it yet
         self._stale = True  # other slots have probably moved too
 
     async def _refresh(self) -> None:

@@ -189,8 +189,8 @@ class Wire:
                         self._servers.answered(key, address, link.peer)
                     return reply
                 asked = self._redirect(problem, slot)
-                redirects += asked is not None
-                if asked is not None and redirects <= REDIRECTS_MAX:
+                redirects += _is_redirect(problem)
+                if _is_redirect(problem) and redirects <= REDIRECTS_MAX:
                     continue
             except LinkLost as error:
                 problem = str(error)
@@ -248,7 +248,7 @@ class Wire:
 
     def _redirect(self, problem: str, slot: int) -> Address | None:
         """The address that an ASK names. A MOVED is stored in the topology instead."""
-        if problem.partition(" ")[0] not in ("MOVED", "ASK"):
+        if not _is_redirect(problem):
             return None
         if not isinstance(self.topology, Cluster):
             raise StoreError(f"Redis at {self.target.url} is a node of a cluster: name it by redis+cluster://")
@@ -371,6 +371,10 @@ class Wire:
         self._links.clear()
         for link in links:
             await link.close()
+
+
+def _is_redirect(problem: str) -> bool:
+    return problem.partition(" ")[0] in ("MOVED", "ASK")
 
 
 def reason(text: str) -> str:
