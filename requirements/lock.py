@@ -10,6 +10,7 @@ LIKE_DEV = ("--constraint", "requirements/dev.txt")
 FILES = {
     "dev.txt": ("--all-extras", "--group", "build", "--group", "test", "--group", "lint"),
     "build.txt": ("--only-group", "build", *LIKE_DEV),
+    "uv.txt": ("--only-group", "uv"),
     "docs.txt": ("--only-group", "docs", *LIKE_DEV),
     "proto.txt": ("--only-group", "proto"),  # an old generator, which does not go with the rest
     "runtime.txt": LIKE_DEV,
