@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import tempfile
 from collections import Counter
 from typing import Any, NamedTuple
 
 import schemathesis
 from benchmarks.control import served
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.result import Ok
@@ -20,6 +21,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.suite.seed import drawn, tree_hash
 from tickwork import RemoteWorker, Scheduler
 from tickwork.server.callers import Caller, Role
 from tickwork.server.tokens import Tokens
@@ -39,7 +41,7 @@ class Found(NamedTuple):
     statuses: dict[str, Counter[int]]
 
 
-def fuzz(url: str, token: str, examples: int, derandomize: bool = True, only: str = "") -> Found:
+def fuzz(url: str, token: str, examples: int, only: str = "") -> Found:
     """Requests that fit the description, and as many that do not."""
     headers = {"Authorization": f"Bearer {token}"}
     schema = schemathesis.openapi.from_url(f"{url}/api/v1/openapi.json", headers=headers)
@@ -53,7 +55,7 @@ def fuzz(url: str, token: str, examples: int, derandomize: bool = True, only: st
         found.statuses[name] = Counter()
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
             try:
-                _attack(operation, mode, headers, found.statuses[name], examples, derandomize)
+                _attack(operation, mode, headers, found.statuses[name], examples)
             except (Exception, BaseExceptionGroup) as error:
                 found.wrong[f"{name}, {mode.value}"] = str(error)
     return found
@@ -65,10 +67,10 @@ def _attack(
     headers: dict[str, str],
     statuses: Counter[int],
     examples: int,
-    derandomize: bool,
 ) -> None:
+    @seed(drawn(f"requests of {operation.label}, {mode.value}", 1 << 64))
     @settings(
-        max_examples=examples, derandomize=derandomize, deadline=None, database=None,
+        max_examples=examples, deadline=None, database=None,
         suppress_health_check=list(HealthCheck), phases=[Phase.generate],
     )  # fmt: skip
     @given(case=operation.as_strategy(generation_mode=mode))
@@ -99,15 +101,17 @@ async def make_token(url: str) -> str:
         await app.close()
 
 
-def main(url: str, examples: str, only: str = "") -> None:
-    """`python -m tests.server.fuzzing sqlite:///FILE EXAMPLES [OPERATION]`, for longer runs by hand."""
-    token = asyncio.run(make_token(url))
-    with served(url, "--tokens") as (address, _):
-        found = fuzz(f"http://{address}", token, int(examples), derandomize=False, only=only)
+def main(examples: str, only: str = "") -> None:
+    """`python -m tests.server.fuzzing EXAMPLES [OPERATION]`: so many requests of each kind for each operation."""
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/tick.db"
+        token = asyncio.run(make_token(url))
+        with served(url, "--tokens") as (address, _):
+            found = fuzz(f"http://{address}", token, int(examples), only)
+    print(f"{sum(map(Counter.total, found.statuses.values()))} requests, seed {tree_hash()}")
     for name, text in found.wrong.items():
         print(f"--- {name}\n{text}\n")
-    for name, counts in found.statuses.items():
-        print(name, dict(counts))
+    sys.exit(1 if found.wrong else 0)
 
 
 if __name__ == "__main__":

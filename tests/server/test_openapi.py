@@ -112,7 +112,7 @@ class TestAnswers:
 
 
 def test_no_request_that_can_be_made_from_it_is_a_mistake_of_the_server(tmp_path: Path) -> None:
-    """A short run, always the same; `python -m tests.server.fuzzing` does longer ones."""
+    """A short run, another for each commit; `make fuzz` does longer ones."""
     url = f"sqlite:///{tmp_path}/tick.db"
     token = asyncio.run(make_token(url))
     with served(url, "--tokens") as (address, _):

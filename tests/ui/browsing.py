@@ -26,7 +26,8 @@ expect.set_options(timeout=PATIENCE)
 
 def chromium() -> str | None:
     """Where the browser is."""
-    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    names = ("chromium-headless-shell", "chromium", "chromium-browser")  # the first takes half as much of a processor
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
 
 def launch(playwright: Playwright, path: str) -> Browser:

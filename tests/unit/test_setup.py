@@ -1,16 +1,13 @@
-"""What a checkout is set up from: the locked requirements, the Makefile, and the ways to call the command."""
+"""What a checkout is set up from: the locked requirements, and the ways to call the command."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
-
-import pytest
 
 from tickwork import __version__
 
@@ -66,32 +63,6 @@ def test_every_dependency_has_a_floor_and_it_is_the_one_that_is_tested() -> None
 def release(version: str) -> list[int]:
     numbers = [int(part) for part in version.split(".")]
     return numbers + [0] * (3 - len(numbers))
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> list[str]:
-    if shutil.which("make") is None:
-        pytest.skip("no make here")
-    return ["make", "-C", str(ROOT), "demo", f"VENV={tmp_path / 'venv'}"]
-
-
-def fake_python(folder: Path, on_version: int, on_venv: int) -> Path:
-    path = folder / "python"
-    path.write_text(f'#!/bin/sh\n[ "$1" = -c ] && exit {on_version}\nexit {on_venv}\n')
-    path.chmod(0o755)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("on_version", "on_venv", "words"), [(1, 0, "is not Python 3.11 or newer"), (0, 1, "apt install python3-venv")]
-)
-def test_a_python_that_will_not_do_is_told_with_the_remedy(
-    on_version: int, on_venv: int, words: str, make: list[str], tmp_path: Path
-) -> None:
-    command = [*make, f"PYTHON={fake_python(tmp_path, on_version, on_venv)}"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.returncode != 0
-    assert words in ran.stdout
 
 
 def test_the_module_is_the_command(tmp_path: Path) -> None:

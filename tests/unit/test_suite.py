@@ -1,0 +1,165 @@
+"""The suite itself: which tests a set has, what several processes make of them, and what a run may make and skip."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.suite import parts, seed, tiers
+from tests.suite.parts import STAGES, Part
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_pytest(folder: Path, text: str, *options: str) -> str:
+    """The output of a run of one file, with the plugins of the suite and without its tests."""
+    (folder / "test_it.py").write_text(text)
+    plugins = ("-p", "tests.suite.counts", "-p", "tests.suite.tiers", "-p", "tests.suite.forks")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:tickwork", *plugins, *options]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False).stdout
+
+
+class TestProcesses:
+    def test_they_share_the_tests_and_one_that_dies_costs_its_test_alone(self, tmp_path: Path) -> None:
+        shown = run_pytest(
+            tmp_path,
+            "import os, pytest\n"
+            "@pytest.mark.parametrize('n', range(150))\n"
+            "def test_number(n, tmp_path):\n"
+            "    print('this was', n)\n"
+            "    assert not list(tmp_path.iterdir())\n"
+            "    if n == 70: os._exit(7)\n"
+            "    if n == 80: os.kill(os.getpid(), 9)\n"
+            "    assert n != 120\n"
+            "@pytest.mark.waits\n"
+            "def test_of_its_own_kind(): pass\n",
+            "-n", "2",
+        )  # fmt: skip
+        assert "3 failed, 148 passed" in shown
+        assert "the process that ran this test ended: 7" in shown
+        assert "the process that ran this test ended: -9" in shown
+        assert "this was 120" in shown
+        assert "this was 119" not in shown
+
+    def test_the_first_failure_ends_the_run_if_so_asked(self, tmp_path: Path) -> None:
+        text = "import pytest\n@pytest.mark.parametrize('n', range(600))\ndef test_number(n): assert n != 3\n"
+        shown = run_pytest(tmp_path, text, "-n", "2", "-x")
+        assert "1 failed" in shown
+        passed = re.search(r"(\d+) passed", shown)
+        assert passed is not None
+        assert int(passed[1]) < 590
+
+    def test_fixtures_of_a_module_end_in_each_process(self, tmp_path: Path) -> None:
+        shown = run_pytest(
+            tmp_path,
+            "import pytest\n"
+            "@pytest.fixture(scope='module')\n"
+            "def lasting(tmp_path_factory):\n"
+            "    yield 1\n"
+            "    open('ended', 'a').write('x')\n"
+            "@pytest.mark.parametrize('n', range(130))\n"
+            "def test_number(n, lasting): pass\n",
+            "-n", "2",
+        )  # fmt: skip
+        assert "130 passed" in shown
+        assert 1 <= len((tmp_path / "ended").read_text()) <= 3
+
+    def test_few_tests_run_in_this_process(self, tmp_path: Path) -> None:
+        text = f"import os\ndef test_parent(): assert os.getppid() == {os.getpid()}\n"
+        assert "1 passed" in run_pytest(tmp_path, text)
+
+    def test_a_red_run_names_the_command_that_repeats_it(self, tmp_path: Path) -> None:
+        shown = run_pytest(
+            tmp_path, "import pytest\n@pytest.mark.parametrize('n', ['a b'])\ndef test_it(n): assert 0\n"
+        )
+        again = next(line for line in shown.splitlines() if line.startswith("again:"))
+        assert "-m pytest 'test_it.py::test_it[a b]'" in again
+        assert f"TICKWORK_SEED={seed.tree_hash()}" in again
+
+
+class TestCounts:
+    @pytest.mark.parametrize("how", ["pytest.skip('no time today')", "pytest.importorskip('nothing_of_that_name')"])
+    def test_a_skip_for_a_reason_that_is_not_listed_fails(self, how: str, tmp_path: Path) -> None:
+        shown = run_pytest(tmp_path, f"import pytest\ndef test_it(): {how}\n")
+        assert ("1 failed" in shown) is ("no time" in how)
+
+    def test_a_module_that_is_skipped_without_a_listed_reason_fails(self, tmp_path: Path) -> None:
+        shown = run_pytest(tmp_path, "import pytest\npytest.skip('nobody knows', allow_module_level=True)\n")
+        assert "1 error" in shown
+
+    def test_what_was_made_is_counted_over_all_processes(self, tmp_path: Path) -> None:
+        text = (
+            "import pytest, subprocess\n@pytest.mark.parametrize('n', range(7))\n"
+            "def test_it(n): subprocess.run(['true'])\n"
+        )
+        assert "made: 0 applications, 0 servers, 7 processes, 0 skipped" in run_pytest(tmp_path, text, "-n", "2")
+
+
+class TestTiers:
+    def test_every_kind_of_test_is_of_tests_that_are_there(self) -> None:
+        assert [start for start in (*tiers.KINDS, *tiers.OLD) if not (ROOT / start).exists()] == []
+
+    def test_another_tree_draws_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        names = [f"test_{number}" for number in range(1000)]
+        drawn = []
+        for tree in ("one", "another"):
+            monkeypatch.setattr(seed, "tree_hash", lambda tree=tree: tree)
+            drawn.append({name for name in names if seed.drawn(name, tiers.SHARE) == 0})
+        assert all(150 < len(each) < 250 for each in drawn)
+        assert len(drawn[0] & drawn[1]) < 80
+
+    def test_the_tree_has_one_hash_which_the_environment_may_replace(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("TICKWORK_SEED", raising=False)
+        seed.tree_hash.cache_clear()
+        found = seed.tree_hash()
+        assert re.fullmatch(r"[0-9a-f]{16}", found)
+        monkeypatch.setenv("TICKWORK_SEED", "0123")
+        seed.tree_hash.cache_clear()
+        assert seed.tree_hash() == "0123"
+        monkeypatch.undo()
+        seed.tree_hash.cache_clear()
+
+
+class TestParts:
+    def test_every_command_is_a_target_of_the_makefile(self) -> None:
+        targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+        assert {part.command.split()[1] for stage in STAGES for part in stage} <= targets
+
+    def test_ci_runs_one_fifth_of_what_takes_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        long = [part for stage in STAGES for part in stage if part.fifth is not None]
+        for fifth in range(5):
+            monkeypatch.setattr(parts, "drawn", lambda what, among, fifth=fifth: fifth)
+            chosen = [part for part in long if parts._wanted(part, "ci", "")]
+            assert chosen
+            assert {part.fifth for part in chosen} == {fifth}
+        assert all(parts._wanted(part, "all", "") for part in long)
+
+    def test_a_part_that_fails_is_shown_with_the_command_that_repeats_it(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        good, bad = Part("good", "true", 0), Part("bad", "ls /nowhere-at-all", 1)
+        monkeypatch.setattr(parts, "STAGES", ((good, bad), (Part("never", "touch never", 0),)))
+        monkeypatch.setattr(parts, "LOGS", tmp_path)
+        assert parts.main(["ci"]) == 1
+        shown = capfd.readouterr().out
+        assert "good: ok" in shown
+        assert "bad: FAILED" in shown
+        assert "nowhere-at-all" in shown.partition("--- bad")[2]
+        assert "--only 'bad'" in shown
+        assert "never" not in shown
+
+    def test_a_name_that_is_not_there_is_refused(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as refused:
+            parts.main(["all", "--only", "nothing"])
+        assert refused.value.code == 2
+        assert "there is no part nothing" in capsys.readouterr().err
+
+    def test_numbers_of_parts_are_in_their_stages(self) -> None:
+        assert Counter(part.name for stage in STAGES for part in stage).most_common(1)[0][1] == 1
