@@ -551,7 +551,7 @@ class Scheduler(Client):
         await self.shutdown()
 
     def run(self, *, work: bool = True, lead: bool = True) -> None:
-        """Start and block until SIGINT or SIGTERM; a second signal gives unfinished work back at once."""
+        """Start and block until SIGINT, SIGTERM or SIGHUP; a second signal gives unfinished work back at once."""
         running.run(self, work=work, lead=lead)
 
     async def _open(self) -> Store:

@@ -21,7 +21,14 @@ from collections.abc import Callable, Iterable
 STOP, HURRY = b"1", b"2"  # finish what runs, then end; give it back and end
 READY, OVER = "ready", "over"  # it works; it ends by itself, so another may take its place
 PROCESS = "process-"  # and a number: the name of a forked process
-STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+HANG_UP: int | None = getattr(signal, "SIGHUP", None)  # Windows has none
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([HANG_UP] if HANG_UP is not None else []))
+
+
+def stop_signals() -> tuple[int, ...]:
+    """Those that ask this process to stop. With nohup SIGHUP is ignored, and stays so. SIGINT is ignored in what a
+    script starts with `&`, and asks all the same: who sends it to such a process means it."""
+    return tuple(each for each in STOP_SIGNALS if each != HANG_UP or signal.getsignal(each) is not signal.SIG_IGN)
 
 
 class Upward:
@@ -54,9 +61,8 @@ class Upward:
             rise(2 if HURRY in orders else 1)
 
         loop.add_reader(self._orders, read)
-        for number in STOP_SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, rise, 1)
+        for number in stop_signals():
+            loop.add_signal_handler(number, rise, 1)
 
 
 class Forked:
@@ -105,12 +111,12 @@ class Signals:
             os.set_blocking(end, False)
         signal.set_wakeup_fd(self._button, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # so that it rings the bell
-        for number in STOP_SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-                signal.signal(number, self._count)
+        for number in stop_signals():
+            signal.signal(number, self._count)
 
-    def _count(self, *_: object) -> None:
-        self.stops += 1
+    def _count(self, number: int, _: object) -> None:
+        if number != HANG_UP or not self.stops:  # a terminal that is closed sends it more than once
+            self.stops += 1
 
     def wait(self, children: Iterable[Forked], timeout: float | None) -> None:
         """Until a signal, a word of a child, or the time."""
@@ -135,9 +141,8 @@ class Signals:
             return Forked(number, pid, orders, words)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for each in STOP_SIGNALS:
-            if signal.getsignal(each) is not signal.SIG_IGN:
-                signal.signal(each, lambda *_: None)  # until its event loop listens; orders are not lost meanwhile
+        for each in stop_signals():
+            signal.signal(each, lambda *_: None)  # until its event loop listens; orders are not lost meanwhile
         for end in (orders, words, self._bell, self._button, *(fd for other in others for fd in other.fds)):
             os.close(end)
         signal.pthread_sigmask(signal.SIG_SETMASK, held)

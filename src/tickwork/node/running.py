@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tickwork.client.sync import running_loop
 from tickwork.errors import TickworkError
 from tickwork.model.facts import Fact
-from tickwork.node.forking import OVER, READY, Upward
+from tickwork.node.forking import HANG_UP, OVER, READY, Upward, stop_signals
 
 if TYPE_CHECKING:
     from tickwork.node.node import Node
@@ -23,8 +22,8 @@ LAST_GRACE = 0.5  # seconds for coroutines that are left when the node has ended
 
 
 def run(app: Scheduler, *, work: bool, lead: bool, parent: Upward | None = None) -> None:
-    """Start it and block until SIGINT or SIGTERM; a second signal gives unfinished work back at once. One of several
-    processes is told both by its parent."""
+    """Start it and block until SIGINT, SIGTERM or SIGHUP; a second signal gives unfinished work back at once. One of
+    several processes is told both by its parent."""
     if running_loop() is not None:
         raise TickworkError(
             "run() makes an event loop of its own, and here one runs already; use `async with app:`, or start() "
@@ -89,17 +88,18 @@ def _end_after(app: Scheduler, most: int, parent: Upward) -> None:
 
 
 def on_signals(call: Callable[[int], None]) -> None:
-    """Call `call` with 1 at the first SIGINT or SIGTERM, with 2 at the second, and so on."""
+    """Call `call` with 1 at the first signal that asks for a stop, with 2 at the second, and so on."""
     loop, came = asyncio.get_running_loop(), 0
 
-    def count() -> None:
+    def count(number: int) -> None:
         nonlocal came
-        came += 1
-        call(came)
+        if number != HANG_UP or not came:  # a terminal that is closed sends it more than once
+            came += 1
+            call(came)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C arrives as KeyboardInterrupt there
-            loop.add_signal_handler(number, count)
+            loop.add_signal_handler(number, count, number)
 
 
 def run_loop(work: Any) -> None:
