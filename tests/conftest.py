@@ -1,8 +1,11 @@
-"""What holds for all tests. On CPython 3.11 the whole package is imported before the first one.
+"""What holds for all tests: modules that are imported before the first one, files in memory, signals as usual.
 
 pytest compiles each module of the package anew when it is imported first. On CPython 3.11 that fails with a SystemError
 ("AST constructor recursion depth mismatch") if the garbage collector runs meanwhile and something that it removes, such
 as a coroutine that was never ended, formats a traceback. Before the first test there is no such garbage.
+
+A suite that runs in the background (`nohup`, `&` in a script, many CI runners) inherits SIGINT and SIGHUP as ignored,
+and so would every program that a test starts, to which it sends them.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import importlib
 import os
 import pkgutil
 import shutil
+import signal
 import sys
 
 import tickwork
@@ -30,3 +34,9 @@ MEMORY = "/dev/shm"
 ROOM = 4 << 30
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # By a handler, which what is started does not inherit: the suite outlives its terminal, as nohup means it to.
+    signal.signal(signal.SIGHUP, lambda *_: None)
