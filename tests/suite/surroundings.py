@@ -161,6 +161,7 @@ def _environment(around: Surroundings, folder: Path, identity: Identity, left: L
         environment = {name: value for name, value in environment.items() if not name.startswith(OF_THE_USER)}
         temporary = _owned(folder / "t", identity, 0o700)
         environment["TMPDIR"] = str(temporary)
+        environment["PYTHONPYCACHEPREFIX"] = str(_owned(folder / "c", identity, 0o700))  # the tree may be closed to it
         environment["HOME"] = str(_owned(folder / "home", identity, 0o555 if around.home else 0o700))
     if around.home and not identity and os.geteuid() == 0:
         left.append("home: it can be written to, as you are root")
