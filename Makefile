@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 # Some images set it. Without compiled files, each of the thousand programs that the tests start compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help installed ready demo docs test test-quick test-all affected coverage old later ready-by-pip machine fuzz lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos histories lock proto proto-check ui ui-check screenshots clean
+.PHONY: help installed ready demo docs test test-quick test-all affected mutants coverage old later ready-by-pip machine fuzz lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos histories lock proto proto-check ui ui-check screenshots clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -61,6 +61,9 @@ later: ## the tests that Python decides on a later one, where it is installed: V
 
 affected: ready ## the tests that a change needs; SINCE=REF: all changed since then (default: since origin/main)
 	@$(BIN)/python -m tests.suite.affected $(if $(SINCE),--since $(SINCE)) $(ARGS)
+
+mutants: ready ## does each change of the core turn a test red? ARGS="--seed 7 --count 200"
+	@$(BIN)/python -m tests.suite.mutants $(ARGS)
 
 EXAMPLES := 2000
 machine: ready ## random histories that all stores must agree on: EXAMPLES=2000 of them on each, KIND=redis for one store

@@ -1,22 +1,32 @@
-"""Breaks one of the store's scripts on purpose: `FAULTS_MUTANT=name pytest -p tests.faults.mutate ...` must go red.
+"""Breaks one of the store's scripts on purpose: the tests named beside each mutant must go red.
 
-The scripts themselves are not touched, only what this process reads; the victims of a case do the same.
+The scripts themselves are not touched, only what a fork of the process that has collected the tests reads; the victims
+of a case do the same, by the environment.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-import re
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tickwork.store.redis import scripts
+import pytest
+
+from tests.suite.choices import file_of
+from tests.suite.mutants.forking import Case, Forker, collect, nothing
+from tests.suite.mutants.swapping import replace_script
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = "FAULTS_MUTANT"
+LIMIT = 110.0  # seconds that the tests of one mutant may take
 
 
 class Mutant(NamedTuple):
@@ -29,6 +39,27 @@ class Mutant(NamedTuple):
     caught_by: str
     says: str
     slow: bool = False
+
+    def has(self, item: pytest.Item) -> bool:
+        """Whether a test is one of those that must notice."""
+        path, _, words = self.caught_by.partition(" -k ")
+        wanted = file_of(item) == path and words in item.nodeid
+        return wanted and not any(kind in item.nodeid for kind in ("memory", "sqlite"))
+
+
+class Verdict(NamedTuple):
+    """What the tests of a mutant made of it, and whether they are green without it, where that was tried."""
+
+    verdict: str
+    why: str
+    green: bool
+
+    def wrong(self, mutant: Mutant) -> str:
+        if self.verdict != "killed":
+            return f"nobody has noticed ({self.verdict} {self.why})"
+        if mutant.says not in self.why:
+            return f"red, but not for {mutant.says!r}: {self.why}"
+        return "" if self.green else "the same tests are red without it"
 
 
 PROOF = "task.fence ~= outcome.fence or task.nonce ~= nonce"
@@ -88,56 +119,58 @@ def mutated(mutant: Mutant, text: str) -> str:
 def apply() -> None:
     """Put the mutant that the environment names, if any, in the place of its script."""
     name = os.environ.get(VARIABLE)
-    if not name:
-        return
-    mutant, original = MUTANTS[name], scripts.read.__wrapped__
-
-    def read(script: str) -> str:
-        text = original(script)
-        return mutated(mutant, text) if script == mutant.script else text
-
-    scripts.compose.cache_clear()
-    setattr(scripts, "read", read)  # noqa: B010
+    if name:
+        put(name)
 
 
-def run_tests(selection: str, name: str) -> str:
-    """How pytest sums up those tests, on Redis, with one of the scripts broken (none for an empty name)."""
-    path, _, words = selection.partition(" -k ")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "tests.faults.mutate",
-        "-p",
-        "no:cacheprovider",
-        "-n0",
-        "-x",
-        "--runxfail",
-    ]
-    command += [path, "-k", f"{words} and not memory and not sqlite"]
-    ran = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, VARIABLE: name}, capture_output=True, text=True, timeout=110, check=False
-    )
-    told = [line for line in ran.stdout.splitlines() if line.startswith(("E  ", "FAILED"))]
-    return "\n".join([*told[:10], *ran.stdout.splitlines()[-1:], ran.stderr[-2000:]])
+def put(name: str) -> None:
+    """Put this mutant in the place of its script, here and in the processes that are started from now on."""
+    os.environ[VARIABLE] = name
+    replace_script(MUTANTS[name].script, lambda text: mutated(MUTANTS[name], text))
 
 
-def caught(name: str) -> str:
-    """What the tests say of a mutant; raises when they do not see what is wrong."""
-    summary = run_tests(MUTANTS[name].caught_by, name)
-    assert re.search(r"^[1-9]\d* failed", summary, re.MULTILINE), f"{name}: nobody has noticed: {summary}"
-    assert MUTANTS[name].says in summary, f"{name}: red, but not for {MUTANTS[name].says!r}: {summary}"
-    return summary
+def try_mutants(names: Sequence[str]) -> dict[str, Verdict]:
+    """What the tests make of each of these mutants; a process of its own collects them once, and forks."""
+    command = [sys.executable, "-m", "tests.faults.mutate", *names]
+    timeout = LIMIT * 2 * len(names)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
+    if ran.returncode:
+        raise RuntimeError(f"the mutants cannot be tried: {ran.stderr[-4000:]}")
+    return {name: Verdict(*told) for name, told in json.loads(ran.stdout).items()}
+
+
+def unnoticed(verdicts: Mapping[str, Verdict]) -> list[str]:
+    """What is wrong with the tests of each mutant that should have noticed it, and have not."""
+    return [f"{name}: {wrong}" for name, verdict in verdicts.items() if (wrong := verdict.wrong(MUTANTS[name]))]
 
 
 async def slow_mutants(seed: int, scale: str) -> str:
     """Each of the cases on a product that is broken where it hurts the case: it must go red."""
     slow = [name for name, mutant in MUTANTS.items() if mutant.slow]
-    for name in slow:
-        await asyncio.to_thread(caught, name)
+    wrong = unnoticed(await asyncio.to_thread(try_mutants, slow))
+    assert not wrong, "\n".join(wrong)
     return f"{len(slow)} mutants noticed: {', '.join(slow)}"
 
 
-def pytest_configure() -> None:
-    apply()
+def main(names: Sequence[str]) -> None:
+    """Print as JSON what the tests make of these mutants."""
+    found: dict[str, Verdict] = {}
+
+    def work(items: list[pytest.Item]) -> None:
+        forker = Forker(folder, LIMIT)
+        for name in names:
+            tests = [item for item in items if MUTANTS[name].has(item)]
+            broken = forker.run_once(Case(name, tests, partial(put, name)))
+            green = "faults" in MUTANTS[name].caught_by or forker.run_once(Case(name, tests, nothing)).verdict
+            found[name] = Verdict(broken.verdict, broken.why, green in (True, "survived"))
+
+    folder = Path(tempfile.mkdtemp(prefix="tm-"))
+    try:
+        collect(sorted({MUTANTS[name].caught_by.partition(" -k ")[0] for name in names}), folder, work, int(LIMIT))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
