@@ -25,6 +25,7 @@ from tests.suite.mutants.report import Judged
 
 TEST_TIMEOUT = 30  # seconds; a mutant may run for ever
 LAST = ("tests/contract/test_machine.py", "tests/unit/test_cron_zones.py", "tests/unit/test_typing.py")  # take long
+COMMON = {"test", "redi", "sqli", "memo", "task", "that", "with", "from", "when", "what", "each"}  # in most names
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -51,24 +52,27 @@ def choices_of(mutant: Mutant, table: Sequence[affected.Row], tests: Sequence[st
 
 
 def chosen(choices: Sequence[Choice], mutant: Mutant, items: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:
-    """The tests of these choices, those first whose file has the name of the changed one, then in the order of the
-    choices, and by chance in each: so few tests are run before the one that notices. What takes long comes last."""
-    places: dict[tuple[bool, bool, int], list[pytest.Item]] = {}
+    """The tests of these choices: those first that have a word in common with the file or the function that is changed,
+    then in the order of the choices, by chance in each. So few are run before the one that notices. What takes long
+    comes last."""
+    groups: dict[tuple[bool, bool, int], list[pytest.Item]] = {}
+    wanted = _words(f"{Path(mutant.file).stem} {mutant.function()}")
     for item in items:
         file, kinds = file_of(item), kinds_of(item)
         at = next((at for at, choice in enumerate(choices) if choice.has(file, kinds)), None)
         if at is not None:
-            named = bool(_words(mutant.file) & _words(file))
-            places.setdefault((file in LAST, not named, at), []).append(item)
+            named = not wanted.isdisjoint(_words(f"{Path(file).stem} {item.name.partition('[')[0]}"))
+            groups.setdefault((file in LAST, not named, at), []).append(item)
     luck = random.Random(f"{seed} {mutant.name}")
-    for group in places.values():
+    for group in groups.values():
         luck.shuffle(group)
-    return [item for _, group in sorted(places.items(), key=lambda place: place[0]) for item in group]
+    return [item for _, group in sorted(groups.items(), key=lambda one: one[0]) for item in group]
 
 
-def _words(file: str) -> set[str]:
-    """The words of a file's name, each without the s of many."""
-    return {word.rstrip("s") for word in re.split(r"[_.]", Path(file).stem)} - {"test", "redi", "sqlite", "memory"}
+def _words(text: str) -> set[str]:
+    """The words of names, by their beginnings, so that "retry" is found in "retries"."""
+    words = re.split(r"[^a-z]+", text.lower())
+    return {word[:4] for word in words if len(word) >= 4} - COMMON
 
 
 class Work:

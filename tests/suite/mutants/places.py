@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import random
+import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -26,6 +27,7 @@ CORE = (
     "webhooks/", "worker/",
 )  # fmt: skip
 LEFT_OUT = ("store/redis/ops/", "store/sqlite/inotify.py")  # asked by people; and what a machine may lack
+_FUNCTION = re.compile(r"\s*(?:(?:async )?def|(?:local )?function) (\w+)")
 
 
 class Mutant(NamedTuple):
@@ -43,6 +45,12 @@ class Mutant(NamedTuple):
     def text(self) -> str:
         """The whole file, changed."""
         return self.edit.apply((ROOT / self.file).read_text(encoding="utf-8"))
+
+    def function(self) -> str:
+        """The name of the function that is changed, or nothing."""
+        lines = (ROOT / self.file).read_text(encoding="utf-8").splitlines()[: self.line]
+        found = (_FUNCTION.match(line) for line in reversed(lines))
+        return next((match[1] for match in found if match), "")
 
     def diff(self) -> str:
         old = (ROOT / self.file).read_text(encoding="utf-8")

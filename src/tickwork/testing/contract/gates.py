@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tickwork.model.policy import Policy
 from tickwork.store.contract import Ask, Gate, Left, Refusal, Woken
-from tickwork.store.contract.gates import RESERVED, WAKE_MAX
+from tickwork.store.contract.gates import LOOK_AGAIN, RESERVED, WAKE_MAX
 from tickwork.testing.contract.bench import Bench
 
 LEASE = Policy().lease_ttl / 1000  # seconds
@@ -96,6 +96,18 @@ async def test_slots_come_back_a_lease_after_their_holder_is_gone(bench: Bench) 
         woken = await _wake(bench, 10)
     assert woken == ["b"]
     assert await _enter(bench, "b", one) is None
+
+
+async def test_a_slot_is_given_on_at_the_moment_at_which_its_time_ends(bench: Bench) -> None:
+    """Not only when a gate that was refused is looked at again in any case."""
+    one, rest = Gate("type:mail", slots=1), LOOK_AGAIN / 4000
+    await _enter(bench, "a", one)
+    for step in (LEASE / 4, LEASE / 4, LEASE / 4, LEASE / 4 - rest):
+        bench.clock.advance(step)
+        assert await _wake(bench) == []
+    assert await _enter(bench, "b", one) is not None
+    bench.clock.advance(rest)
+    assert await _wake(bench) == ["b"]
 
 
 async def test_a_gate_that_is_renewed_after_its_end_is_held_again(bench: Bench) -> None:
