@@ -11,6 +11,8 @@ from tests.server.serving import Client, Server, serving
 from tests.support.redis_store import empty_redis
 from tickwork.clock import ManualClock
 from tickwork.model.fingerprint import fingerprint
+from tickwork.model.outcomes import Held
+from tickwork.model.tasks import ParkReason
 from tickwork.server import filters
 from tickwork.store.contract import Claim
 
@@ -108,6 +110,33 @@ class TestStoppedByHand:
         for number in range(30):
             await stopped.succeeded(type="done", id=f"done-{number}")
         assert (await (await stopped.as_role("viewer")).read("/tasks", q="waits:breaker"))["looked"] == 6
+
+
+class TestParked:
+    """Records of tasks that were put aside, or given back at a gate, name what they wait for."""
+
+    @pytest.mark.parametrize(("reason", "word"), filters._PARKED.items())
+    async def test_it_is_found_by_its_reason(self, url: str, clock: ManualClock, reason: ParkReason, word: str) -> None:
+        async with serving(url, clock=clock) as server:
+            await server.app.submit("mail", id="free")
+            await server.app.submit("sms", id="parked")
+            store = await server.app._access.open_store()
+            if reason is ParkReason.TYPE_PAUSED:
+                await server.app.queues.pause_type("sms")
+                claim = Claim("w1", ("default",), frozenset({"sms"}), limit=1, lease_ttl=1000, nonce="n")
+                assert (await store.tasks.claim(claim)).grants == []
+            else:
+                await server.run("sms", lambda lease: Held(lease, "type:sms", reason, 3_600_000))
+            record = await store.queries.get("parked")
+            assert record is not None
+            assert record.parked is reason
+            viewer = await server.as_role("viewer")
+            found = {each: await ids(viewer, f"waits:{each}") for each in filters.WAITS}
+            assert {each for each, names in found.items() if "parked" in names} == {word}
+
+    def test_every_reason_has_a_word_or_means_that_no_worker_fits(self) -> None:
+        unnamed = set(ParkReason) - set(filters._PARKED)
+        assert unnamed == {ParkReason.TYPE_UNKNOWN, ParkReason.LABELS_MISSING}
 
 
 class TestQualifiers:
