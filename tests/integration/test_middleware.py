@@ -323,6 +323,43 @@ async def test_ticks_go_through_it(make: Make, url: str, clock: ManualClock) -> 
     assert [receipt.verdict for receipt in around.receipts] == ["created", "created"]
 
 
+async def ticks_of(app: Scheduler, schedule: str = "hourly") -> list[tuple[str, str]]:
+    """What the log has of a schedule's ticks: how each went, and of missed ones how many."""
+    found = [event for event in await app.events.read() if event.id == schedule]
+    return [
+        (event.kind, event.detail if event.kind == "schedule.missed" else "")
+        for event in found
+        if event.kind in ("schedule.fired", "schedule.missed", "schedule.skipped")
+    ]
+
+
+async def test_no_tick_that_went_through_it_counts_as_missed(make: Make, url: str, clock: ManualClock) -> None:
+    app = ticking(make, clock, Around(), store=url)
+    async with app:
+        for _ in range(3):
+            clock.advance(3600)
+            await drain(app)
+    assert await ticks_of(app) == [("schedule.fired", "")] * 3
+
+
+async def test_of_ticks_that_are_caught_up_those_that_it_refuses_count_as_missed(
+    make: Make, url: str, clock: ManualClock
+) -> None:
+    def refuse(call: SubmitCall) -> None:
+        if len(call.tasks) > 1:
+            raise RateLimited(5)
+
+    app = with_task(make, Around(refuse), store=url, clock=clock)
+    app.periodic("0 * * * *", id="hourly", misfire="all", misfire_cap=3, misfire_grace=86_400)(app.task("tick")(_tick))
+    async with app:
+        clock.advance(3600)
+        await drain(app)
+    clock.advance(5 * 3600)
+    async with app:
+        await drain(app)
+    assert await ticks_of(app) == [("schedule.fired", ""), ("schedule.missed", "5 ticks")]
+
+
 async def test_a_refused_tick_is_missed_and_the_next_one_comes(
     make: Make, url: str, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -339,13 +376,13 @@ async def test_a_refused_tick_is_missed_and_the_next_one_comes(
         assert await submitted(app, "tick") == []
         assert len(await submitted(app, "other")) == 1
         assert any("schedule hourly: a middleware has refused its run" in line for line in caplog.messages)
-        facts = [event.kind for event in await app.events.read() if event.id == "hourly"]
-        assert facts.count("schedule.missed") == 1
+        assert await ticks_of(app) == [("schedule.missed", "1 ticks")]
         refusing.clear()
         refusing.append(False)
         clock.advance(3600)
         await drain(app)
         assert len(await submitted(app, "tick")) == 1
+        assert await ticks_of(app) == [("schedule.missed", "1 ticks"), ("schedule.fired", "")]
 
 
 @pytest.mark.parametrize("error", [LookupError("a defect"), ConfigError("a defect"), SystemExit(3),
