@@ -338,6 +338,27 @@ async def test_a_loss_gives_the_attempt_back_and_counts(bench: Bench) -> None:
     assert (grant.attempt, grant.losses) == (1, 1)
 
 
+async def test_a_worker_that_still_beats_was_cut_off_and_that_is_no_loss(bench: Bench) -> None:
+    """It could not renew its lease in time. Nothing has died of the task, so it is run again however often that is."""
+    for number in range(Policy().max_losses + 1):
+        await bench.store.members.beat(Worker(id="w1"))
+        if number:
+            assert await bench.claimed_ids() == ["it"]
+        else:
+            await bench.start("it")
+        for _ in range(7):
+            await bench.pass_time(5)
+            await bench.store.members.beat(Worker(id="w1"))
+        assert await bench.store.tasks.reclaim(10) == Reclaimed(["it"], [])
+        record = await bench.record("it")
+        assert (record.status, record.attempt, record.losses) == (Status.READY, 0, 0)
+        assert record.last_error is not None
+        assert record.last_error.startswith("worker w1 was cut off")
+    await bench.claim(worker="w2")
+    await bench.store.tasks.reclaim(10, gone=("w2",))
+    assert (await bench.record("it")).losses == 1, "one that is gone is a loss"
+
+
 async def test_losses_and_attempts_are_never_mixed(bench: Bench) -> None:
     await bench.end(Failed(await bench.start("it"), "boom", 0))
     await bench.claim()
