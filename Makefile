@@ -62,7 +62,7 @@ later: ## the tests that Python decides on a later one, where it is installed: V
 affected: ready ## the tests that a change needs; SINCE=REF: all changed since then (default: since origin/main)
 	@$(BIN)/python -m tests.suite.affected $(if $(SINCE),--since $(SINCE)) $(ARGS)
 
-mutants: ready ## does each change of the core turn a test red? ARGS="--seed 7 --count 200"
+mutants: ready ## breaks the code by chance: what do no tests notice? ARGS="--seed 7 --count 200"
 	@$(BIN)/python -m tests.suite.mutants $(ARGS)
 
 EXAMPLES := 2000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tickwork.model.policy import Policy
 from tickwork.store.contract import Ask, Gate, Left, Refusal, Woken
 from tickwork.store.contract.gates import LOOK_AGAIN, RESERVED, WAKE_MAX
+from tickwork.store.gating import WAKE_GATES
 from tickwork.testing.contract.bench import Bench
 
 LEASE = Policy().lease_ttl / 1000  # seconds
@@ -110,6 +111,24 @@ async def test_a_slot_is_given_on_at_the_moment_at_which_its_time_ends(bench: Be
     assert await _wake(bench) == ["b"]
 
 
+async def test_a_slot_is_held_for_one_lease_more_when_the_clock_was_set_back(bench: Bench) -> None:
+    """From when somebody asks at this gate, and also when the grace of all leases is over by then."""
+    one = Gate("type:mail", slots=1)
+    await _enter(bench, "a", one)
+    bench.clock.advance(-3600)
+    await bench.witness()
+    await bench.pass_time(LEASE * 2 / 3)
+    assert await _enter(bench, "b", one) is not None
+    await bench.pass_time(LEASE * 2 / 3)
+    assert await _enter(bench, "c", one, order=1) is not None
+    assert await _wake(bench, 10) == []
+    (state,) = await bench.store.gates.look(["type:mail"])
+    assert (state.inside, state.waiting) == (1, 2)
+    await bench.pass_time(LEASE / 3)
+    assert await _wake(bench, 10) == ["b"]
+    assert await _enter(bench, "b", one) is None
+
+
 async def test_a_gate_that_is_renewed_after_its_end_is_held_again(bench: Bench) -> None:
     one = Gate("type:mail", slots=1)
     await _enter(bench, "a", one)
@@ -185,6 +204,20 @@ async def test_those_who_wait_for_a_rate_are_woken_when_it_was_raised(bench: Ben
     assert await _enter(bench, "new", fast, order=9) is not None
     bench.clock.advance(1)
     assert await _wake(bench, 10) == ["t1", "new", "t2", "t3", "t4", "t5"], "first those who had a time"
+
+
+async def test_gates_by_rate_are_looked_at_after_a_pause_and_hold_up_no_other(bench: Bench) -> None:
+    """One call looks at so many gates. Those where tokens are far away are not the first of them again and again."""
+    slow = [Gate(f"key:{number:03}", rate=1 / 3_600_000, burst=1) for number in range(WAKE_GATES)]
+    for step in range(3):
+        await bench.store.gates.enter([Ask(f"{gate.name}.{step}", (gate,)) for gate in slow])
+    shut = Gate("type:mail", shut=True)
+    await _enter(bench, "waits", shut)
+    bench.clock.advance(LOOK_AGAIN / 1000)
+    assert await _wake(bench, 10) == []
+    bench.clock.advance(0.001)
+    await bench.store.gates.reset(shut.name)
+    assert await _wake(bench, 10) == ["waits"]
 
 
 async def test_a_new_limit_counts_from_when_it_is_first_asked(bench: Bench) -> None:
