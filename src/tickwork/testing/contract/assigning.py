@@ -127,6 +127,24 @@ async def test_an_inbox_is_taken_by_band_and_then_in_order(bench: Bench) -> None
     assert await bench.claimed_ids(3, inboxes=("w1",)) == ["low", "shared"]
 
 
+@pytest.mark.parametrize("place", list(Place))
+async def test_an_assigned_task_is_in_no_lane_any_more(bench: Bench, place: Place) -> None:
+    await bench.submit("it", key="tenant-7", **({"fair": 1000} if place is Place.FAIR else {}))
+    if place is Place.FRONT:
+        await bench.assign("it", "w1")
+        assert await bench.store.tasks.unassign(["w1"], 1) == ["it"]
+    elif place is Place.SIDE:
+        assert await bench.claimed_ids(types=("other",)) == []
+    assert (await bench.record("it")).place is place
+    stats = await bench.store.queries.stats()
+    assert (sum(stats.ready.values()), stats.statuses[Status.READY]) == (1, 1)
+    assert await bench.assign("it", "w1")
+    stats = await bench.store.queries.stats()
+    assert (stats.ready, stats.parked, stats.statuses[Status.READY]) == ({}, {}, 0)
+    assert (await bench.look()).aside == set()
+    assert await bench.store.queries.audit() == []
+
+
 async def test_assigning_twice_is_once(bench: Bench) -> None:
     await bench.submit("it")
     assert await bench.assign("it", "w1")
