@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tickwork.model.outcomes import Aborted, Succeeded
@@ -139,3 +141,31 @@ async def test_a_large_result_leaves_no_trace_in_a_retried_dependant(bench: Benc
     record = await bench.record("it")
     assert (record.status, record.waiting, record.result) == (Status.BLOCKED, ["up"], None)
     assert record.spec.payload == b"x" * 50_000
+
+
+@pytest.mark.parametrize("way", ["alone", "delayed", "with a dedup key", "after another"])
+@pytest.mark.parametrize("ok", [True, False], ids=["ends well", "dies"])
+async def test_an_upstream_that_is_created_anew_before_its_end_was_told_tells_its_own(
+    bench: Bench, way: str, ok: bool
+) -> None:
+    """The first task of that id has ended the other way, and was deleted before the leader came to tell of it."""
+    bench.together()
+    lease = await bench.start("up")
+    await bench.submit("it", depends_on=("up",))
+    assert await bench.end(Aborted(lease, "boom") if ok else Succeeded(lease)) == "done"
+    await bench.delete("up")
+    fields: dict[str, Any] = {}
+    if way == "after another":
+        other = await bench.start("other")
+        assert await bench.end(Succeeded(other)) == "done"
+        fields = {"depends_on": ("other",)}
+    elif way == "with a dedup key":
+        fields = {"dedup_key": "k"}
+    elif way == "delayed":
+        fields = {"delay": 1000}
+    assert (await bench.submit("up", **fields)).verdict == "created"
+    bench.clock.advance(1)
+    (grant,) = await bench.claim(10)
+    await end(bench, grant.lease, ok)
+    assert await bench.status("it") is (Status.READY if ok else Status.CANCELLED)
+    assert await bench.store.queries.dependants("up", 10) == []
