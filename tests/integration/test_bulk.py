@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -138,6 +139,34 @@ async def test_running_tasks_are_told_of_and_cancelled_by_force(app: Scheduler) 
         await wait_for(app, "runs", "cancelled")
 
 
+async def test_what_runs_is_refused_only_where_the_filter_means_it(app: Scheduler) -> None:
+    """Not where the filter names another status, and not with force, by which it was cancelled."""
+    async with app:
+        await app.submit("stays", id="runs")
+        await wait_for(app, "runs", "running")
+        await app.submit("stays", id="ready", queue="nobody")
+        assert await app.tasks.cancel(TaskFilter(status="ready", type="stays")) == BulkResult(1, 1)
+        await app.submit("stays", id="later", delay=3600)
+        let_it_end = await hold_back_ends(app)
+        assert await app.tasks.cancel(TaskFilter(type="stays"), force=True) == BulkResult(2, 2)
+        let_it_end()
+        await wait_for(app, "runs", "cancelled")
+
+
+async def hold_back_ends(app: Scheduler) -> Callable[[], None]:
+    """No run ends in the store before the function is called that this answers."""
+    store: Any = await app._open()
+    finish, over = store.tasks.finish, asyncio.Event()
+
+    async def late(outcomes: Any, *more: Any) -> Any:
+        if outcomes:
+            await over.wait()
+        return await finish(outcomes, *more)
+
+    store.tasks.finish = late
+    return over.set
+
+
 async def test_tasks_that_come_meanwhile_are_left_alone(app: Scheduler) -> None:
     await app.submit_many("good", range(MANY), delay=60)
 
@@ -190,6 +219,18 @@ async def test_a_chain_of_dead_tasks_is_retried_whole(app: Scheduler) -> None:
     await app.retry("z-first")
     assert (await app.tasks.retry(TaskFilter(status="cancelled"))).done == 2
     assert (await app.get_task("a")).waiting_for == ("m",)
+
+
+async def test_a_chain_is_retried_by_one_filter_though_the_dependant_comes_first(app: Scheduler) -> None:
+    """What is refused because of its upstream is tried again once that was retried by the same call."""
+    names = ["first", "second", "third", "fourth"]
+    await app.submit("good", id="first", delay=3600)
+    for upstream, name in itertools.pairwise(names):
+        await app.submit("good", id=name, depends_on=[upstream])
+    for name in reversed(names):  # they are retried in the order in which they have ended
+        await app.cancel(name)
+    assert await app.tasks.retry(TaskFilter(status="cancelled")) == BulkResult(4, 4)
+    assert [(await app.get_task(name)).waiting_for for name in names[1:]] == [(name,) for name in names[:-1]]
 
 
 async def test_a_retry_without_a_status_means_what_has_failed(app: Scheduler) -> None:
