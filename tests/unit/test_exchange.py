@@ -29,6 +29,7 @@ class Call:
         self.batch = batch
         self.claim = claim
         self.answer: asyncio.Future[int | Exception] = asyncio.get_running_loop().create_future()
+        self.out_of_reach: set[str] = set()  # outcomes of a partition that cannot be reached now
 
     @property
     def limit(self) -> int:
@@ -72,7 +73,9 @@ class SlowStore:
         if isinstance(answer, Exception):
             raise answer
         grants = [self._grant() for _ in range(answer)]
-        return Finished([Verdict("done")] * len(batch), None if claim is None else Claimed(grants, None))
+        verdicts = [Verdict("later" if task_id in call.out_of_reach else "done") for task_id in call.ids]
+        claimed = None if claim is None else Claimed(grants, None)
+        return Finished(verdicts, claimed, incomplete=bool(call.out_of_reach))
 
     def _grant(self) -> Grant:
         self.granted += 1
@@ -116,8 +119,16 @@ class Scene:
         self.store = SlowStore(remote)
         self.slots = Slots(concurrency)
         config, store = Config(concurrency=concurrency, scan_interval=60.0), cast(Store, self.store)
-        self.exchange = Exchange(self.slots, store, config, Notes(store, lambda run: None, LOG), lambda *_: None)
+        self.ended: list[tuple[list[str], list[str]]] = []  # ids and verdicts, as they were told
+        self.exchange = Exchange(self.slots, store, config, Notes(store, lambda run: None, LOG), self.tell)
         self.exchange.pace.two = True
+
+    def tell(self, batch: list[Outcome], verdicts: list[Verdict]) -> None:
+        self.ended.append(([outcome.lease.id for outcome in batch], [verdict.kind for verdict in verdicts]))
+
+    def pending(self) -> list[str]:
+        """The ids of outcomes whose leases the heart renews."""
+        return sorted(outcome.lease.id for outcome in self.exchange.pending())
 
     def run_at_once(self, grants: list[Grant]) -> None:
         for grant in grants:
@@ -225,6 +236,58 @@ async def test_a_refused_outcome_is_found_and_replaced_by_an_error() -> None:
         instead.answer.set_result(0)
         other = await it.store.call(4)
         assert other.ids == ["t2"]
+
+
+async def test_outcomes_of_a_partition_that_cannot_be_reached_are_kept_and_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tickwork.worker.exchange.BACKOFF_MAX", 3600)  # this test says when the pause is over
+    async with scene(8) as it:
+        it.exchange.pace.two = False
+        it.end(4)
+        first = await it.store.call(1)
+        first.out_of_reach = {"t2", "t4"}
+        first.answer.set_result(0)
+        await wait_until(lambda: it.ended)
+        assert it.ended == [(["t1", "t3"], ["done"] * 2)]
+        assert it.pending() == ["t2", "t4"]
+        it.end(2)
+        second = await it.store.call(2)
+        assert second.ids == ["t5", "t6"], "they hold up no other"
+        second.out_of_reach = {"t6"}
+        second.answer.set_result(0)
+        await wait_until(lambda: len(it.ended) == 2)
+        assert it.ended[1] == (["t5"], ["done"])
+        assert it.pending() == ["t2", "t4", "t6"]
+        it.exchange._resume()
+        third = await it.store.call(3)
+        assert third.ids == ["t2", "t4", "t6"]
+        third.out_of_reach = {"t4"}
+        third.answer.set_result(0)
+        await wait_until(lambda: len(it.ended) == 3)
+        assert it.pending() == ["t4"]
+        it.exchange._resume()
+        fourth = await it.store.call(4)
+        assert fourth.ids == ["t4"]
+        fourth.answer.set_result(0)
+        await wait_until(lambda: it.pending() == [])
+        assert it.ended[2:] == [(["t2", "t6"], ["done"] * 2), (["t4"], ["done"])]
+
+
+async def test_it_does_not_end_before_those_are_handed_in() -> None:
+    it = Scene(2)
+    running = asyncio.ensure_future(it.exchange.run())
+    (await it.store.call(0)).answer.set_result(2)
+    await wait_until(lambda: len(it.slots.running) == 2)
+    it.slots.stopping = True
+    it.end(2)
+    first = await it.store.call(1)
+    first.out_of_reach = {"t1"}
+    first.answer.set_result(0)
+    again = await it.store.call(2)
+    assert (again.ids, running.done()) == (["t1"], False)
+    again.answer.set_result(0)
+    await running
 
 
 async def test_a_claim_that_failed_is_sent_again_though_nothing_runs() -> None:
