@@ -1,16 +1,18 @@
-"""The generated code of the gRPC protocol is that of the .proto, and the protocol only grows."""
+"""The generated code of both gRPC protocols is that of their .proto files, and that of executors only grows."""
 
 from __future__ import annotations
 
-import hashlib
-from importlib.resources import files
+import subprocess
+from pathlib import Path
 
 import pytest
+from requirements import grpc_code
 
 from tickwork.executors import grpc_gen
 from tickwork.executors.grpc_gen import executor_pb2, executor_pb2_grpc
+from tickwork.server.grpc import gen
 
-PROTO = files("tickwork") / "proto/tickwork/executor/v1/executor.proto"
+BUILDER = grpc_code.ROOT / ".venv-proto/bin/python"
 # What services in other languages were built with. A field may be added at the end; none is changed or taken away.
 MESSAGES = {
     "ExecuteRequest": "task_id type payload serializer attempt token deadline tags context idempotency_key namespace"
@@ -21,8 +23,48 @@ MESSAGES = {
 }
 
 
-def test_the_code_is_generated_from_the_proto_as_it_is() -> None:
-    assert hashlib.sha256(PROTO.read_bytes()).hexdigest() == grpc_gen.PROTO_SHA256, "run make proto"
+GIVEN = {grpc_gen.__name__: grpc_gen.SHA256, gen.__name__: gen.SHA256}
+
+
+def package_of(protocol: grpc_code.Protocol) -> str:
+    return ".".join(protocol.target.relative_to(grpc_code.ROOT / "src").parts)
+
+
+@pytest.mark.parametrize("protocol", grpc_code.PROTOCOLS, ids=package_of)
+class TestDigest:
+    """Nothing that goes into the code was changed since it was generated, nor the code. The generator has an
+    environment of its own, which is not there as a rule."""
+
+    def test_it_is_that_of_the_code_and_of_what_it_is_made_of(self, protocol: grpc_code.Protocol) -> None:
+        assert grpc_code.digest(protocol, grpc_code.stored(protocol)) == GIVEN[package_of(protocol)], "run make proto"
+
+    def test_each_of_them_counts(
+        self, protocol: grpc_code.Protocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        files = grpc_code.stored(protocol)
+        seen = {GIVEN[package_of(protocol)]}
+        for name, text in files.items():
+            seen.add(grpc_code.digest(protocol, {**files, name: text + "\n"}))
+        seen.add(grpc_code.digest(protocol, {name: text for name, text in files.items() if name.endswith(".py")}))
+        changed = tmp_path / "changed"
+        for path in (protocol.source, *grpc_code.GENERATOR):
+            changed.write_bytes(path.read_bytes() + b"\n")
+            if path == protocol.source:
+                seen.add(grpc_code.digest(protocol._replace(source=changed), files))
+            else:
+                others = [changed if each == path else each for each in grpc_code.GENERATOR]
+                monkeypatch.setattr(grpc_code, "GENERATOR", tuple(others))
+                seen.add(grpc_code.digest(protocol, files))
+                monkeypatch.undo()
+        assert len(seen) == 1 + len(files) + 1 + 3
+
+
+@pytest.mark.skipif(not BUILDER.exists(), reason="the generator's environment is not here: make proto")
+def test_the_code_is_what_the_generator_makes() -> None:
+    ended = subprocess.run(
+        [BUILDER, "-m", "requirements.grpc_code", "--check"], cwd=grpc_code.ROOT, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.parametrize("message", MESSAGES)
