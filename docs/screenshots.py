@@ -1,6 +1,7 @@
 """Takes the pictures of the dashboard that the docs show: `python -m docs.screenshots [VIEW...]`.
 
-It opens the shop of the tests of the dashboard in Chromium, so the pictures show what those tests have looked at.
+It opens the shop of the tests of the dashboard in Chromium, so the pictures show what those tests have looked at. The
+overview is that of the same shop on a day on which nothing has failed.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from typing import Any
 
 import httpx
 from playwright.sync_api import Browser, sync_playwright
-from tests.ui import shop
+from tests.ui import history, shop
 from tests.ui.browsing import DESK, PHONE, Desk, chromium, desk, launch
 from tests.ui.stage import Stage, staged
+
+from tickwork import Scheduler
+from tickwork.store.contract import Store
 
 FOLDER = Path(__file__).parent / "images"
 VIEWS = {
@@ -30,6 +34,8 @@ VIEWS = {
     "alerts": "alerts", "reports": "reports", "submit": "tasks/new?type=import_stock", "settings": "settings/tokens",
     "store": "settings/store",
 }  # fmt: skip
+GOOD_DAY = "overview"
+HEIGHT = 760  # of the overview on a desk, when nothing is wrong: the rest is empty
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": DESK},
     "dark": {"viewport": DESK, "color_scheme": "dark"},
@@ -46,12 +52,17 @@ def main(wanted: list[str]) -> None:
         sys.exit("there is no Chromium: install it, or name it in CHROMIUM")
     FOLDER.mkdir(exist_ok=True)
     move(shop.register)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        staged("redis", Path(folder), server_tokens=True) as stage,
-        sync_playwright() as playwright,
-    ):
-        take_all(launch(playwright, path), stage, wanted or list(VIEWS))
+    views = wanted or list(VIEWS)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = launch(playwright, path)
+        if GOOD_DAY in views:
+            given: dict[str, Any] = {"with_shop": False, "before": write_good_weeks, "server_tokens": True}
+            with staged("redis", Path(folder), **given) as stage:
+                stage.do(open_on_a_good_day(stage.app))
+                take_all(browser, stage, [GOOD_DAY])
+        if others := [view for view in views if view != GOOD_DAY]:
+            with staged("redis", Path(folder), server_tokens=True) as stage:
+                take_all(browser, stage, others, held=prepare(stage))
 
 
 def move(function: Callable[..., None]) -> None:
@@ -67,12 +78,30 @@ def _moved(code: CodeType) -> CodeType:
     return code.replace(co_filename=PROGRAM, co_consts=parts)
 
 
-def take_all(browser: Browser, stage: Stage, wanted: list[str]) -> None:
-    names = {"held": prepare(stage)}
+async def write_good_weeks(store: Store) -> None:
+    await history.write_weeks(store, range(0))
+
+
+async def open_on_a_good_day(app: Scheduler) -> None:
+    """Two runs are at work, nothing is held but what waits for its time."""
+    for number in range(shop.RESIZING):
+        await app.submit("resize_image", {"path": f"/img/{number}.jpg", "width": 800}, key=shop.KEYS[number])
+    for number in range(shop.DELAYED):
+        await app.submit("import_stock", {"sku": f"sku-{number}", "count": 1}, delay=(number + 1) * shop.HOUR)
+
+    async def all_run() -> bool:
+        return (await app.status()).tasks.get("running") == shop.RESIZING
+
+    await shop.until(all_run)
+
+
+def take_all(browser: Browser, stage: Stage, wanted: list[str], **names: str) -> None:
     state = sign_in(browser, stage)
     for look, options in LOOKS.items():
         with desk(browser, stage.url, storage_state=state, **options) as at:
             for view in wanted:
+                if view == GOOD_DAY and look != "phone":
+                    at.page.set_viewport_size({**DESK, "height": HEIGHT})
                 at.go(VIEWS[view].format(**names))
                 take(at, FOLDER / f"dashboard-{view}-{look}.png")
 

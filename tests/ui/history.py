@@ -34,7 +34,7 @@ RUNS: tuple[tuple[str, str, str, dict[int, str]], ...] = (
 SHOWN = 29  # runs, so that one of today has its place
 
 
-async def write_weeks(store: Store) -> None:
+async def write_weeks(store: Store, burst: range = BURST) -> None:
     """Only before a node has started: the leader goes on from there."""
     now = store.now()
     recent = now - KEPT["minute"]
@@ -44,7 +44,7 @@ async def write_weeks(store: Store) -> None:
     while at < now - MINUTE:
         step = MINUTE if at >= recent else HOUR
         opened.roll(at)
-        _fill(opened, at, step // MINUTE, (now - at) // MINUTE in BURST)
+        _fill(opened, at, step // MINUTE, (now - at) // MINUTE in burst)
         at += step
     opened.at = now
     for grain, bucket in opened.closed:

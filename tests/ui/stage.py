@@ -87,7 +87,7 @@ async def _node(app: Scheduler, *, lead: bool = True) -> AsyncIterator[None]:
 
 
 async def _run(url: str, found: list[Stage], ready: threading.Event, redis: RedisServer | None, **options: Any) -> None:
-    with_shop = options.pop("with_shop")
+    with_shop, before = options.pop("with_shop"), options.pop("before", None)
     given = {**BRISK, "namespace": "shop", **options}
     app = Scheduler(
         url, scheduler_id="web-1", server=True, server_port=0, monitoring=True, metrics_interval=1, concurrency=10,
@@ -99,6 +99,8 @@ async def _run(url: str, found: list[Stage], ready: threading.Event, redis: Redi
     for each in (app, helper):
         shop.register(each, lambda: stage.opened)
     async with AsyncExitStack() as stack:
+        if before is not None:
+            await before(await app._access.open_store())
         if with_shop:
             await history.write_weeks(await app._access.open_store())
             await shop.set_rules(app)
@@ -145,7 +147,8 @@ def _thread(url: str, redis: RedisServer | None, options: dict[str, Any]) -> Ite
 
 @contextmanager
 def staged(kind: Kind, folder: Path, *, with_shop: bool = True, **options: Any) -> Iterator[Stage]:
-    """A stage on a store of its own; `with_shop`, in the known state that `shop.py` describes."""
+    """A stage on a store of its own; `with_shop`, in the known state that `shop.py` describes. `before` is called with
+    the store before the nodes start."""
     with contextlib.ExitStack() as stack:
         redis = stack.enter_context(RedisServer()) if kind == "redis" else None
         url = f"sqlite:///{folder}/stage.db" if redis is None else redis.url
