@@ -61,7 +61,7 @@ from tickwork.observe.loggers import Log
 from tickwork.observe.observations import Observation, SubmitRejected
 from tickwork.observe.observer import Observer, Observers
 from tickwork.payload.parameters import MISSING
-from tickwork.store.bounded import SHARE_OF_BLOCKING, SubmitLimit, bounded, within
+from tickwork.store.bounded import SHARE_OF_BLOCKING, StoreTimeLimit, SubmitLimit, bounded
 from tickwork.store.contract import Capabilities, Store
 from tickwork.store.observed import observed
 from tickwork.store.opening import (
@@ -571,7 +571,7 @@ class Scheduler(Client):
     async def _open_bounded(self) -> Store:
         """For callers who would rather hear of an outage than wait for its end. The node itself is patient."""
         if not self._opened:
-            async with within(self.config.store_timeout or 0.0, self.url):
+            with StoreTimeLimit(self.config.store_timeout or 0.0, self.url):
                 await self._open()
         return self._of_clients
 

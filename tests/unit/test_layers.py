@@ -14,7 +14,7 @@ import tickwork
 SRC = Path(tickwork.__file__).parent
 
 # Each folder is a layer and may know those before it; what stands at the root of the package has its place too.
-ROOT = frozenset({"backoff", "clock", "errors", "forks", "host", "ids", "texts"})  # small and pure
+ROOT = frozenset({"backoff", "clock", "errors", "forks", "host", "ids", "texts", "timeouts"})  # small and pure
 LAYERS = (
     "root", "payload", "remote", "cron", "model", "observe", "config", "outbound", "store", "handlers", "client",
     "dispatch", "executors", "worker", "node", "monitor", "webhooks", "server", "logs", "scheduler", "testing",

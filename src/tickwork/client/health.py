@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
@@ -14,6 +13,7 @@ from tickwork.model.info import WorkerInfo
 from tickwork.model.tasks import WAITING, Status
 from tickwork.store.contract import Stats, Store
 from tickwork.texts import cut
+from tickwork.timeouts import TimeLimit, of_late
 
 PATIENCE = 2.0  # seconds for the store to answer
 FULL = 0.8  # share of `dlq_max` from which dead letters are too many
@@ -24,12 +24,12 @@ NAMES_MAX = 5
 async def health_of(open_store: Callable[[], Awaitable[Store]], name: str, config: Config) -> Health:
     """`name` is that of the check of the store."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        with TimeLimit(PATIENCE, makes_up=True) as limit:
             store = await open_store()
             stats = await store.queries.stats()
             breakers = await open_breakers(store)
     except TimeoutError:
-        return unreachable(name, f"no answer within {PATIENCE:g} s")
+        return unreachable(name, f"no answer within {PATIENCE:g} s{of_late(limit.late)}")
     except StoreError as error:
         return unreachable(name, str(error))
     return Health.of(
@@ -51,10 +51,10 @@ async def with_workers_of(
     if not health.works:
         return health
     try:
-        async with asyncio.timeout(PATIENCE):
+        with TimeLimit(PATIENCE, makes_up=True) as limit:
             found = sum(worker.host == host for worker in await workers("online"))
     except TimeoutError:
-        return unreachable(name, f"no answer within {PATIENCE:g} s")
+        return unreachable(name, f"no answer within {PATIENCE:g} s{of_late(limit.late)}")
     check = Check("ok", f"{found} workers of {host}") if found else Check("error", f"no worker of {host} is up")
     return Health.of(health.timestamp, {**health.checks, "here": check})
 

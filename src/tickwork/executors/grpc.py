@@ -20,6 +20,7 @@ from tickwork.outbound.addresses import Address, Allowed
 from tickwork.outbound.secrets import Secret
 from tickwork.store.contract import Grant
 from tickwork.texts import said, shown
+from tickwork.timeouts import TimeLimit
 
 if TYPE_CHECKING:
     from tickwork.executors.grpc_channels import Line
@@ -161,21 +162,20 @@ async def _call(target: _Target, request: ExecuteRequest, limit: float) -> TaskR
 
     assert target.line is not None, "start() comes first"
     limit = min(limit, LONGEST_WAIT)
-    async with asyncio.timeout(limit) as timeout, target.line.connection() as connection:
-        end = timeout.when()
-        assert end is not None
-        left = end - asyncio.get_running_loop().time()
-        try:
-            response = await connection.stub.Execute(request, timeout=left, metadata=target.metadata())
-        except grpc.aio.AioRpcError as error:
-            code = error.code().name
-            if code == "DEADLINE_EXCEEDED":
-                raise TimeoutError from None
-            if code == "UNAVAILABLE":
-                target.line.not_reached()
-            trailers = [(name, value) for name, value in error.trailing_metadata() or ()]
-            raise of_status(target.place, code, error.details() or "", trailers) from None
-        return of_response(target.place, response)
+    with TimeLimit(limit) as time_limit:
+        async with target.line.connection() as connection:
+            left = time_limit.left
+            try:
+                response = await connection.stub.Execute(request, timeout=left, metadata=target.metadata())
+            except grpc.aio.AioRpcError as error:
+                code = error.code().name
+                if code == "DEADLINE_EXCEEDED":
+                    raise TimeoutError from None
+                if code == "UNAVAILABLE":
+                    target.line.not_reached()
+                trailers = [(name, value) for name, value in error.trailing_metadata() or ()]
+                raise of_status(target.place, code, error.details() or "", trailers) from None
+            return of_response(target.place, response)
 
 
 async def _cancel(target: _Target, line: Line, request: ExecuteRequest) -> None:

@@ -12,6 +12,7 @@ from tickwork.model.tasks import Status
 from tickwork.monitor.tallies import NAMES_MAX, OTHER, Bounded
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Store
+from tickwork.timeouts import TimeLimit
 
 READ_MAX = 5.0  # seconds that a reader of metrics waits for the store
 BREAKER = "default"  # the name that is shown while there is no breaker
@@ -57,7 +58,7 @@ class StoreNumbers:
                 return
             self._read_at = now
             try:
-                async with asyncio.timeout(READ_MAX):
+                with TimeLimit(READ_MAX, makes_up=True):
                     await self._read()
             except (TickworkError, TimeoutError) as error:
                 if self.is_up:

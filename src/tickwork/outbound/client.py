@@ -6,7 +6,6 @@ are not compressed. aiohttp does the work; it comes with `pip install "tickwork[
 
 from __future__ import annotations
 
-import asyncio
 import re
 import socket
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from tickwork.forks import keep, tell_of_forks
 from tickwork.outbound.addresses import Address, Allowed
 from tickwork.outbound.tls import Tls, context_of
 from tickwork.texts import shown
+from tickwork.timeouts import TimeLimit, of_late
 
 if TYPE_CHECKING:
     import aiohttp
@@ -101,10 +101,11 @@ class Outbound:
         for name, value in (headers or {}).items():
             check_header(name, value)
         try:
-            async with asyncio.timeout(timeout):
+            with TimeLimit(timeout) as time_limit:
                 return await self._exchange(method, address, dict(headers or {}), body, limit)
         except TimeoutError:
-            raise CallFailed(f"{address.origin} has not answered within {timeout:g} seconds") from None
+            late = of_late(time_limit.late)
+            raise CallFailed(f"{address.origin} has not answered within {timeout:g} seconds{late}") from None
 
     async def _exchange(
         self, method: str, address: Address, headers: dict[str, str], body: bytes | None, limit: int

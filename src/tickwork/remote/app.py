@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -39,6 +40,7 @@ from tickwork.remote.protocol import (
 )
 from tickwork.remote.replays import Full, Replayed, Replays, Reply
 from tickwork.remote.signing import BadSignature, Keys, Signed, answer_headers, check_request
+from tickwork.timeouts import TimeLimit
 
 LOGGER = logging.getLogger("tickwork.remote")
 BUSY_SECONDS = 1  # after which a call may be tried again that found no free slot
@@ -203,7 +205,7 @@ class RemoteWorkerApp:
         self._busy += 1
         task = self._tasks[call.token] = handler.start(payload, given, self._threads, self._freed)
         try:
-            async with asyncio.timeout(call.timeout):
+            with nullcontext() if call.timeout is None else TimeLimit(call.timeout):
                 return await task
         except CallFailed as error:
             return Failed(error.error, error.retry, error.retry_after)

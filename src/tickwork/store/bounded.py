@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
 from tickwork.config import SUBMIT_TIMEOUT
@@ -14,6 +13,7 @@ from tickwork.model.policy import Durability
 from tickwork.model.tasks import Spec
 from tickwork.store.contract import Receipt, Store
 from tickwork.store.wrapped import Blocking, Method, Wrapped
+from tickwork.timeouts import TimeLimit, of_late
 
 SHARE_OF_BLOCKING = 0.25
 SUBMITS = (("tasks", "submit"), ("schedules", "put"))
@@ -25,7 +25,7 @@ T = TypeVar("T")
 def bounded(store: Store, seconds: float) -> Store:
     def around(part: str, name: str, method: Method) -> Method:
         async def call(*args: Any, **options: Any) -> Any:
-            async with within(seconds, store.url):
+            with StoreTimeLimit(seconds, store.url):
                 return await method(*args, **options)
 
         return call
@@ -43,23 +43,25 @@ def bounded(store: Store, seconds: float) -> Store:
     return cast("Store", Wrapped(store, around, around_blocking))
 
 
-@asynccontextmanager
-async def within(seconds: float, url: str, option: str = "store_timeout") -> AsyncIterator[None]:
-    limit = asyncio.timeout(seconds)
-    try:
-        async with limit:
-            yield
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise _gave_up(url, seconds, option) from None
+class StoreTimeLimit(TimeLimit):
+    """Raises `StoreUnavailable` from a block that takes longer; `stated` is what the option says, if that is more."""
 
+    __slots__ = ("_option", "_stated", "_url")
 
-def _gave_up(url: str, seconds: float, option: str) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"the store {url} did not answer within {seconds:g} s ({option}). Whether the call was carried out is unknown; "
-        "made again with the same id, a submit is safe"
-    )
+    def __init__(self, seconds: float, url: str, option: str = "store_timeout", stated: float | None = None) -> None:
+        super().__init__(seconds, makes_up=True)
+        self._url = url
+        self._option = option
+        self._stated = seconds if stated is None else stated
+
+    def _error(self) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"the store {self._url} did not answer within {self._stated:g} s ({self._option}){of_late(self.late)}. "
+            "Whether the call was carried out is unknown; made again with the same id, a submit is safe"
+        )
+
+    def _cause(self, error: BaseException | None) -> None:
+        return None
 
 
 class SubmitLimit:
@@ -77,18 +79,15 @@ class SubmitLimit:
 
     async def run(self, call: Callable[[], Awaitable[T]]) -> T:
         while True:
-            limit = asyncio.timeout(max(self._ends_at - time.monotonic(), 0.0))
+            left = max(self._ends_at - time.monotonic(), 0.0)
+            limit = StoreTimeLimit(left, self._url, "submit_timeout", self._seconds)
             try:
-                async with limit:
+                with limit:
                     answer = await call()
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-                raise _gave_up(self._url, self._seconds, "submit_timeout") from None
             except StoreFull:
                 raise
             except StoreUnavailable as error:
-                if not self._tries_again:
+                if limit.expired or not self._tries_again:
                     raise
                 if time.monotonic() + PAUSE >= self._ends_at:
                     raise StoreUnavailable(f"{error}; tried for {self._seconds:g} s (submit_timeout)") from error

@@ -12,6 +12,7 @@ from tickwork.model.tasks import Lease, ParkReason, Status
 from tickwork.model.transitions import EXPIRED
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Ask, Gate, Grant, Left, Refusal, RunVerdict, Store, Woken
+from tickwork.timeouts import TimeLimit
 from tickwork.worker.gatekeeper import Gatekeeper
 
 AGAIN = 0.2  # seconds until the gates are asked again that could not be reached
@@ -186,7 +187,7 @@ class Admission:
         woken: list[Woken] = []
         left = [Left(outcome.lease.id, gates, _verdict(outcome)) for outcome, gates in ended]
         try:
-            async with asyncio.timeout(LAST_CALLS):
+            with TimeLimit(LAST_CALLS, makes_up=True):
                 woken = await self._store.gates.leave(left)
         except (TimeoutError, StoreError) as error:
             self._log.debug("gates could not be told of ends: %s", error or "no answer")

@@ -1,12 +1,15 @@
-"""One timer for the timeouts of all runs. Most runs end long before, and then have cost only an entry in a heap."""
+"""One timer for the timeouts of all runs. Most runs end long before, and then have cost only an entry in a heap.
+
+A run that has ended in time is not overdue because the event loop was held up and finds both at once.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import time
 from collections.abc import Callable
 
+from tickwork.timeouts import DueCall
 from tickwork.worker.run import Run
 
 
@@ -15,7 +18,7 @@ class Deadlines:
         self._on_overdue = on_overdue
         self._heap: list[tuple[float, int, Run]] = []
         self._count = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: DueCall | None = None
 
     def add(self, run: Run, deadline: float, running: int) -> None:
         self._count += 1
@@ -29,8 +32,7 @@ class Deadlines:
     def _arm(self) -> None:
         self.close()
         if self._heap:
-            wait = self._heap[0][0] - time.monotonic()
-            self._timer = asyncio.get_running_loop().call_later(max(wait, 0.0), self._end_overdue)
+            self._timer = DueCall(self._heap[0][0] - time.monotonic(), self._end_overdue)
 
     def _end_overdue(self) -> None:
         now = time.monotonic()

@@ -3,7 +3,6 @@ told how it is, and no more."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from tickwork.server.http.guard import plane_of
 from tickwork.server.plane import ControlPlane
 from tickwork.server.problems import Refused
 from tickwork.server.spaces import Cached
+from tickwork.timeouts import TimeLimit
 
 JSON = "application/json"
 FRESH = 1.0
@@ -51,7 +51,7 @@ def page_handlers() -> list[HTTPRouteHandler]:
         """The numbers are those of the first namespace, so they are for those who may look at that."""
         plane = plane_of(request)
         try:
-            async with asyncio.timeout(LOOK_SECONDS):
+            with TimeLimit(LOOK_SECONDS, makes_up=True):
                 caller = await plane.let_in(request.state.knock)
         except TimeoutError:
             raise Refused(503, "store_unavailable", "the store cannot be asked who you are: try again soon") from None

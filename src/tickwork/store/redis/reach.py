@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from tickwork.errors import StoreFull, StoreUnavailable
+from tickwork.timeouts import TimeLimit, of_late
 
 ANSWER_TIME = 2.0  # seconds for an answer; then the partition counts as out of reach
 RETRY = 0.25  # seconds between two attempts to reach it again
@@ -47,7 +48,7 @@ class Reach:
 
     async def _try_again(self, part: str) -> None:
         try:
-            async with asyncio.timeout(TRIAL_TIME):
+            with TimeLimit(TRIAL_TIME, makes_up=True):
                 await self._knock(part)
         except (StoreUnavailable, TimeoutError):
             self._next_trial[part] = time.monotonic() + RETRY
@@ -60,11 +61,12 @@ class Reach:
         if not self.has(part):
             raise StoreUnavailable(f"partition {part} cannot be reached now")
         try:
-            async with asyncio.timeout(self._answer_time):
+            with TimeLimit(self._answer_time, makes_up=True) as limit:
                 return await act()
         except TimeoutError:
             self._next_trial[part] = time.monotonic() + RETRY
-            raise StoreUnavailable(f"partition {part} did not answer in {self._answer_time:g} s") from None
+            late = of_late(limit.late)
+            raise StoreUnavailable(f"partition {part} did not answer in {self._answer_time:g} s{late}") from None
         except StoreFull:
             raise
         except StoreUnavailable:

@@ -20,6 +20,7 @@ import hiredis
 
 from tickwork.errors import StoreError
 from tickwork.forks import tell_of_forks
+from tickwork.timeouts import TimeLimit, of_late
 
 Reply = Any
 _MORE = object()
@@ -176,10 +177,13 @@ class Link(asyncio.BufferedProtocol):
 
     # --- the end
 
-    def _watch(self) -> None:
+    def _watch(self, again: bool = False) -> None:
         silent = self._loop.time() - self._received_at
         if (self._due or self._on_push is not None) and silent >= self._timeout:
-            self.cut(f"no answer for {silent:.1f} s")
+            if again:
+                self.cut(f"no answer for {silent:.1f} s")
+            else:  # if the loop was held up in this pass, an answer is read in the next one
+                self._watchdog = self._loop.call_later(0, self._watch, True)
             return
         if silent >= STRANGE:
             self.met = False
@@ -246,7 +250,7 @@ async def connect(
     """A link that is ready for commands (in push mode: for SUBSCRIBE)."""
     link = Link(timeout)
     try:
-        async with asyncio.timeout(access.connect_timeout):
+        with TimeLimit(access.connect_timeout, makes_up=True) as limit:
             await asyncio.get_running_loop().create_connection(
                 lambda: link, address.host, address.port, ssl=access.tls, server_hostname=None
             )
@@ -255,7 +259,8 @@ async def connect(
         _abort(link)
         plain = access.tls is not None and not hasattr(link, "_transport")
         hint = ": is it a port without TLS (redis://)?" if plain else ""
-        raise LinkLost(f"{address} did not answer within {access.connect_timeout:g} s{hint}") from None
+        late = of_late(limit.late)
+        raise LinkLost(f"{address} did not answer within {access.connect_timeout:g} s{late}{hint}") from None
     except ssl.SSLError as error:
         raise StoreError(f"TLS to {address} failed: {error}") from error
     except (OSError, LinkLost) as error:
