@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import cast
 
 import pytest
@@ -14,6 +16,7 @@ from tickwork.node.heart import Heart
 from tickwork.observe.loggers import Log
 from tickwork.store.contract import Heard
 from tickwork.store.memory import MemoryStore
+from tickwork.timeouts import TimeLimit
 from tickwork.worker.worker import Worker
 
 
@@ -67,3 +70,33 @@ async def test_a_worker_that_is_killed_during_a_heartbeat_is_no_member_when_its_
     (first, lease), (second, membership) = calls
     assert (first, lease, second) == ("leases", 30_000, "member")
     assert membership <= 28_500
+
+
+@pytest.mark.parametrize("renewed", [True, False])
+async def test_runs_whose_leases_were_renewed_go_on_though_the_heartbeat_is_not_answered(
+    monkeypatch: pytest.MonkeyPatch, renewed: bool
+) -> None:
+    store, silent, cut_off = MemoryStore(Policy()), asyncio.Event(), list[str]()
+
+    async def extend(leases: list[Lease], ttl: int) -> list[str]:
+        if not renewed:
+            await silent.wait()
+        return ["held"] * len(leases)
+
+    async def beat(member: Member, ttl: int) -> Heard:
+        await silent.wait()
+        return Heard(None)
+
+    monkeypatch.setattr(store.tasks, "extend", extend)
+    monkeypatch.setattr(store.members, "beat", beat)
+    holder = Holder()
+    holder.cut_off = lambda: cut_off.append("all")  # type: ignore[attr-defined]
+    worker = cast("Worker", holder)
+    heart = Heart(store, [worker], lambda worker: Member(id="w"), 30, 10, Log.of(None, "heart"), lambda rival: None)
+    heart._renewed_at = time.monotonic() - 28.95  # the last renewal is trusted for another twentieth of a second
+    monkeypatch.setattr("tickwork.node.heart.TimeLimit", lambda seconds: TimeLimit(seconds / 10))
+    began = time.monotonic()
+    assert not await heart._beat()
+    await asyncio.sleep(0)
+    assert cut_off == ([] if renewed else ["all"])
+    assert heart._renewed_at >= began

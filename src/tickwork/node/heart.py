@@ -24,6 +24,7 @@ from tickwork.observe.loggers import Log
 from tickwork.store.contract import Extended, Lease, Store
 from tickwork.store.hints import CONTROL
 from tickwork.store.joining import join
+from tickwork.timeouts import TimeLimit, of_late
 from tickwork.worker.worker import Worker
 
 BATCH = 500  # leases that one call renews
@@ -147,13 +148,15 @@ class Heart:
         margin = min(1.0, self._lease_ttl / 4)
         trusted_until = self._renewed_at + self._lease_ttl - margin
         unshown: StoreUnavailable | None = None
+        limit, renewed = TimeLimit(max(trusted_until - sent_at, margin)), 0
         try:
-            async with asyncio.timeout(max(trusted_until - sent_at, margin)):
+            with limit:
                 for worker in self._workers:
                     # In this order, so that a worker that is killed at any moment is not a member for as long as its
                     # leases last. If a lease of a living member runs out, that counts as an interrupted connection, not
                     # as a loss.
                     await self._renew(worker)
+                    renewed += 1
                     unshown = await self._show_or_not(worker, sent_at) or unshown
             self._renewed_at = sent_at
             if unshown is None and not self._doubtful:
@@ -163,7 +166,10 @@ class Heart:
             self._cut_off_doubtful(self._lease_ttl - margin)
             return False
         except TimeoutError:
-            self._store.contact.lost("heart", "the store does not answer")
+            self._store.contact.lost("heart", f"the store does not answer{of_late(limit.late)}")
+            if renewed == len(self._workers):  # all that did not come is the answer to the heartbeat
+                self._renewed_at, trusted_until = sent_at, sent_at + self._lease_ttl - margin
+                self._cut_off_doubtful(self._lease_ttl - margin)
         except StoreError as error:
             self._report(error)
         except Exception as error:  # a programming error here or in the store: the leases must still be renewed
