@@ -234,11 +234,20 @@ async def submit_limited(on: Scene, chance: random.Random, count: int, a_second:
 
 
 def most_at_a_time(lines: Iterable[Line]) -> Counter[str]:
-    """Runs end with their line, or with their process."""
+    """Runs end with their line, or with their process. Those of a process that the machine has kept waiting for most of
+    a lease may be run again by another meanwhile, which is no fault of the limit."""
+    lines = list(lines)
     running: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     of_pid: defaultdict[int, list[tuple[str, str, int]]] = defaultdict(list)
     most: Counter[str] = Counter()
-    for line in sorted(lines, key=lambda line: float(line["at"])):
+    wrote = {line["pid"]: line["at"] for line in lines}  # the last time
+
+    def moment(line: Line) -> tuple[float, bool]:
+        """A kill is written down with the time before its signal was sent. Its victim has lived until its last line."""
+        at = float(line["at"])
+        return (max(at, wrote.get(line["victim"], at)), True) if line["what"] == "kill" else (at, False)
+
+    for line in sorted(lines, key=moment):
         what = line["what"]
         if what == "start":
             running[line["of"]].add((line["id"], line["fence"]))
@@ -246,7 +255,7 @@ def most_at_a_time(lines: Iterable[Line]) -> Counter[str]:
             most[line["of"]] = max(most[line["of"]], len(running[line["of"]]))
         elif what == "end":
             running[line["of"]].discard((line["id"], line["fence"]))
-        elif what == "kill":
+        elif what == "kill" or (what == "fault" and line["till"] - line["at"] >= LEASE / 2):
             for of, task_id, fence in of_pid[line["victim"]]:
                 running[of].discard((task_id, fence))
     return most

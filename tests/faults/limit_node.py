@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from tests.faults.history import History
+from tests.faults.stalls import watch_for_stalls
 from tests.faults.victim import OPTIONS, become_stranger
 from tickwork import FixedDelay, Scheduler, TaskContext
 
@@ -61,9 +63,11 @@ async def main(url: str, history_path: str, options: dict[str, Any]) -> None:
     broken = Path(options.pop("broken", "/nowhere"))
     app = Scheduler(url, namespace="faults", **{**OPTIONS, **options})
     add_handlers(app, history, broken)
+    stop_watching = watch_for_stalls(history, "late", os.getpid())
     async with app:
         history.write("up", node=app.id)
         await app.wait_stopped()
+    stop_watching()
 
 
 if __name__ == "__main__":
