@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tests.integration.apps import FAST
+from tests.integration.apps import FAST, SOON_LED
 from tests.integration.child_handlers import announce
 from tickwork import Scheduler
 
@@ -71,7 +71,7 @@ class Talking(Scheduler):
 def main() -> None:
     url, *given = sys.argv[1:]
     options = {key: msgspec.json.decode(value) for key, _, value in (item.partition("=") for item in given)}
-    app = make(url, **options)
+    app = make(url, **{**SOON_LED, **options})
     app.__class__ = Talking
     app.run()
     print("stopped", flush=True)

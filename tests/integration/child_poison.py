@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from tests.integration.apps import FAST
+from tests.integration.apps import FAST, SOON_LED
 from tickwork import Scheduler
 
 NEIGHBOURS = 3
@@ -16,7 +16,8 @@ NEIGHBOURS = 3
 
 def main() -> None:
     url, workers = sys.argv[1:]
-    app = Scheduler(url, **{**FAST, "worker_count": int(workers), "concurrency": 4 // int(workers)})
+    own = {"worker_count": int(workers), "concurrency": 4 // int(workers)}
+    app = Scheduler(url, **{**FAST, **SOON_LED, **own})
 
     @app.task
     async def innocent(folder: str, number: int) -> None:

@@ -6,11 +6,12 @@ import os
 import signal
 import sys
 
+from tests.integration.apps import SOON_LED
 from tests.integration.child_node import make
 
 
 def main() -> None:
-    app = make(sys.argv[1])
+    app = make(sys.argv[1], **SOON_LED)
 
     @app.task
     async def kill(payload: None) -> None:

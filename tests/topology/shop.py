@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.integration.apps import FAST, eventually
+from tests.integration.apps import FAST, SOON_LED, eventually
 from tickwork import Scheduler, Status, TaskCancelled
 
 NAMESPACE = "shop"
 
 
 def shop(store: Any, **options: Any) -> Scheduler:
-    app = Scheduler(store, **{"namespace": NAMESPACE, **FAST, **options})
+    app = Scheduler(store, **{"namespace": NAMESPACE, **FAST, **SOON_LED, **options})
 
     @app.task
     async def add(a: int, b: int) -> int:
