@@ -35,7 +35,7 @@ RULES = (
 # Soon noticed, soon renewed, soon over.
 BRISK: dict[str, Any] = {
     "lease_ttl": 4, "renew_interval": 1, "leader_lease_ttl": 4, "leader_renew_interval": 1, "scan_interval": 0.1,
-    "shutdown_timeout": 0.2, "store_timeout": 2, "logger": QUIET,
+    "shutdown_timeout": 0.2, "logger": QUIET,
 }  # fmt: skip
 
 

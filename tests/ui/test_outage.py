@@ -8,6 +8,7 @@ from tests.ui.browsing import Desk
 from tests.ui.stage import Stage
 
 PATIENCE = 20_000.0
+STAGE = {"store_timeout": 2}
 
 
 def outage_of(at_desk: Desk) -> None:
