@@ -303,16 +303,18 @@ async def test_a_retry_is_no_failure_yet(make: Make, url: str, clock: ManualCloc
 async def test_nobody_tells_for_a_while(make: Make, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ends that were not told survive in the outbox until somebody does."""
     monkeypatch.setattr(unled, "SPREAD", 3600.0)
-    app = make(url)
+    app, gate = make(url), Gate()
     ran: list[str] = []
 
     @app.task
     async def step(name: str) -> None:
+        await gate.pass_through()
         ran.append(name)
 
     await app.start(lead=False)
     first = await app.submit("step", "first")
     second = await app.submit("step", "second", depends_on=[first])
+    gate.open()
     await first.result(10)
     assert await status_of(app, second.id) is Status.BLOCKED
     await app.shutdown()

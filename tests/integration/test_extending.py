@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.apps import Make, eventually
+from tests.integration.apps import Gate, Make, eventually
 from tickwork import ConfigError, Duty, Scheduler, Service, StoreUnavailable, TickworkError
 from tickwork.store.hints import OUTBOX
 
@@ -169,14 +169,18 @@ async def test_a_duty_is_woken_by_its_topic(make: Make) -> None:
 
     app.add_duty(Duty("look", look, 60, OUTBOX))
 
+    gate = Gate()
+
     @app.task
-    async def work() -> None: ...
+    async def work() -> None:
+        await gate.pass_through()
 
     async with app:
         await eventually(lambda: done)
         before = len(done)
-        first = await work.options(delay=0.2).submit()
+        first = await work.submit()
         await work.options(depends_on=[first]).submit()
+        gate.open()
         await eventually(lambda: len(done) > before, what="an end that others wait for wakes it")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.apps import Make, eventually, status_of, store_of
+from tests.integration.apps import Gate, Make, eventually, status_of, store_of
 from tickwork import Scheduler, Status
 from tickwork.client import checkup
 from tickwork.node import unled
@@ -59,9 +59,16 @@ async def test_what_ended_while_no_node_was_up_is_told_by_the_next(app: Schedule
 
 async def test_a_dependant_that_is_told_in_a_moment(app: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unled, "SPREAD", 3600.0)
+    gate = Gate()
+
+    @app.task
+    async def held() -> None:
+        await gate.pass_through()
+
     await app.start(lead=False)
-    first = await app.submit("step", "first")
+    first = await app.submit("held")
     second = await app.submit("step", "second", depends_on=[first])
+    gate.open()
     await first.result(10)
     assert (await app.explain(second.id)).text == (
         f"It waits for {first.id}. {first.id} has ended, and it will be told so in a moment."
