@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 # Some images set it. Without compiled files, each of the thousand programs that the tests start compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help installed ready demo docs test test-quick test-all affected mutants coverage old later ready-by-pip machine fuzz lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos histories lock proto proto-check ui ui-check screenshots clean
+.PHONY: help installed ready demo docs test test-quick test-all affected bench-against mutants coverage old later ready-by-pip machine fuzz lint format types check bench bench-redis bench-growth bench-guard cron-full crash-full chaos histories lock proto proto-check ui ui-check screenshots clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -98,6 +98,9 @@ bench-growth: ready ## what a task costs as there is more of something: queued, 
 
 bench-guard: ready ## has a task come to cost more? ratios within one run; the exit code answers
 	@$(BIN)/python -m benchmarks.guard $(ARGS)
+
+bench-against: ready ## is the working tree slower than a commit? REF=HEAD~1; 2 % are allowed, the exit code answers
+	@$(BIN)/python -m benchmarks.against $(REF) $(ARGS)
 
 cron-full: ready ## the daylight-saving property over every zone and expression
 	@$(BIN)/python -m tests.unit.cron_zones --full

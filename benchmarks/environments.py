@@ -31,7 +31,7 @@ def command(subject: Subject, cache: Path, role: str) -> list[str]:
         raise Unavailable("uvloop is not installed")
     python = _venv(subject, cache) if subject.needs else Path(sys.executable)
     path = f"PYTHONPATH={ROOT}"
-    return ["/usr/bin/env", path, str(python), "-m", "benchmarks.peers", subject.module, role]
+    return ["/usr/bin/env", path, *subject.environ, str(python), "-m", "benchmarks.peers", subject.module, role]
 
 
 def _venv(subject: Subject, cache: Path) -> Path:

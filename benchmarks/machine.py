@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.support.redis import default_binary
+from tests.support.redis import KINDS, binary
 
 from benchmarks.environments import ROOT
 
@@ -79,9 +79,15 @@ def tree_rss(root: int) -> int:
     return total
 
 
+def server_binary() -> Path | None:
+    """The Redis server that the benchmarks start, or None where there is none."""
+    return next((found for kind in KINDS if (found := binary(kind)) is not None), None)
+
+
 def facts(load: str = "") -> dict[str, str]:
     """What a report says of where it was made; `load` is that before it began."""
-    redis = re.search(r"v=(\S+)", _said(str(default_binary()), "--version"))
+    server = server_binary()
+    redis = re.search(r"v=(\S+)", _said(str(server), "--version")) if server else None
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",

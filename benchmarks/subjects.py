@@ -26,6 +26,7 @@ class Subject(Struct, frozen=True):
     # The share of a scenario's tasks that it gets, so that a slow subject takes no longer than a fast one; "" is for
     # every scenario that is not named.
     pace: Mapping[str, float] = {}
+    environ: tuple[str, ...] = ()  # NAME=value, for its processes
 
     def share(self, scenario: str) -> float:
         return self.pace.get(scenario, self.pace.get("", 1.0))
