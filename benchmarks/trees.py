@@ -102,7 +102,7 @@ def _copied(root: Path, folder: Path) -> Tree:
 def imported(tree: Tree, environ: tuple[str, ...]) -> Path:
     """Which package a process gets that runs in this environment: that of the tree, or the tree is refused."""
     start = ["/usr/bin/env", *environ, sys.executable, "-c", "import tickwork; print(tickwork.__file__)"]
-    done = subprocess.run(start, cwd=tree.source, capture_output=True, text=True, check=False)
+    done = subprocess.run(start, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Refused(f"{tree.name} does not start in this environment ({_last_line(done.stderr)}): {instead(tree)}")
     found = Path(done.stdout.strip())
