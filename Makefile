@@ -99,8 +99,8 @@ bench-growth: ready ## what a task costs as there is more of something: queued, 
 bench-guard: ready ## has a task come to cost more? ratios within one run; the exit code answers
 	@$(BIN)/python -m benchmarks.guard $(ARGS)
 
-bench-against: ready ## is the working tree slower than a commit? REF=HEAD~1; 2 % are allowed, the exit code answers
-	@$(BIN)/python -m benchmarks.against $(REF) $(ARGS)
+bench-against: ready ## does the working tree cost more than the commit REF=main? CPU a task, in turns; the exit code answers
+	@$(BIN)/python -m benchmarks.against $(ARGS) -- "$(REF)"
 
 cron-full: ready ## the daylight-saving property over every zone and expression
 	@$(BIN)/python -m tests.unit.cron_zones --full

@@ -1241,7 +1241,7 @@ async def test_progress_is_from_0_to_1(app: Scheduler, value: float) -> None:
 
 async def test_texts_that_are_no_utf8_do_no_harm(app: Scheduler, caplog: pytest.LogCaptureFixture) -> None:
     """A file name may hold bytes that are no text; Python shows them as lone surrogates."""
-    caplog.set_level(logging.CRITICAL, logger="tickwork.task")  # a report with such a text cannot be sent on by xdist
+    caplog.set_level(logging.CRITICAL, logger="tickwork.task")  # a report with such a text cannot be written
 
     @app.task
     async def odd(ctx: TaskContext) -> str:

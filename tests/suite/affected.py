@@ -19,7 +19,6 @@ from tests.suite.choices import VARIABLE, Choice
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_name("affected.txt")
 COMMAND = "make:"
-FEW = 4  # so many test files are run sooner in one process than others have been started
 SHOWN = 6  # files of one reason that are named
 
 
@@ -146,16 +145,15 @@ def explain(needs: Sequence[Need], since: str) -> str:
     return "\n".join(lines)
 
 
-def pytest_command(choices: Sequence[Choice], workers: str, extra: Sequence[str]) -> list[str]:
+def pytest_command(choices: Sequence[Choice], extra: Sequence[str]) -> list[str]:
     """One session over all files that hold such tests; the plugin leaves those of them that were chosen."""
     files = sorted({file for choice in choices for file in choice.files(ROOT)})
     whole = {f"tests/{choice.path}".rstrip("/") for choice in choices if choice.path.endswith("/")}
     paths = sorted(whole | {file for file in files if not any(file.startswith(f"{folder}/") for folder in whole)})
-    spread = ["-n", "0"] if len(files) <= FEW else ["-n", workers, "--dist", "worksteal"]
-    return [sys.executable, "-m", "pytest", "-p", "tests.suite.choices", *spread, *paths, *extra]
+    return [sys.executable, "-m", "pytest", "-p", "tests.suite.choices", *paths, *extra]
 
 
-def run(needs: Sequence[Need], workers: str, extra: Sequence[str]) -> int:
+def run(needs: Sequence[Need], extra: Sequence[str]) -> int:
     """Run what is needed, commands first; the exit code of the first that fails."""
     choices = list(dict.fromkeys(choice for need in needs for choice in need.row.choices))
     for name in dict.fromkeys(command for need in needs for command in need.row.commands):
@@ -167,7 +165,7 @@ def run(needs: Sequence[Need], workers: str, extra: Sequence[str]) -> int:
             return code
     if not choices:
         return 0
-    command = pytest_command(choices, workers, extra)
+    command = pytest_command(choices, extra)
     environment = {**os.environ, VARIABLE: json.dumps([str(choice) for choice in choices])}
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
@@ -175,7 +173,6 @@ def run(needs: Sequence[Need], workers: str, extra: Sequence[str]) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make affected", description=__doc__)
     parser.add_argument("--since", help="a commit (default: where this branch left origin/main, else HEAD)")
-    parser.add_argument("--workers", default="2", help="processes that run tests")
     parser.add_argument("--list", action="store_true", help="print the tests, run none")
     options, extra = parser.parse_known_args(argv)
     since = options.since or default_base()
@@ -185,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"No line of {TABLE.relative_to(ROOT)} fits {names}: add one, or run make test", file=sys.stderr)
         return 2
     print(explain(needs, since), flush=True)
-    return 0 if options.list else run(needs, options.workers, extra)
+    return 0 if options.list else run(needs, extra)
 
 
 if __name__ == "__main__":

@@ -168,10 +168,9 @@ def test_which_tests_belong_to_a_choice(word: str, file: str, kinds: list[str], 
     assert Choice.read(word).has(file, kinds) is belongs
 
 
-def test_few_files_are_run_in_one_process_and_many_in_several() -> None:
-    assert pytest_command([Choice("unit/test_pace.py")], "3", [])[5:8] == ["-n", "0", "tests/unit/test_pace.py"]
-    many = pytest_command([Choice("unit/"), Choice("unit/test_pace.py"), Choice("docs/test_links.py")], "3", ["-x"])
-    assert many[5:] == ["-n", "3", "--dist", "worksteal", "tests/docs/test_links.py", "tests/unit", "-x"]
+def test_folders_and_files_are_run_in_one_session() -> None:
+    choices = [Choice("unit/"), Choice("unit/test_pace.py"), Choice("docs/test_links.py")]
+    assert pytest_command(choices, ["-x"])[5:] == ["tests/docs/test_links.py", "tests/unit", "-x"]
 
 
 def test_files_that_have_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -261,7 +261,7 @@ def collect(paths: Sequence[str], folder: Path, work: Callable[[list[pytest.Item
     the folder. Raises with what pytest shows where the tests cannot be collected."""
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(folder / "hypothesis")
     session = _Session(work)
-    options = ["-qq", "-p", "no:cacheprovider", "-n", "0", f"--timeout={timeout}"]
+    options = ["-qq", "-p", "no:cacheprovider", "-p", "no:tests.suite.forks", f"--timeout={timeout}"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # what these tools import themselves
     log = folder / "log"
     with _printing_to(log):
