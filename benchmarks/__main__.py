@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from benchmarks.charts import write
 from benchmarks.environments import CACHE
-from benchmarks.markdown import pages
+from benchmarks.markdown import pages, write_docs
 from benchmarks.report import Report, draw, lines, make_report
 from benchmarks.rounds import Plan, joined, play_all
 from benchmarks.scenarios import SCENARIOS
@@ -45,7 +45,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     help="Add the rounds of an earlier run, from what --json wrote; may be repeated.",
 )
 @click.option("--json", "json_file", type=FILE, help="Write all figures there.")
-@click.option("--markdown", "markdown_file", type=FILE, help="Write tables for the documentation there.")
+@click.option("--markdown", "markdown_file", type=FILE, help="Write tables in Markdown there.")
+@click.option("--docs", is_flag=True, help="Write the tables into docs/performance.md, a line of them into the README.")
 @click.option("--svg", "svg_file", type=FILE, help="Draw a chart of what was measured on Redis there.")
 @click.option(
     "--cache",
@@ -65,6 +66,7 @@ def main(
     earlier: tuple[Path, ...],
     json_file: Path | None,
     markdown_file: Path | None,
+    docs: bool,
     svg_file: Path | None,
     cache: Path,
 ) -> None:
@@ -85,6 +87,8 @@ def main(
         json_file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
     if markdown_file is not None:
         markdown_file.write_text("\n".join(pages(report)) + "\n", encoding="utf-8")
+    if docs:
+        write_docs(report)
     if svg_file is not None:
         write(svg_file, draw(report))
     sys.exit(1 if report.problems or any(row.lost or row.duplicates for row in report.rows) else 0)

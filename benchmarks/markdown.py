@@ -1,12 +1,15 @@
-"""The tables of README and `docs/performance.md`, from the figures of a run: `--markdown FILE`."""
+"""The tables of `docs/performance.md` and the line of figures in the README, from the figures of a run: `--docs`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from msgspec import Struct
 
 from benchmarks.charts import number
+from benchmarks.environments import ROOT
 from benchmarks.report import (
     BYTES,
     CPU,
@@ -25,6 +28,9 @@ from benchmarks.report import (
     ours_of,
 )
 from benchmarks.subjects import SUBJECTS
+
+PERFORMANCE, README = ROOT / "docs" / "performance.md", ROOT / "README.md"
+BEGIN, END = "<!-- bench -->", "<!-- end -->"
 
 
 class Column(Struct, frozen=True):
@@ -106,6 +112,39 @@ GOALS = (
     ("roundtrip", CPU),
     ("idle", IDLE_CPU),
 )
+
+
+def write_docs(report: Report) -> None:
+    """Puts the tables and the line of figures where the documentation has those of the last run."""
+    put(PERFORMANCE, "\n".join(pages(report)))
+    if line := headline(report):
+        put(README, line)
+
+
+def put(file: Path, text: str) -> None:
+    """Replaces what stands between the two marks of a file; all else in it is written by people."""
+    whole = file.read_text(encoding="utf-8")
+    if whole.count(BEGIN) != 1:
+        raise ValueError(f"{file.name} must have one {BEGIN}, with {END} below it")
+    between = re.compile(rf"(?<={re.escape(BEGIN)}\n).*?(?={re.escape(END)})", re.DOTALL)
+    file.write_text(between.sub(lambda _: text.strip() + "\n", whole, count=1), encoding="utf-8")
+
+
+def headline(report: Report) -> str:
+    """One line for the README; empty if the run did not measure what it holds."""
+    rows = {(row.scenario, row.subject): row for row in report.rows}
+    drain, wait = rows.get(("drain.100", "tickwork")), rows.get(("latency.start", "tickwork"))
+    file = rows.get(("submit.one", "tickwork sqlite"))
+    if drain is None or wait is None or file is None:
+        return ""
+    peers = [row for row in report.rows if row.scenario == "drain.100" and SUBJECTS[row.subject].module != "tickwork"]
+    best = _best([row for row in peers if ours_of(row.subject) == "tickwork"], RATE)
+    beside = "" if best is None else f" ({_shown(best.subject, report)}: {number(best.figures[RATE].median)})"
+    return (
+        f"One worker on Redis runs **{number(drain.figures[RATE].median)} tasks a second**{beside} and starts a task "
+        f"**{number(wait.figures[P50].median)} ms** after its submit; a SQLite file takes "
+        f"**{number(file.figures[RATE].median)} submits a second**, one by one."
+    )
 
 
 def pages(report: Report) -> Iterator[str]:

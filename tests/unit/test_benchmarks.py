@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -9,13 +10,13 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from benchmarks import environments, guard, machine
+from benchmarks import environments, guard, machine, markdown
 from benchmarks.charts import Bar, Chart, lengths
 from benchmarks.environments import Unavailable, command
 from benchmarks.growth import report as growth
 from benchmarks.growth.points import Line, Point, judge, summed
 from benchmarks.growth.questions import QUESTIONS
-from benchmarks.markdown import pages
+from benchmarks.markdown import BEGIN, END, PERFORMANCE, README, headline, pages, put, write_docs
 from benchmarks.peers.common import WARM, Tally
 from benchmarks.references import Cost
 from benchmarks.report import draw, lines, make_report, ours_of
@@ -172,6 +173,56 @@ def test_the_tables_for_the_documentation_hold_every_subject_and_the_best_peer()
     assert any(line.startswith("| **tickwork** |") and "40 + 20 µs" in line for line in said)
     assert any(line.startswith("| **tickwork memory** |") for line in said)
     assert "| drain.10, tasks/s | redis | 1,000 | saq 1,000 | 1.00 |" in said
+
+
+def test_the_line_of_figures_is_made_of_those_that_the_tables_have() -> None:
+    submits = Sample(100, 0.05, 0.001)
+    parts = {
+        "tickwork": {"drain.100": Sample(100, 0.1, 0.001, 0.001), "latency.start": Sample(10, 1.0, 0.1, p50=0.0012)},
+        "saq": {"drain.100": Sample(100, 0.2, 0.001, 0.001)},
+        "tickwork sqlite": {"submit.one": submits},
+    }
+    plan = Plan(tuple(parts), tuple(SCENARIOS), 1, 1.0, "/nowhere")
+    played = [Round(name, 1, f"{name} 1.0", 0.1, 0.09, samples) for name, samples in parts.items()]
+    said = headline(make_report(plan, played, ""))
+    assert "**1,000 tasks a second** (saq: 500)" in said
+    assert "**1.2 ms**" in said
+    assert "**2,000 submits a second**" in said
+    assert headline(make_report(plan, played[:2], "")) == ""  # not all of it was measured
+
+
+def test_only_what_is_between_the_marks_is_replaced(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"above\n{BEGIN}\nold\n{END}\n\n<!-- other -->\nbelow\n{END}\n")
+    put(page, "new \\1\n\n")
+    put(page, "new \\1\n\n")
+    assert page.read_text() == f"above\n{BEGIN}\nnew \\1\n{END}\n\n<!-- other -->\nbelow\n{END}\n"
+    page.write_text("no marks\n")
+    with pytest.raises(ValueError, match=f"must have one {BEGIN}"):
+        put(page, "new")
+
+
+def test_tables_and_line_are_written_into_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {name: tmp_path / name for name in ("PERFORMANCE", "README")}
+    for name, file in files.items():
+        file.write_text(f"{BEGIN}\nold\n{END}\n")
+        monkeypatch.setattr(markdown, name, file)
+    write_docs(make_report(PLAN, rounds(), ""))
+    assert "| drain.10, tasks/s | redis | 1,000 | saq 1,000 | 1.00 |" in files["PERFORMANCE"].read_text()
+    assert "old" in files["README"].read_text()  # what its line holds was not measured
+    monkeypatch.setattr(markdown, "headline", lambda report: "new")
+    write_docs(make_report(PLAN, rounds(), ""))
+    assert files["README"].read_text() == f"{BEGIN}\nnew\n{END}\n"
+
+
+def test_the_figures_of_the_readme_are_those_of_the_tables() -> None:
+    """Both are written by one run: see `make bench ARGS=--docs`."""
+    line, tables = (
+        file.read_text(encoding="utf-8").partition(f"{BEGIN}\n")[2].partition(END)[0] for file in (README, PERFORMANCE)
+    )
+    figures, known = (set(re.findall(r"\d[\d,.]*\d", text)) for text in (line, tables))
+    assert len(figures) == 4
+    assert figures <= known
 
 
 def test_what_is_idle_and_what_is_large_have_figures_of_their_own() -> None:
