@@ -64,7 +64,8 @@ def main(folder: str, name: str) -> None:
     if not can_be_added_to(folder, done, steps):
         make(folder, uv)
         done = {}
-    done = {"place": place(folder), "steps": done.get("steps", {})}
+    done = done or {"place": place(folder), "steps": {}}
+    write_stamp(folder, done)
     for step in missing(done["steps"], steps):
         install(folder, uv, step)
         done["steps"][step] = steps[step]
@@ -123,7 +124,9 @@ def can_be_added_to(folder: str, done: dict[str, Any], steps: dict[str, str]) ->
         raise Stop(f"{folder} is not an environment of Python: move it away, or name another: make VENV=.venv-2 ...")
     known = done.get("steps", {})
     changed = [each for each in steps if each.endswith(".txt") and known.get(each, steps[each]) != steps[each]]
-    if not runs(folder) or done.get("place", place(folder)) != place(folder):
+    if not done:
+        reason = "was made in another way, or not finished"
+    elif not runs(folder) or done["place"] != place(folder):
         reason = "was made at another place or with another Python"
     elif changed:
         reason = f"holds what another commit needs ({', '.join(changed)})"

@@ -160,13 +160,27 @@ def test_an_environment_that_was_moved_is_made_anew(
 
 
 def test_a_broken_interpreter_is_replaced(commands: Commands, folder: str) -> None:
-    environment.main(folder, "small")
+    commands.fail = no_network("uv.txt")
+    with pytest.raises(Stop):
+        environment.main(folder, "small")
     Path(folder, "bin", "python").unlink()
     Path(folder, "bin", "python").symlink_to("/nowhere/python")
+    commands.seen.clear()
+    commands.fail = lambda _: None
+    environment.main(folder, "small")
+    assert commands.installed() == ["build.txt", "uv.txt"]
+
+
+def test_an_environment_that_was_made_in_another_way_is_made_anew(
+    commands: Commands, folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Plugins in it that are not in the lists would be loaded."""
+    environment.main(folder, "small")
     Path(folder, STAMP).unlink()
     commands.seen.clear()
     environment.main(folder, "small")
     assert commands.installed() == ["build.txt", "uv.txt"]
+    assert "was made in another way, or not finished: it is made anew" in capsys.readouterr().out
 
 
 def test_a_folder_of_something_else_is_left_alone(commands: Commands, folder: str) -> None:
