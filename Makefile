@@ -67,13 +67,13 @@ mutants: ready ## breaks the code by chance: what do no tests notice? ARGS="--se
 
 EXAMPLES := 2000
 machine: ready ## random histories that all stores must agree on: EXAMPLES=2000 of them on each, KIND=redis for one store
-	@TICKWORK_MACHINE_EXAMPLES=$(EXAMPLES) $(BIN)/python -m tests.contract.test_machine $(KIND)
+	@TESTS_EXAMPLES=$(EXAMPLES) $(BIN)/python -m tests.contract.test_machine $(KIND)
 
 fuzz: ready ## requests that are made from the description of the API: EXAMPLES=500 for each operation
 	@$(BIN)/python -m tests.server.fuzzing $(EXAMPLES)
 
 ready-by-pip: # the environment as it is made where there is no uv
-	@TICKWORK_INSTALLER=pip $(SETUP) .venv-pip dev
+	@TESTS_INSTALLER=pip $(SETUP) .venv-pip dev
 	@.venv-pip/bin/python -m pytest tests/unit/test_setup.py tests/unit/test_public_names.py
 
 lint: ready ## ruff, and the format check

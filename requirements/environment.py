@@ -3,7 +3,7 @@ date.
 
 The Makefile calls this with whatever Python there is, so it must start on one that is too old, to refuse it in a
 sentence. A set is a list of steps. The folder keeps which of them are done, so a second call goes on where the first
-stopped. uv installs (its own wheel comes from `uv.txt`), pip where uv cannot be had, or with TICKWORK_INSTALLER=pip.
+stopped. uv installs (its own wheel comes from `uv.txt`), pip where uv cannot be had, or with TESTS_INSTALLER=pip.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def python_of(folder: str) -> str:
 
 def find_uv() -> str | None:
     """The command of uv: the one on the path, or that of a wheel that is installed here once. None if only pip is."""
-    if os.environ.get("TICKWORK_INSTALLER") == "pip":
+    if os.environ.get("TESTS_INSTALLER") == "pip":
         return None
     found = shutil.which("uv")
     own, digest = os.path.join(UV, "bin", "uv"), {"uv": digest_of("uv.txt")}

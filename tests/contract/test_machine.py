@@ -828,7 +828,7 @@ RARE = {
 }
 
 EXAMPLES = 25
-ASKED = int(os.environ.get("TICKWORK_MACHINE_EXAMPLES", "0"))
+ASKED = int(os.environ.get("TESTS_EXAMPLES", "0"))
 ENOUGH = 1000  # examples, in which everything is met
 
 

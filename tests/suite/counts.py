@@ -114,7 +114,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         which = [shlex.quote(each) for each in dict.fromkeys(failed)]
         names = " ".join(which) if len(which) <= SHOWN else "--last-failed"
         python = os.path.relpath(sys.executable)
-        terminalreporter.write_line(f"again: TICKWORK_SEED={tree_hash()} {python} -m pytest {names}", bold=True)
+        terminalreporter.write_line(f"again: TESTS_SEED={tree_hash()} {python} -m pytest {names}", bold=True)
 
 
 def _exceeded(config: pytest.Config, bounds: dict[str, int]) -> list[str]:

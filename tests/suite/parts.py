@@ -84,7 +84,7 @@ def main(args: list[str]) -> int:
         if name not in known:
             parser.error(f"there is no part {name}: {', '.join(sorted(known))}")
     LOGS.mkdir(parents=True, exist_ok=True)
-    print(f"seed {tree_hash()}: TICKWORK_SEED={tree_hash()} repeats what is drawn by chance", flush=True)
+    print(f"seed {tree_hash()}: TESTS_SEED={tree_hash()} repeats what is drawn by chance", flush=True)
     ended: list[Ended] = []
     for stage in STAGES:
         lanes = _lanes([part for part in stage if _wanted(part, given.tier, given.only)])
@@ -163,7 +163,7 @@ def _report(ended: list[Ended]) -> int:
         print(line)
     failed = [each.part for each in ended if each.code]
     for part in failed:
-        print(f"again: TICKWORK_SEED={tree_hash()} python3 -m tests.suite.parts ci --only '{part.name}'")
+        print(f"again: TESTS_SEED={tree_hash()} python3 -m tests.suite.parts ci --only '{part.name}'")
     return 1 if failed else 0
 
 

@@ -14,8 +14,8 @@ BUILT = ("__pycache__", ".egg-info")
 
 @cache
 def tree_hash() -> str:
-    """Of the files of the product and of its tests; TICKWORK_SEED names another, to repeat what was drawn from it."""
-    given = os.environ.get("TICKWORK_SEED")
+    """Of the files of the product and of its tests; TESTS_SEED names another, to repeat what was drawn from it."""
+    given = os.environ.get("TESTS_SEED")
     if given:
         return given
     digest = hashlib.sha256()

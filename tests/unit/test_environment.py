@@ -108,7 +108,7 @@ def test_uv_comes_from_its_wheel_and_pip_takes_over_where_there_is_none(
     commands.seen.clear()
     assert environment.find_uv() == str(tmp_path / "uv" / "bin" / "uv")
     assert commands.seen == []
-    monkeypatch.setenv("TICKWORK_INSTALLER", "pip")
+    monkeypatch.setenv("TESTS_INSTALLER", "pip")
     assert environment.find_uv() is None
 
 

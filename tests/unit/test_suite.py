@@ -81,7 +81,7 @@ class TestProcesses:
         )
         again = next(line for line in shown.splitlines() if line.startswith("again:"))
         assert "-m pytest 'test_it.py::test_it[a b]'" in again
-        assert f"TICKWORK_SEED={seed.tree_hash()}" in again
+        assert f"TESTS_SEED={seed.tree_hash()}" in again
 
 
 class TestCounts:
@@ -116,11 +116,11 @@ class TestTiers:
         assert len(drawn[0] & drawn[1]) < 80
 
     def test_the_tree_has_one_hash_which_the_environment_may_replace(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv("TICKWORK_SEED", raising=False)
+        monkeypatch.delenv("TESTS_SEED", raising=False)
         seed.tree_hash.cache_clear()
         found = seed.tree_hash()
         assert re.fullmatch(r"[0-9a-f]{16}", found)
-        monkeypatch.setenv("TICKWORK_SEED", "0123")
+        monkeypatch.setenv("TESTS_SEED", "0123")
         seed.tree_hash.cache_clear()
         assert seed.tree_hash() == "0123"
         monkeypatch.undo()
