@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -33,11 +34,15 @@ KINDS: dict[str, tuple[str, ...]] = {
     "tests/docs/": ("process",),
 }
 
-# The tier `old`, beside the contract on SQLite: the standard library, Sentinel, Cluster and TLS, every snippet.
-OLD = (
-    "tests/unit/", "tests/topology/", "tests/docs/", "tests/integration/test_handlers.py",
-    "tests/integration/test_cli.py",
-)  # fmt: skip
+# The only tests of these tiers, which are collected alone: others need libraries that an old environment does not have.
+PLACES = {
+    "quick": ("tests/unit/", "tests/contract/", "tests/integration/"),
+    # The contract on SQLite, the standard library, Sentinel, Cluster and TLS, every snippet.
+    "old": (
+        "tests/unit/", "tests/contract/", "tests/topology/", "tests/docs/", "tests/integration/test_handlers.py",
+        "tests/integration/test_cli.py",
+    ),
+}  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,6 +58,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"seed {tree_hash()}"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    places = PLACES.get(config.option.tier or "")
+    if places is None or collection_path.suffix != ".py":
+        return None
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    return None if path.startswith(places) or collection_path.name in ("conftest.py", "__init__.py") else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -91,11 +104,8 @@ def _quick(item: pytest.Item) -> bool:
     """unit tests, the contract on memory and SQLite, and what of the rest runs in this process"""
     if _has(item, *MARKERS):
         return False
-    folder = item.nodeid.split("/")[1]
-    store = store_of(item)
-    if folder == "contract":
-        return store in ("memory", "sqlite")
-    return folder == "unit" or (folder == "integration" and store == "memory")
+    folder, store = item.nodeid.split("/")[1], store_of(item)
+    return folder == "unit" or store == "memory" or (folder == "contract" and store == "sqlite")
 
 
 def _test(item: pytest.Item) -> bool:
@@ -117,7 +127,7 @@ def _old(item: pytest.Item) -> bool:
     """what the Python, its SQLite, the libraries and the servers of a machine decide"""
     if item.nodeid.startswith("tests/contract/"):
         return store_of(item) == "sqlite" and _test(item)
-    return item.nodeid.startswith(OLD) and _test(item)
+    return _test(item)
 
 
 def _extra(item: pytest.Item) -> bool:
