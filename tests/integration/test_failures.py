@@ -570,8 +570,10 @@ async def test_dedup_can_be_off(make: Make, url: str) -> None:
     @app.task
     async def pay() -> None: ...
 
-    await app.submit("pay", dedup_key="k")
-    await app.submit("pay", dedup_key="k")
+    first = await app.submit("pay", dedup_key="k")
+    second = await app.submit("pay", dedup_key="k")
+    assert first.id != second.id
+    assert {task.id for task in (await app.list_tasks()).items} == {first.id, second.id}
 
 
 async def test_of_many_at_once_one_wins(app: Scheduler) -> None:

@@ -302,7 +302,9 @@ async def test_a_timeout_kills_a_busy_process(make: Make, url: str, tmp_path: Pa
         assert await leaked(app) == 0
 
 
-async def test_no_timeout_is_no_limit(app: Scheduler) -> None:
+async def test_no_timeout_is_no_limit(make: Make, url: str) -> None:
+    app = make(url, timeout=0.02)
+
     @app.task(timeout=0)
     async def free(ctx: TaskContext) -> None:
         await asyncio.sleep(0.05)

@@ -814,11 +814,11 @@ def test_all_that_was_missed_means_the_latest_of_it(cron: str, back: timedelta, 
         misfire_grace=10**12,
     )  # fmt: skip
     line = ticks.cron_of(schedule)
-    started = time.perf_counter()
+    started = time.process_time()
     run, missed = ticks.ticks_to_run(schedule, line, line.next_ms(first - 1) or 0, now_ms)
     assert [(now_ms - tick) // 1000 for tick in run] == expected
     assert missed <= 1000
-    assert time.perf_counter() - started < 5, "not by walking through all of them"
+    assert time.process_time() - started < 5, "not by walking through all of them"
 
 
 # --- steering schedules

@@ -548,9 +548,9 @@ class TestNumbers:
     @pytest.mark.parametrize("name", ["timeout", "backoff_rate", "rate_limit"])
     def test_a_text_that_is_far_too_long_is_refused_at_once(self, name: str) -> None:
         for text in ("1" * 100_000 + "x", "1" * 100_000 + "e", "1 " * 50_000):
-            started = time.perf_counter()
+            started = time.process_time()
             refused = refusal({name: f"{text},1" if name == "rate_limit" else text})
-            assert time.perf_counter() - started < 1
+            assert time.process_time() - started < 1
             assert f"has {len(text)} characters; a number or a duration has 64 at most" in refused
 
 
@@ -1153,9 +1153,9 @@ class TestSecrets:
 
     @pytest.mark.parametrize("text", ["?", "&", "a", "@", "?a=", "://", ":"])
     def test_masking_takes_as_long_as_the_url_is(self, text: str) -> None:
-        started = time.perf_counter()
+        started = time.process_time()
         mask_url(text * 200_000)
-        assert time.perf_counter() - started < 2
+        assert time.process_time() - started < 2
 
     def test_a_config_does_not_show_its_password(self) -> None:
         text = repr(Config(store="redis://:hunter2@h/0"))

@@ -277,10 +277,10 @@ def test_a_line_that_cannot_be_read(line: str, says: str) -> None:
 def test_hostile_lines_are_refused_quickly(line: str) -> None:
     with pytest.raises(CronError):
         Cron("TZ=Nowhere * * * * *")  # the list of zones is read from disk once
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(CronError) as caught:
         Cron(line)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
     assert len(str(caught.value)) < 1000
 
 
