@@ -29,6 +29,7 @@ DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 PROBE = ["tickwork", "health", "--here"]
+FILES = sorted(path for path in DEPLOY.rglob("*") if path.is_file() and path.suffix != ".pyc")
 MARGIN = 5.0  # seconds beyond shutdown_timeout, which a shutdown exceeds by one at most
 
 
@@ -80,7 +81,7 @@ def command_lines() -> Iterator[tuple[str, list[str]]]:
         program, *words = shlex.split(unit(path)["Service"]["ExecStart"])
         assert program.endswith("/bin/tickwork")
         yield path.name, words
-    for path in (path for path in DEPLOY.rglob("*") if path.is_file()):
+    for path in FILES:
         if path.parent.name != "systemd":
             for line in re.findall(r"\btickwork ((?:workers|acl|migrate|up|worker) [^|`\n]*)", path.read_text()):
                 yield path.name, shlex.split(line)
@@ -118,7 +119,7 @@ def test_every_variable_is_an_option_with_a_value_that_can_be_read(where: str) -
 
 
 def test_variables_elsewhere_in_these_files_are_options() -> None:
-    for path in (path for path in DEPLOY.rglob("*") if path.is_file()):
+    for path in FILES:
         named = re.findall(r"\bTICKWORK_([A-Z_]+)", path.read_text())
         assert [name for name in named if not hasattr(Config(), name.lower())] == [], path.name
 
