@@ -36,7 +36,7 @@ MISSING = (
     "no Redis server", "Redis server: install", "Redis server: pip", "no server here is built with TLS", "no Chromium",
     "no make here",
     "Node is not installed", "promtool is not here", "systemd-analyze is not here", "no ps here",
-    "REDIS_SERVERS=wheels", "could not import", "the generator is not at hand",
+    "REDIS_SERVERS=wheels", "could not import",
 )  # fmt: skip
 BY_DESIGN = (
     "no claim can stand in this store", "only Redis has partitions", "two schedulers cannot share it",
