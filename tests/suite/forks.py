@@ -40,6 +40,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help=f"processes for tests that compute, beside {WAITING} for tests that wait; 0: all in this process. "
         f"The default is one a core, and 0 below {FEW} tests",
     )  # fmt: skip
+    group.addoption("--shuffle", metavar="SEED", help="run the tests in another order, which this decides")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.shuffle is not None:
+        random.Random(config.option.shuffle).shuffle(items)
+        items.sort(key=lambda item: (str(item.path) if _is_whole(item) else "", _waits(item)))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -100,9 +108,8 @@ class _Crew:
         self._session = session
         self._config = session.config
         self._stop = mmap.mmap(-1, 1)  # shared with the others: 1 when no further test is to begin
-        self._units = {
-            waits: deque(unit for unit in _units(session.items) if unit.waits is waits) for waits in (True, False)
-        }
+        units = [*_units(session.items, shuffled=self._config.option.shuffle is not None)]
+        self._units = {waits: deque(unit for unit in units if unit.waits is waits) for waits in (True, False)}
         self._kinds = [False] * computing + [True] * min(WAITING, len(self._units[True]))
         self._processes: dict[Connection, _Process] = {}
         self._base = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
@@ -192,16 +199,27 @@ def _received(link: Connection) -> tuple[str, Any]:
     return word, given
 
 
-def _units(items: list[pytest.Item]) -> Iterator[_Unit]:
+def _units(items: list[pytest.Item], shuffled: bool) -> Iterator[_Unit]:
     """Modules with fixtures of their own whole, as those are made once; what takes long first."""
+
+    def together(pair: tuple[int, pytest.Item]) -> tuple[Path | None, bool]:
+        item = pair[1]
+        return None if shuffled and not _is_whole(item) else item.path, _waits(item)
+
     found: list[tuple[int, _Unit]] = []
-    for (path, waits), group in groupby(enumerate(items), lambda pair: (pair[1].path, _waits(pair[1]))):
-        numbers = [number for number, _ in group]
-        whole = "ui" in path.parts
+    for (path, waits), group in groupby(enumerate(items), together):
+        numbered = list(group)
+        numbers = [number for number, _ in numbered]
+        whole = _is_whole(numbered[0][1])
         size = len(numbers) if whole else UNIT
-        rank = 0 if whole else 2 if "contract" in path.parts else 1
+        rank = 0 if whole else 2 if path is not None and "contract" in path.parts else 1
         found += [(rank, _Unit(numbers[at : at + size], waits)) for at in range(0, len(numbers), size)]
     return (unit for _, unit in sorted(found, key=lambda pair: pair[0]))
+
+
+def _is_whole(item: pytest.Item) -> bool:
+    """Whether all tests of its module run in one process."""
+    return item.get_closest_marker("browser") is not None
 
 
 def _waits(item: pytest.Item) -> bool:

@@ -76,6 +76,22 @@ class TestProcesses:
         text = f"import os\ndef test_parent(): assert os.getppid() == {os.getpid()}\n"
         assert "1 passed" in run_pytest(tmp_path, text)
 
+    @pytest.mark.parametrize("count", ["0", "2"])
+    def test_another_order_of_all_tests_is_that_of_its_seed(self, count: str, tmp_path: Path) -> None:
+        text = (
+            "import pytest\n@pytest.mark.parametrize('n', range(300))\n"
+            "def test_number(n): open('order', 'a').write(f'{n} ')\n"
+        )
+        orders = []
+        for number in ("1", "1", "2"):
+            assert "300 passed" in run_pytest(tmp_path, text, "-n", count, "--shuffle", number)
+            orders.append([int(word) for word in (tmp_path / "order").read_text().split()])
+            (tmp_path / "order").unlink()
+        assert all(sorted(order) == [*range(300)] for order in orders)
+        assert len({tuple(order) for order in orders} | {tuple(range(300))}) >= 3
+        if count == "0":
+            assert orders[0] == orders[1]
+
     def test_a_red_run_names_the_command_that_repeats_it(self, tmp_path: Path) -> None:
         shown = run_pytest(
             tmp_path, "import pytest\n@pytest.mark.parametrize('n', ['a b'])\ndef test_it(n): assert 0\n"
