@@ -16,7 +16,7 @@ FILES = {
     "runtime.txt": LIKE_DEV,
     "server.txt": ("--extra", "server", *LIKE_DEV),
     "runtime-all.txt": ("--extra", "all", *LIKE_DEV),
-    "floors.txt": ("--all-extras", "--group", "traces", "--resolution", "lowest-direct"),
+    "floors.txt": ("--all-extras", "--group", "traces", "--group", "web", "--resolution", "lowest-direct"),
 }
 
 
