@@ -121,7 +121,8 @@ def instead(tree: Tree) -> str:
 
 
 def _git(root: Path, *args: str) -> bytes:
-    return subprocess.run(["git", "-C", str(root), *args], capture_output=True, check=True).stdout
+    environ = {**os.environ, "LC_ALL": "C"}  # what git says is read here
+    return subprocess.run(["git", "-C", str(root), *args], env=environ, capture_output=True, check=True).stdout
 
 
 def _last_line(said: str | bytes) -> str:

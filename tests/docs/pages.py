@@ -90,7 +90,7 @@ def empty_redis() -> str:
 def run_page(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a page in an empty folder; its error output says what went wrong, and on which line of the page."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TICKWORK_")}
-    environ["PYTHONUNBUFFERED"] = "1"
+    environ |= {"PYTHONUNBUFFERED": "1", "TZ": "UTC"}  # as on the machine that the page was written on
     if REDIS in page.read_text():
         environ["DOCS_REDIS"] = empty_redis()
     environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ.get('PATH', '')}"

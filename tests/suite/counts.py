@@ -30,7 +30,7 @@ FOREIGN = (
     "needs a pseudo terminal",
     "a device of Linux", "reads /proc", "only Linux", "no signals for threads there", "these servers fork",
     "its processes fork", "elsewhere", "no signs are heard on this file system", "no wheel for this Python or machine",
-    "no IPv6",
+    "no IPv6", "only root can be another user",
 )  # fmt: skip
 MISSING = (
     "no Redis server", "Redis server: install", "Redis server: pip", "no server here is built with TLS", "no Chromium",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 USER_FILE = ROOT / "tests" / "support" / "typed_user.py"
 LINES = ["", *USER_FILE.read_text().splitlines()]
 MARK = re.compile(r"  # type: ignore\[([a-z-]+)\]$")
-FOUND = re.compile(r"^[^:]+:(\d+): error: (.*)\[([a-z-]+)\]$")
+FOUND = re.compile(r"^[^:]*typed_user\.py:(\d+): error: (.*)\[([a-z-]+)\]$")
 
 Found = dict[int, str]
 
@@ -44,8 +45,10 @@ def found(checker: str, tmp_path_factory: pytest.TempPathFactory) -> Found:
 
 
 def by_mypy(file: Path) -> Found:
+    cache = ROOT / ".mypy_cache"
+    kept = cache if os.access(cache if cache.exists() else ROOT, os.W_OK) else os.devnull
     shown = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--no-pretty", str(file)],
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--no-pretty", "--cache-dir", kept, str(file)],
         capture_output=True, text=True, cwd=ROOT, check=False,
     )  # fmt: skip
     assert shown.returncode in (0, 1), shown.stdout + shown.stderr
