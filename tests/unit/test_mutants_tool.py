@@ -185,7 +185,7 @@ def test_the_report_names_place_change_and_tests() -> None:
 
 def mutants(folder: Path, *args: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.suite.mutants", *args]
-    env = {**os.environ, "TMPDIR": str(folder)}
+    env = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(ROOT / "src")}  # not the published files
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=ROOT, env=env, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
 

@@ -91,6 +91,7 @@ class Work:
         return sorted({file for choice in choices for file in choice.files(ROOT)})
 
     def go(self, items: list[pytest.Item]) -> None:
+        swapping.load({ROOT / mutant.file for mutant in self._mutants})
         loaded = swapping.functions_by_file(SOURCE)
         forker = Forker(self._folder, self._options.limit)
         self.unsound = forker.unsound

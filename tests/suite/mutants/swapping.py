@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import tickwork
+from tests.suite.mutants.places import SOURCE
 from tickwork.store.redis import scripts
 
 SCRIPTS = Path(scripts.__file__).parent / "lua"
@@ -15,6 +18,16 @@ Functions = dict[str, list[types.FunctionType]]
 
 class NotApplied(Exception):
     """Nothing in this process would run the changed code."""
+
+
+def load(files: Iterable[Path]) -> None:
+    """Import the modules of these files: one that a test would import later could not be changed before."""
+    if SOURCE not in Path(tickwork.__file__).parents:
+        raise RuntimeError(f"{tickwork.__file__} is imported, which is not the tree that is changed: run make ready")
+    for path in files:
+        if path.suffix == ".py":
+            module = path.parent if path.stem == "__init__" else path.with_suffix("")
+            importlib.import_module(".".join(module.relative_to(SOURCE.parent).parts))
 
 
 def functions_by_file(folder: Path) -> Functions:
