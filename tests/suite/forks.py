@@ -80,6 +80,16 @@ def _computing(session: pytest.Session) -> int:
     return 0 if alone or len(session.items) < FEW else len(os.sched_getaffinity(0))
 
 
+def hold_signals() -> set[int]:
+    """Let signals that end a run wait until `release_signals`. A fork calls hooks, and what a signal raises in one of
+    them is lost."""
+    return signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+
+
+def release_signals(held: set[int]) -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
 # --- the process that hands out units and reports
 
 
@@ -138,16 +148,19 @@ class _Crew:
         here, there = Pipe()
         sys.stdout.flush()
         sys.stderr.flush()
+        held = hold_signals()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, which no test has begun yet
             pid = os.fork()
         if pid == 0:
+            release_signals(held)
             here.close()
             for link in self._processes:
                 link.close()
             _Runner(self._session, there, self._stop, self._base / f"p{number}").live()
         there.close()
         self._processes[here] = _Process(number, waits, pid, here)
+        release_signals(held)
 
     def _hear(self, process: _Process) -> None:
         word, given = _received(process.link)
@@ -179,11 +192,15 @@ class _Crew:
         del self._processes[process.link]
         process.link.close()
         _, status = os.waitpid(process.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if process.current is None and (code or process.left) and not self._stop[0]:
+            self._session.shouldfail = f"a process of the suite ended outside of a test: {code}"
+            return
         if process.current is None and not process.left:
             return
         if process.current is not None:
             item = self._session.items[process.current]
-            why = f"the process that ran this test ended: {os.waitstatus_to_exitcode(status)}"
+            why = f"the process that ran this test ended: {code}"
             failed = pytest.TestReport(item.nodeid, item.location, {}, "failed", why, "call")
             self._config.hook.pytest_runtest_logreport(report=failed)
         if not self._stop[0]:

@@ -24,7 +24,8 @@ def run_pytest(folder: Path, text: str, *options: str) -> str:
     plugins = ("-p", "tests.suite.counts", "-p", "tests.suite.tiers", "-p", "tests.suite.forks")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:tickwork", *plugins, *options]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False).stdout
+    ended = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    return f"{ended.stdout}\nexit code {ended.returncode}"
 
 
 class TestProcesses:
@@ -56,6 +57,33 @@ class TestProcesses:
         passed = re.search(r"(\d+) passed", shown)
         assert passed is not None
         assert int(passed[1]) < 590
+
+    def test_a_process_that_ends_outside_of_a_test_ends_the_run(self, tmp_path: Path) -> None:
+        text = (
+            "import atexit, os, pytest\n"
+            "@pytest.mark.parametrize('n', range(130))\n"
+            "def test_number(n):\n"
+            "    if n == 70: atexit.register(os._exit, 7)\n"
+        )
+        shown = run_pytest(tmp_path, text, "-n", "2")
+        assert "a process of the suite ended outside of a test: 7" in shown
+        assert shown.endswith("exit code 1")
+
+    @pytest.mark.parametrize("hook", ["before", "after_in_parent"])
+    def test_a_signal_within_a_fork_is_heard_after_it(self, hook: str, tmp_path: Path) -> None:
+        program = (
+            "import os, signal, time\n"
+            "from tests.suite.forks import hold_signals, release_signals\n"
+            f"os.register_at_fork({hook}=lambda: os.kill(os.getpid(), signal.SIGINT) or time.sleep(0.01))\n"
+            "held = hold_signals()\n"
+            "pid = os.fork()\n"
+            "if pid == 0: os._exit(0)\n"
+            "os.waitpid(pid, 0)\n"
+            "try: release_signals(held)\n"
+            "except KeyboardInterrupt: print('heard')\n"
+        )
+        ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (ended.stdout, ended.stderr) == ("heard\n", "")
 
     def test_fixtures_of_a_module_end_in_each_process(self, tmp_path: Path) -> None:
         shown = run_pytest(

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
+from tests.suite.forks import hold_signals, release_signals
 from tests.support.redis import server
 
 GRACE = 60.0  # seconds after its time in which a fork may still end by itself: the timeout of its last test, and more
@@ -84,10 +85,13 @@ class Forker:
         sys.stdout.flush()
         sys.stderr.flush()
         begin = time.monotonic()
+        held = hold_signals()
         pid = os.fork()
         if pid == 0:
+            release_signals(held)
             _be_the_fork(case, folder, journal, self._limit)
         try:
+            release_signals(held)
             cpu = _wait_for(pid, begin + self._limit + GRACE)
         finally:
             _end_orphans()
@@ -184,10 +188,11 @@ def _wait_for(pid: int, deadline: float) -> float:
 
 
 def _kill(pid: int) -> float:
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):  # an interrupt came when it had been waited for
         os.kill(pid, signal.SIGKILL)
-    _, _, usage = os.wait4(pid, 0)
-    return usage.ru_utime + usage.ru_stime
+        _, _, usage = os.wait4(pid, 0)
+        return usage.ru_utime + usage.ru_stime
+    return 0.0
 
 
 def _end_orphans() -> None:
