@@ -164,8 +164,9 @@ class Client:
 
     async def get_task(self, task_id: str) -> TaskInfo:
         """All that is known of a task; raises `TaskNotFound` when there is none of that id."""
+        known_id(task_id)
         store = await self._access.open_store()
-        record, history = await asyncio.gather(self._access.record(task_id), store.queries.history(known_id(task_id)))
+        record, history = await asyncio.gather(self._access.record(task_id), store.queries.history(task_id))
         return views.task_info(record, self.registry, history)
 
     async def list_tasks(
