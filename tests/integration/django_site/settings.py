@@ -14,7 +14,8 @@ FRAMEWORK = "django.tasks"
 if django.VERSION < (6, 0):
     FRAMEWORK = "django_tasks"
     INSTALLED_APPS.insert(0, FRAMEWORK)
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ.get("SITE_DB", ":memory:")}}
+# "file:" is a temporary database of SQLite. Unlike one in memory Django closes it.
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ.get("SITE_DB", "file:")}}
 OPTIONS: dict[str, Any] = {
     "store": os.environ.get("SITE_STORE", "memory://"),
     "namespace": "site",
