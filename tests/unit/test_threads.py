@@ -470,16 +470,20 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("how", ["blocked", "obeys", "swallows"])
-def test_code_can_be_traced_after_a_timeout(how: str) -> None:
+def test_code_can_be_traced_after_a_stop(how: str) -> None:
     """An exception that is pending for some thread makes CPython 3.11 run a traced call for ever."""
     script = f"""
 import asyncio, sys, threading, time
 from tickwork.executors.threads import ThreadPool
 
+begun = threading.Event()
+
 def blocked():
+    begun.set()
     time.sleep(600)
 
 def obeys():
+    begun.set()
     while True:
         time.monotonic()
 
@@ -494,11 +498,11 @@ def called():
 
 async def main():
     pool = ThreadPool(1, "late")
-    try:
-        async with asyncio.timeout(0.05):
-            await pool.run({how})
-    except TimeoutError:
-        pass
+    call = asyncio.create_task(pool.run({how}))
+    while not begun.is_set():
+        await asyncio.sleep(0.005)
+    call.cancel()
+    await asyncio.wait([call])
     expected = 1 if {how} is blocked else 0
     while pool.leaked != expected or any(each.name == "tickwork-stop" for each in threading.enumerate()):
         await asyncio.sleep(0.005)
