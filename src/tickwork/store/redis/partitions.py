@@ -134,7 +134,7 @@ class PartitionedTasks(Tasks):
         if known is not None:
             if known.spec.nonce != spec.nonce:
                 return Receipt(spec.id, "exists")
-            await self._look_again(spec, known.waiting)  # the call before may have been cut short
+            await self._look_again(known.spec, known.waiting)  # the call before may have been cut short
             return Receipt(spec.id, "created")
         upstreams = list(dict.fromkeys(spec.depends_on))
         answers = await self.wait_for(spec, upstreams)

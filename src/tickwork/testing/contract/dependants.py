@@ -92,6 +92,18 @@ async def test_one_that_needs_only_the_end_of_another_runs_after_a_failure_and_w
     assert await bench.status("it") is Status.READY
 
 
+async def test_a_submit_that_is_repeated_changes_nothing_of_what_was_asked_for_first(bench: Bench) -> None:
+    lease = await bench.start("up")
+    await bench.submit("it", nonce="same", depends_on=("up",))
+    assert await bench.end(Aborted(lease, "boom")) == "done"
+    again = await bench.submit("it", nonce="same", depends_on=("up",), run_after="end")
+    assert again.verdict == "created"
+    record = await bench.record("it")
+    assert (record.status, record.waiting, record.spec.run_after) == (Status.BLOCKED, ["up"], "success")
+    await bench.propagate()
+    assert await bench.status("it") is Status.CANCELLED
+
+
 async def test_a_retried_dependant_waits_only_for_those_that_have_not_ended(bench: Bench) -> None:
     lease = await bench.start("done")
     await bench.submit("slow")
