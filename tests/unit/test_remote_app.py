@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from typing import Any
 
 import msgspec
@@ -17,7 +16,7 @@ from tickwork.remote.protocol import CancelCall, request_id_of
 from tickwork.remote.replays import Full, Replays, Reply
 from tickwork.remote.signing import Keys, Signed, is_signed_answer
 
-NOW = time.time()
+NOW = 1_700_000_000.0
 
 
 def a_worker(**options: Any) -> RemoteWorkerApp:
@@ -63,7 +62,7 @@ async def test_a_function_without_a_call_and_one_in_a_thread() -> None:
 
 
 async def test_the_same_call_again_gets_the_same_answer_and_runs_nothing() -> None:
-    worker = a_worker()
+    worker = a_worker(clock=lambda: NOW)
     runs: list[int] = []
     gate = asyncio.Event()
 
@@ -83,7 +82,7 @@ async def test_the_same_call_again_gets_the_same_answer_and_runs_nothing() -> No
 
 
 async def test_another_request_under_the_same_id_is_refused() -> None:
-    worker = a_worker()
+    worker = a_worker(clock=lambda: NOW)
     assert (await execute(worker, a_call(), at=NOW)).status == 200
     later = await execute(worker, a_call(), at=NOW + 1)
     other = await execute(worker, a_call(payload="other"), at=NOW)
@@ -102,7 +101,7 @@ async def test_another_request_under_the_same_id_is_refused() -> None:
     ],
 )
 async def test_what_is_not_signed_for_this_worker_now(how: dict[str, Any], why: str) -> None:
-    answered = await execute(a_worker(clock=lambda: NOW), a_call(), **how)
+    answered = await execute(a_worker(clock=lambda: NOW), a_call(), **{"at": NOW, **how})
     assert answered.status == 401
     assert why in answered.json()["error"]
     assert not is_signed(answered, request_id_of("t1"))
