@@ -98,6 +98,7 @@ def test_a_node_tells_no_secret(shop: Shop, server: RedisServer, form: str) -> N
     ids.append(shop.app.sync.submit("counts", {"token": [f"payload-{MARK}"]}).id)  # does not fit
     until(lambda: all(shop.task(task_id).status.ended for task_id in ids[:-1]), "all but one have ended")
     up.until("webhook")
+    up.until("Schedule fired")
     server.kill()
     up.until("the store cannot be used now")
     server.start()
