@@ -17,6 +17,7 @@ import pytest
 import tickwork
 from tests.integration.apps import Child, Make, eventually, facts, status_of, store_of
 from tests.integration.child_node import make as make_node
+from tests.support.hostile_http import listening
 from tickwork import (
     ConfigError,
     FixedDelay,
@@ -274,11 +275,9 @@ async def test_a_node_that_waits_for_its_store_can_be_stopped() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked.set()
         await reader.read()
-        writer.close()
 
     asked = asyncio.Event()
-    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
+    async with listening(silent) as port:
         script = f"from tickwork import Scheduler; Scheduler('redis://127.0.0.1:{port}').run()"
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", script)
         await asyncio.wait_for(asked.wait(), 30)

@@ -1,4 +1,4 @@
-"""HTTP servers on loopback that answer exactly what a test says, byte by byte."""
+"""Servers on loopback that answer exactly what a test says, byte by byte."""
 
 from __future__ import annotations
 
@@ -93,38 +93,56 @@ ENDLESS_BODY = flood(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b
 ENDLESS_HEADERS = flood(b"HTTP/1.1 200 OK\r\n", b"".join(b"X-%d: y\r\n" % number for number in range(1000)))
 
 
+Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
 @asynccontextmanager
-async def serving(respond: Respond, context: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    """A server that reads each request whole and lets `respond` write the answer."""
-    server = Server(0, "http" if context is None else "https")
+async def listening(converse: Converse, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """A server on the port that is returned. A connection ends with its conversation, at the latest with the server."""
     tasks: set[asyncio.Task[None]] = set()
 
-    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server.connections += 1
+    async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with suppress(OSError, asyncio.IncompleteReadError):
-                while True:
-                    request = await _read(reader)
-                    server.requests.append(request)
-                    await _respond_until_gone(respond, request, reader, writer)
+                await converse(reader, writer)
+                writer.close()
+                await writer.wait_closed()
         finally:
-            server.closed.set()
             writer.transport.abort()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(converse(reader, writer))
+        task = asyncio.ensure_future(attend(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
     listener = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=context)
-    server.port = listener.sockets[0].getsockname()[1]
     try:
-        yield server
+        yield listener.sockets[0].getsockname()[1]
     finally:
         listener.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # a transport closes its socket in the next turn of the loop
+
+
+@asynccontextmanager
+async def serving(respond: Respond, context: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
+    """A server that reads each request whole and lets `respond` write the answer."""
+    server = Server(0, "http" if context is None else "https")
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server.connections += 1
+        try:
+            while True:
+                request = await _read(reader)
+                server.requests.append(request)
+                await _respond_until_gone(respond, request, reader, writer)
+        finally:
+            server.closed.set()
+
+    async with listening(converse, context) as server.port:
+        yield server
 
 
 async def _respond_until_gone(

@@ -12,6 +12,7 @@ from typing import Any
 import hiredis
 import pytest
 
+from tests.support.hostile_http import listening
 from tickwork.errors import ConfigError, StoreError, StoreUnavailable
 from tickwork.store.redis.net.link import pack
 from tickwork.store.redis.net.target import parse
@@ -36,7 +37,6 @@ class StandIn:
             while (command := parser.gets()) is not False:
                 self.commands.append(command[0])
                 writer.write(b"+OK\r\n" if command[0] in (b"AUTH", b"ASKING") else self._answer(command))
-        writer.close()
 
     @property
     def asked(self) -> int:
@@ -47,8 +47,7 @@ class StandIn:
 @asynccontextmanager
 async def stand_in(answer: Callable[[list[bytes]], bytes]) -> AsyncIterator[StandIn]:
     server = StandIn(answer)
-    async with await asyncio.start_server(server.serve, "127.0.0.1", 0) as listening:
-        server.port = listening.sockets[0].getsockname()[1]
+    async with listening(server.serve) as server.port:
         yield server
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.hostile_http import listening
 from tests.support.redis import RedisServer
 from tests.topology.shop import NAMESPACE, running, shop
 from tickwork import ConfigError
@@ -155,9 +156,7 @@ async def test_a_server_that_is_no_redis() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(10)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        writer.close()
 
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as stranger:
-        port = stranger.sockets[0].getsockname()[1]
+    async with listening(answer) as port:
         error = await refusal(f"redis://:{PASSWORD}@127.0.0.1:{port}")
     assert "is not in the Redis protocol" in str(error)
