@@ -254,6 +254,7 @@ class Twins(RuleBasedStateMachine):
         if self.kind == PARTITIONED and self.parts == 1:
             assert isinstance(self.other, ClockedRedisStore)
             self.other.keep_together()
+        self.move(0)  # all begin to count how long it has been silent at the same time
         self.send("tasks.submit", [self.a_spec(any_) for _ in range(5)])
 
     def send(self, name: str, *args: Any, **options: Any) -> Any:

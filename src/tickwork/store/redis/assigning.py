@@ -78,7 +78,7 @@ def _joined(seen: list[Seen], look: Look) -> Seen:
 
 
 async def unassign_in(core: Core, prefix: str, workers: Sequence[str], limit: int) -> list[str]:
-    taken, woken = await core.reached("unassign", prefix, limit, *workers, purpose="work")
+    taken, woken = await core.reached("unassign", prefix, limit, *dict.fromkeys(workers), purpose="work")
     core.wake(set(_texts(woken)), prefix)
     return list(_texts(taken))
 
