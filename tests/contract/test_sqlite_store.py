@@ -81,8 +81,18 @@ def elsewhere(work: Coroutine[Any, Any, R]) -> asyncio.Future[R]:
     return answer
 
 
+OTHERS: set[threading.Thread] = set()
+
+
+@pytest.fixture(autouse=True)
+def others() -> None:
+    """Threads of stores that other tests of this process hold open."""
+    OTHERS.clear()
+    OTHERS.update(threading.enumerate())
+
+
 def assert_no_thread_is_left() -> None:
-    for thread in threading.enumerate():
+    for thread in {*threading.enumerate()} - OTHERS:
         if "sqlite" in thread.name:
             thread.join(PATIENCE)  # it may be on its way out
             assert not thread.is_alive()

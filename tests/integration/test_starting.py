@@ -116,8 +116,12 @@ async def test_a_claim_that_arrives_while_the_worker_stops_is_given_back(file_ur
     assert (info.status, info.attempt, info.losses) == (Status.READY, 0, 0)
 
 
+def hearts() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "tickwork-heart"}
+
+
 async def test_a_start_that_fails_can_be_tried_again(file_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = Scheduler(file_url)
+    app, before = Scheduler(file_url), hearts()
 
     async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("not today")
@@ -126,21 +130,21 @@ async def test_a_start_that_fails_can_be_tried_again(file_url: str, monkeypatch:
         broken.setattr(duties, "take_back", fail)
         with pytest.raises(RuntimeError, match="not today"):
             await app.start()
-    assert [thread.name for thread in threading.enumerate() if thread.name == "tickwork-heart"] == []
+    assert hearts() <= before
     async with app:
         assert (await app.status()).running
 
 
 def test_a_node_whose_event_loop_was_closed_goes_silent_and_can_be_shut_down(file_url: str) -> None:
     """Its program never called shutdown(): nothing runs any more, so nobody may believe that it lives."""
-    app = Scheduler(file_url, **FAST, scheduler_id="left")
+    app, before = Scheduler(file_url, **FAST, scheduler_id="left"), hearts()
 
     @app.task
     async def double(n: int) -> int:
         return 2 * n
 
     asyncio.run(app.start())
-    asyncio.run(eventually(lambda: "tickwork-heart" not in {thread.name for thread in threading.enumerate()}))
+    asyncio.run(eventually(lambda: hearts() <= before))
     asyncio.run(app.shutdown(1))
     assert app.sync.list_workers() == []
     assert app.sync.status().running is False

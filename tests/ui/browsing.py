@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -105,9 +106,12 @@ class Desk:
         """Wait until the address, from the mount point on, is this."""
         expect(self.page).to_have_url(re.compile(re.escape(self.url) + pattern + "$"))
 
-    def too_wide(self) -> list[str]:
-        """What makes the page scroll sideways."""
-        return cast("list[str]", self.page.evaluate(_TOO_WIDE))
+    def too_wide(self, patience: float = 10) -> list[str]:
+        """What makes the page scroll sideways. Charts draw themselves anew for another width some frames later."""
+        deadline = time.monotonic() + patience
+        while (found := self.page.evaluate(_TOO_WIDE)) and time.monotonic() < deadline:
+            self.page.wait_for_timeout(20)
+        return cast("list[str]", found)
 
     def complaints(self, *rules: str) -> list[str]:
         """What axe finds serious or critical; only of some rules, if they are named."""
