@@ -57,10 +57,11 @@ class Dispatch:
     def claim(self, claim: Claim, now: int) -> Claimed:
         self.tx.claims = True
         keep_pulse(self.tx, now)
-        known: list[tuple[int, str, str | None]] = self.tx.all(
-            "SELECT turn, nonce, last_chance FROM @claims WHERE worker_id IN (?, ?)", (claim.worker_id, claim.process)
+        known: list[tuple[str, int, str, str | None]] = self.tx.all(
+            "SELECT worker_id, turn, nonce, last_chance FROM @claims WHERE worker_id IN (?, ?)",
+            (claim.worker_id, claim.process),
         )
-        if any((turn, nonce) == (claim.turn, claim.nonce) for turn, nonce, _ in known):
+        if any(each[:3] == (claim.worker_id, claim.turn, claim.nonce) for each in known):
             holders = (claim.worker_id, *claim.inboxes)
             held = self._rows.where(
                 f"status = 'running' AND worker_id IN ({', '.join('?' * len(holders))}) AND nonce = ?",
@@ -71,7 +72,7 @@ class Dispatch:
             return claimed(held, self.next_due_in(now))
         self.promote(now, claim.limit + PARK_MAX)
         budget = Budget()
-        busy = any(turn == SUSPECT and self._is_held(lease) for turn, _, lease in known)
+        busy = any(each[:2] == (claim.process, SUSPECT) and self._is_held(each[3]) for each in known)
         records = self._from_inboxes(claim, busy, now) if claim.inboxes and claim.limit > 0 else []
         owners = [record.worker_id or "" for record in records]
         fair: list[tuple[Record, int]] = []
@@ -105,12 +106,14 @@ class Dispatch:
         for owner in dict.fromkeys(claim.inboxes):
             inbox = self._rows.where("status = 'assigned' AND worker_id = ? ORDER BY band, position", (owner,))
             for record in inbox:
+                if len(found) == claim.limit:
+                    return found
                 suspect = is_suspect(record, self.tx.policy)
                 if is_overdue(record, now):
                     self._homes.enter(record, now, transitions.lapse(record, now))
                 elif ("queue", record.spec.queue) in pauses or ("type", record.spec.type) in pauses:
                     self.unassign(record, now)
-                elif len(found) < claim.limit and not (busy and suspect):
+                elif not (busy and suspect):
                     busy = busy or suspect
                     found.append(record)
         return found

@@ -204,6 +204,19 @@ async def test_what_is_paused_does_not_start_from_an_inbox(bench: Bench, kind: L
     assert await bench.claimed_ids() == ["it"]
 
 
+async def test_an_inbox_is_looked_at_no_further_than_a_claim_goes(bench: Bench) -> None:
+    bench.together()
+    await bench.submit("first", priority=9)
+    await bench.submit("later", type="paused", priority=1)
+    for task_id in ("first", "later"):
+        await bench.assign(task_id, "w1")
+    await bench.store.operators.pause("type", "paused")
+    assert await bench.claimed_ids(1, types=("job", "paused"), inboxes=("w1",)) == ["first"]
+    assert await bench.status("later") is Status.ASSIGNED
+    assert await bench.claimed_ids(1, types=("job", "paused"), inboxes=("w1",)) == []
+    assert await bench.status("later") is Status.READY
+
+
 async def test_an_assigned_task_may_expire(bench: Bench) -> None:
     await bench.submit("it", expires=5000)
     await bench.assign("it", "w1")

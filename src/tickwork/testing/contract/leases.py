@@ -724,6 +724,15 @@ async def test_workers_of_one_process_run_one_suspect(bench: Bench) -> None:
     assert await bench.claimed_ids(worker="n-1", node="n") == ["t3"], "what was taken back is no longer its own"
 
 
+async def test_a_process_is_not_a_worker_of_the_same_name(bench: Bench) -> None:
+    bench.together()
+    await bench.submit_many(2)
+    await lose_all(bench, "w1", 2)
+    await lose_all(bench, "w2", 2)
+    assert await bench.claimed_ids(worker="n") == ["t0"], "a worker without a node is a process of its own"
+    assert await bench.claimed_ids(worker="n", node="m") == ["t1"]
+
+
 async def test_a_process_that_left_leaves_no_suspect_behind(bench: Bench) -> None:
     bench.together()
     await bench.submit_many(2)
