@@ -134,7 +134,7 @@ class Scheduler(Client):
         self._lifespan = self.registry.lifespan = Lifespan(self, lifespan)
         self.executors = Executors(self.registry)
         self._apply(load_given({**given, **options}, config))
-        self._opened = False
+        self._opened = self._may_be_connected = False
         self._node: Node | None = None
         self._changing: asyncio.Event | None = None  # while a node is started or stopped
         self._stopped: asyncio.Event | None = None
@@ -558,6 +558,7 @@ class Scheduler(Client):
         if not self._opened:
             if self.registry.store_is_swapped and host.is_pool_child:
                 raise ConfigError(NOT_IN_REACH)
+            self._may_be_connected = True  # also by an open that is refused
             await self._store.open()  # safe to call twice, and from two loops at once
             self._opened = True
             # Now, and not when it was made: a command line may have changed its options since, and set up logging.
@@ -586,8 +587,8 @@ class Scheduler(Client):
         return limit.around(await limit.run(self._access.open_store))
 
     async def _close_store(self) -> None:
-        if self._opened:
-            self._opened = False
+        if self._opened or self._may_be_connected:
+            self._opened = self._may_be_connected = False
             await self._store.close()
             self._store.contact.reset()
 
@@ -599,7 +600,7 @@ class Scheduler(Client):
             node.after_fork()
         self._observers.after_fork()
         self._monitor.stop()
-        self._opened = False
+        self._opened = self._may_be_connected = False
         self._lifespan.forget()
         self._stopped = self._changing = self._node_loop = None
         self._name_node()

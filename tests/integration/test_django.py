@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -140,6 +141,8 @@ async def test_the_async_side(worker: TickworkBackend) -> None:
         await tasks.add.aenqueue(object())
 
 
+# A loop that has ended cannot close its connections. They are shut down, and Python closes and reports them.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_enqueueing_from_threads_and_from_short_event_loops(backend: TickworkBackend) -> None:
     def enqueue() -> None:
         tasks.add.enqueue(1)
@@ -152,6 +155,8 @@ def test_enqueueing_from_threads_and_from_short_event_loops(backend: TickworkBac
         thread.join()
     assert backend.app.sync.status().tasks == {"ready": 8}
     assert {id(task_backends["default"].app)} == {id(backend.app)}
+    backend.app.sync.shutdown()
+    gc.collect()
 
 
 # --- running

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.hostile_http import listening
 from tests.support.redis import RedisServer
+from tests.support.waiting import wait_until
 from tests.topology.shop import NAMESPACE, running, shop
 from tickwork import ConfigError
 from tickwork.errors import StoreError, StoreUnavailable
@@ -58,6 +59,11 @@ async def refusal(url: str, **options: Any) -> StoreError:
     return refused.value
 
 
+def others(server: RedisServer) -> list[str]:
+    """The connections that clients of Tickwork hold."""
+    return [line for line in server.command("CLIENT", "LIST").decode().splitlines() if " cmd=client" not in line]
+
+
 async def test_an_evicting_server(server: RedisServer) -> None:
     server.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     text = str(await refusal(server.url))
@@ -66,6 +72,7 @@ async def test_an_evicting_server(server: RedisServer) -> None:
     with pytest.raises(StoreError, match="evicts keys"):
         async with running(server.url):
             pass
+    await wait_until(lambda: others(server) == [], what="the end of its connections")
     async with running(f"{server.url}?allow_eviction=true") as app:
         assert await (await app.submit("add", {"a": 1, "b": 1})).result(10) == 2
 
