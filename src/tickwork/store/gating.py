@@ -252,9 +252,10 @@ class Gating:
     def _wake(self, name: str, entry: Entry, limit: int) -> list[Woken]:
         """Those who may ask again now. Room is kept for them where it is counted."""
         self._refill(entry)
-        inside, waiting = self._inside(name), self._books.waiting(name)
-        woken: list[str] = []
-        if waiting:
+        waiting = self._books.waiting(name)
+        inside, woken = dict[str, int](), list[str]()
+        if waiting and not entry.shut:
+            inside = self._inside(name)
             most = min(self._room(entry, inside), limit)
             # Who was told a time keeps it: who asks before comes to the end of the line, and that time is lost.
             if entry.slot <= self._now:
@@ -297,9 +298,8 @@ class Gating:
     def wake(self, limit: int) -> list[Woken]:
         woken: list[Woken] = []
         for name in self._books.due(self._now, WAKE_GATES):
-            if len(woken) == limit:
-                self._books.look_at(name, self._now)
-                continue
+            if len(woken) == limit:  # the rest stay due
+                break
             self._books.look_at(name, None)
             woken += self._wake(name, self._find(name) or Entry(), limit - len(woken))
         return woken

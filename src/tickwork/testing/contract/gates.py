@@ -46,6 +46,15 @@ async def test_no_more_are_inside_than_there_are_slots(bench: Bench) -> None:
     assert await bench.store.gates.crowded(10) == [("type:mail", 2)]
 
 
+async def test_gates_for_which_there_was_no_time_keep_their_turn(bench: Bench) -> None:
+    for name in ("z", "m", "a"):
+        gate = Gate(f"key:{name}", rate=0.01, burst=1)
+        await bench.store.gates.enter([Ask("before", (gate,)), Ask(name, (gate,))])
+        bench.clock.advance(0.1)
+    bench.clock.advance(LOOK_AGAIN / 1000)
+    assert [await _wake(bench, 1) for _ in range(4)] == [["z"], ["m"], ["a"], []]
+
+
 async def test_one_that_asks_again_is_still_inside(bench: Bench) -> None:
     assert [await _enter(bench, "a", SLOTS) for _ in range(3)] == [None, None, None]
     assert await _enter(bench, "b", SLOTS) is None
