@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,6 +30,18 @@ from tickwork.contrib.django.interface import (
     task_backends,
 )
 from tickwork.contrib.django.results import error_of
+
+# A loop that ends, as that of each test that enqueues in one, cannot close its connections. They are shut down, and
+# Python closes and reports them.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def ended_loops() -> Iterator[None]:
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture
@@ -141,8 +154,6 @@ async def test_the_async_side(worker: TickworkBackend) -> None:
         await tasks.add.aenqueue(object())
 
 
-# A loop that has ended cannot close its connections. They are shut down, and Python closes and reports them.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_enqueueing_from_threads_and_from_short_event_loops(backend: TickworkBackend) -> None:
     def enqueue() -> None:
         tasks.add.enqueue(1)
@@ -155,8 +166,6 @@ def test_enqueueing_from_threads_and_from_short_event_loops(backend: TickworkBac
         thread.join()
     assert backend.app.sync.status().tasks == {"ready": 8}
     assert {id(task_backends["default"].app)} == {id(backend.app)}
-    backend.app.sync.shutdown()
-    gc.collect()
 
 
 # --- running
