@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import click
@@ -208,35 +208,37 @@ async def load(address: str, size: Size) -> Load:
 
     async def follow() -> None:
         reader, writer = await asyncio.open_connection(host, int(port), limit=2**22)
-        writer.write(f"GET /api/v1/events/stream?topics=task HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
-        own: list[float] = []
-        frames.append(own)
-        first = len(frames) == 1
-        while line := await reader.readline():
-            if line.startswith(b"event: events"):
-                own.append(time.perf_counter())
-            elif first and line.startswith(b"data: ["):
-                heard.update(each["id"] for each in json.loads(line[6:]))
+        with closing(writer):
+            writer.write(f"GET /api/v1/events/stream?topics=task HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
+            own: list[float] = []
+            frames.append(own)
+            first = len(frames) == 1
+            while line := await reader.readline():
+                if line.startswith(b"event: events"):
+                    own.append(time.perf_counter())
+                elif first and line.startswith(b"data: ["):
+                    heard.update(each["id"] for each in json.loads(line[6:]))
 
     async def submit(number: int, count: int, begin: float, ids: list[str]) -> float:
         reader, writer = await asyncio.open_connection(host, int(port))
         slowest = 0.0
-        for n in range(count):
-            await asyncio.sleep(max(begin + n * size.seconds / count - time.perf_counter(), 0))
-            name = f"load-{number}-{n}"
-            body = json.dumps({"type": "mail", "payload": {"number": n}, "id": name, "queue": "load"}).encode()
-            head = f"POST /api/v1/tasks HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n"
-            asked = time.perf_counter()
-            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            status = await reader.readline()
-            length = 0
-            while (line := await reader.readline()) != b"\r\n":
-                if line.lower().startswith(b"content-length:"):
-                    length = int(line.split(b":")[1])
-            await reader.readexactly(length)
-            if b" 201 " in status:
-                ids.append(name)
-            slowest = max(slowest, time.perf_counter() - asked)
+        with closing(writer):
+            for n in range(count):
+                await asyncio.sleep(max(begin + n * size.seconds / count - time.perf_counter(), 0))
+                name = f"load-{number}-{n}"
+                body = json.dumps({"type": "mail", "payload": {"number": n}, "id": name, "queue": "load"}).encode()
+                head = f"POST /api/v1/tasks HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n"
+                asked = time.perf_counter()
+                writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+                status = await reader.readline()
+                length = 0
+                while (line := await reader.readline()) != b"\r\n":
+                    if line.lower().startswith(b"content-length:"):
+                        length = int(line.split(b":")[1])
+                await reader.readexactly(length)
+                if b" 201 " in status:
+                    ids.append(name)
+                slowest = max(slowest, time.perf_counter() - asked)
         return slowest
 
     streams = [asyncio.create_task(follow()) for _ in range(size.streams)]

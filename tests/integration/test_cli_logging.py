@@ -46,10 +46,11 @@ class Up:
         process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
         assert process.stderr is not None
         self.err = ""
-        for line in process.stderr:
-            self.err += line
-            if "Task failed" in line:
-                process.send_signal(signal.SIGINT)
+        with process.stderr:
+            for line in process.stderr:
+                self.err += line
+                if "Task failed" in line:
+                    process.send_signal(signal.SIGINT)
         self.status = process.wait(20)
 
     @property

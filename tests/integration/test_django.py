@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -30,18 +28,6 @@ from tickwork.contrib.django.interface import (
     task_backends,
 )
 from tickwork.contrib.django.results import error_of
-
-# A loop that ends, as that of each test that enqueues in one, cannot close its connections. They are shut down, and
-# Python closes and reports them.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def ended_loops() -> Iterator[None]:
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 @pytest.fixture

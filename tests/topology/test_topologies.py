@@ -88,8 +88,10 @@ async def test_a_user_who_has_only_what_the_acl_line_gives(guarded: RedisServer)
     url = f"redis://clerk:{PASSWORD}@{guarded.host}:{guarded.port}/0"
     async with running(url) as app:
         await work_through(app, audit=False)
+    other = shop(url, namespace="other")
     with pytest.raises(StoreError, match=r"NOPERM.*`tickwork acl` prints the rights"):
-        await shop(url, namespace="other").status()
+        await other.status()
+    await other.close()
     with Client(guarded.host, guarded.port) as client:
         client.call("AUTH", "clerk", PASSWORD)
         for command in (("KEYS", "*"), ("FLUSHALL",), ("GET", "x"), ("CONFIG", "GET", "*"), ("PUBLISH", "x", "y")):

@@ -87,8 +87,8 @@ async def _ask(question: Callable[[Client], Awaitable[T]], create: bool) -> T:
     async def opened() -> Store:
         return store
 
-    await store.open()
     try:
+        await store.open()
         return await question(Client(opened, Registry(), config))
     finally:
         await store.close()
