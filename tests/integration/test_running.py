@@ -943,6 +943,56 @@ async def test_as_many_leaked_as_slots_drains_the_node(
 
 
 @pytest.mark.usefixtures("soon")
+async def test_a_claim_that_arrives_when_every_slot_is_stuck_is_given_back(
+    make: Make, url: str, release: threading.Event
+) -> None:
+    app = make(url, concurrency=2)
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+    ran: list[int] = []
+
+    async def stuck() -> None:
+        while not release.is_set():
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                pass
+
+    app.task("first", timeout=0.05, max_retry=0)(stuck)
+    app.task("second", timeout=0.5, max_retry=0)(stuck)
+
+    @app.task
+    async def quick() -> None:
+        ran.append(1)
+
+    def slowly(call: Callable[..., Any]) -> Callable[..., Any]:
+        async def slow(*args: Any) -> Any:
+            found = await call(*args)
+            if found is not None and any(grant.spec.type == "quick" for grant in found.grants):
+                arrived.set()
+                await go_on.wait()
+            return found
+
+        return slow
+
+    tasks: Any = app._store.tasks
+    tasks.claim = slowly(tasks.claim)
+    if app.capabilities.standing_claims:
+        tasks.stand = slowly(tasks.stand)
+    async with app:
+        first, second = await app.submit("first"), await app.submit("second")
+        await wait_for(app, first.id, "dead")
+        late = await quick.submit()
+        await asyncio.wait_for(arrived.wait(), 10)
+        await asyncio.wait_for(app.wait_stopped(), 10)
+        go_on.set()
+        await wait_for(app, second.id, "dead")
+        await wait_for(app, late.id, "ready")
+        release.set()
+        await late.result(10)
+    assert ran == [1]
+
+
+@pytest.mark.usefixtures("soon")
 async def test_threads_that_obey_are_no_leak(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     app = make("memory://", concurrency=1, scan_interval=30)
     counted: list[int] = []

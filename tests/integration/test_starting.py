@@ -112,8 +112,9 @@ async def test_a_claim_that_arrives_while_the_worker_stops_is_given_back(file_ur
     await asyncio.sleep(0.05)
     go_on.set()
     await stopping
-    info = await Scheduler(file_url).get_task(handle.id)
+    info = await app.get_task(handle.id)
     assert (info.status, info.attempt, info.losses) == (Status.READY, 0, 0)
+    await app.close()
 
 
 def hearts() -> set[threading.Thread]:

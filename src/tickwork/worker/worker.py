@@ -224,8 +224,8 @@ class Worker:
     # --- runs
 
     def start(self, grants: list[Grant]) -> None:
-        room = 0 if self._closed else self.capacity - len(self.running) - len(self._admission.asking)
-        if len(grants) > room:  # it was stopped, drained or made smaller while this claim was under way
+        room = self.capacity - len(self.running) - len(self._admission.asking) if self.takes else 0
+        if len(grants) > room:  # it was stopped, drained, made smaller or stuck while this claim was under way
             for grant in grants[max(room, 0) :]:
                 self._exchange.add(Released(grant.lease))
             grants = grants[: max(room, 0)]
