@@ -217,8 +217,8 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
         shown = process.stdout.readline()
         assert shown, "it has ended by itself"
     process.send_signal(signal.SIGINT)
-    printed, _ = process.communicate(timeout=30)
-    assert process.returncode == 130
+    printed, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, f"{printed}\n{errors}"
     assert "interrupted" in printed
     assert "killed" in printed, "what is known so far"
     assert list(tmp_path.iterdir()) == []

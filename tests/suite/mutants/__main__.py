@@ -78,10 +78,13 @@ def _words(text: str) -> set[str]:
 class Work:
     """Tries the mutants one by one, and keeps what came of each."""
 
-    def __init__(self, mutants: Sequence[Mutant], options: argparse.Namespace, seed: str, folder: Path) -> None:
+    def __init__(
+        self, mutants: Sequence[Mutant], options: argparse.Namespace, seed: str, folder: Path, stopped: Sequence[int]
+    ) -> None:
         self.judged: list[Judged] = []
         self.unsound: set[str] = set()
         self._mutants, self._options, self._seed, self._folder = mutants, options, seed, folder
+        self._stopped = stopped
         self._table = affected.load_table()
         self._shown = os.dup(2 if options.json else 1)
 
@@ -105,6 +108,8 @@ class Work:
                 result = forker.run(Case(mutant.name, tests, _change(mutant, loaded), self._shadow(mutant)))
             self.judged.append(Judged(mutant, result))
             self.show(self.judged[-1].line(number, len(self._mutants)))
+            if self._stopped:  # what a signal raises in the callback of a collected object is lost
+                raise KeyboardInterrupt
 
     def show(self, text: str) -> None:
         """Print at once, also while pytest keeps what is printed."""
@@ -126,8 +131,14 @@ def _change(mutant: Mutant, loaded: swapping.Functions) -> partial[None]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = parse(argv)
+    stopped: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        stopped.append(number)
+        raise KeyboardInterrupt
+
     for number in (signal.SIGINT, signal.SIGTERM):  # the first is ignored in what a shell starts in the background
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, stop)
     seed = options.seed or places.tree_seed()
     mutants = places.at(options.only) if options.only else places.draw(seed, options.count)
     if options.list:
@@ -136,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     complete = False
     folder = Path(tempfile.mkdtemp(prefix="tm-"))
     try:
-        work = Work(mutants, options, seed, folder)
+        work = Work(mutants, options, seed, folder, stopped)
         work.show(f"{len(mutants)} mutants of seed {seed}; collecting the tests ...")
         shutil.copytree(SOURCE, folder / "src" / "tickwork")  # for processes that tests start
         os.environ["PYTHONPATH"] = str(folder / "src")
