@@ -24,6 +24,7 @@ FURTHER = ("redis-6.2", "valkey")  # the same scripts on other servers
 _STORE = re.compile(
     rf"(?<![a-z0-9.])(?:{'|'.join(map(re.escape, sorted(STORES, key=len, reverse=True)))})(?![a-z0-9.])"
 )
+TOOLS = ("tests/unit/test_suite.py", "tests/unit/test_mutants_tool.py")  # of this suite, which needs one Python
 SHARE = 5  # CI runs one part in so many of what only `make test-all` runs whole
 
 # Markers of folders and files.
@@ -127,7 +128,7 @@ def _old(item: pytest.Item) -> bool:
     """what the Python, its SQLite, the libraries and the servers of a machine decide"""
     if item.nodeid.startswith("tests/contract/"):
         return store_of(item) == "sqlite" and _test(item)
-    return _test(item)
+    return _test(item) and not item.nodeid.startswith(TOOLS)
 
 
 def _extra(item: pytest.Item) -> bool:
