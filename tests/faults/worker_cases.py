@@ -38,11 +38,13 @@ async def assigned_killed(seed: int, scale: Scale, **options: Any) -> str:
 
 
 async def assigned_killed_strangers(seed: int, scale: Scale, **options: Any) -> str:
-    """The same where nobody sees that a process is gone: what was assigned to it goes back when its time is over."""
-    return await assigned_killed(seed, scale, stranger=True, **options)
+    """The same where nobody sees that a process is gone: what was assigned to it goes back when it counts as lost.
+    Until then more is assigned to it, so a task may come to several of the killed, one after the other."""
+    return await assigned_killed(seed, scale, stranger=True, longest_way=3, **options)
 
 
-async def kill_workers(seed: int, scale: Scale, **options: Any) -> Judgement:
+async def kill_workers(seed: int, scale: Scale, longest_way: int = 1, **options: Any) -> Judgement:
+    """`longest_way`: how many of the killed may hold up one task, each until it counts as lost."""
     chance = random.Random(seed)
     count, kills = (20_000, 0) if scale == "long" else (600, 4)
     async with stage(3, **TIMES, **options) as on:
@@ -57,7 +59,7 @@ async def kill_workers(seed: int, scale: Scale, **options: Any) -> Judgement:
                 done += 1
         await submitting
         await on.done(60 if scale == "long" else 20)
-        found = await on.judgement(LEASE + lenient(SLACK))
+        found = await on.judgement(longest_way * LEASE + lenient(SLACK))
     assert found.acked == count
     assert found.reruns > 0, "no kill hit a running task, so this run has shown nothing"
     return found
