@@ -41,6 +41,7 @@ coverage: ready ## which share of the code the tests run; fails below the share 
 	@find . -maxdepth 1 -name '.coverage.*' -empty -delete # of processes that were killed while they wrote
 	@$(BIN)/python -m coverage combine --quiet
 	@echo "In all, and files below 85 % ($(BIN)/coverage report --show-missing names the lines):"
+	@mkdir -p build
 	@$(BIN)/python -m coverage report > build/coverage.txt; status=$$?; \
 	  awk '$$1 == "TOTAL" || $$4 + 0 < 85' build/coverage.txt; exit $$status
 
