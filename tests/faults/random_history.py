@@ -21,6 +21,7 @@ from typing import Any
 
 from tests.faults import mutate
 from tests.faults.checker import check, report
+from tests.faults.checker_counts import metrics_agree_with_the_log
 from tests.faults.history import History
 from tests.faults.observed import Observed
 from tests.faults.random_crew import Slots
@@ -162,7 +163,7 @@ class Round:
         last = events[-1].seq
         with contextlib.suppress(AssertionError):  # the checker says what a follower has missed
             await until(lambda: all(follower.seen[-1:] >= [last] for follower in self.followers), 10)
-        return Observed(
+        observed = Observed(
             lines=self.history.lines(),
             events=events,
             records=records,
@@ -171,11 +172,19 @@ class Round:
             audit=await store.queries.audit(),
             schedules={name: schedule for name in SCHEDULES if (schedule := await store.schedules.get(name))},
             reports=await self._reports(events[-1]),
-            pages=await self.slots.pages(),
             lease=LEASE,
             partitions=self.place.partitions,
             forgets=self.place.forgets,
         )  # fmt: skip
+
+        async def is_counted() -> bool:
+            observed.pages = await self.slots.pages()
+            return not [*metrics_agree_with_the_log(observed)]
+
+        # A node counts an end when it has heard the store's answer, which it may have to ask for again.
+        with contextlib.suppress(AssertionError):  # the checker says what is not counted
+            await until(is_counted, 10, lambda: "the nodes to count what has ended")
+        return observed
 
     async def _reports(self, last: Event) -> dict[str, Report]:
         """Reports of the whole history, once the leader has counted it to its end."""
