@@ -181,7 +181,8 @@ async def breaker(seed: int, scale: Scale, kind: str = "redis") -> str:
     while_open = [line["id"] for line in starts if opened + JITTER < line["at"] < closed]
     assert while_open == [fact.detail for fact in facts if fact.kind == Fact.BREAKER_PROBED], "more than one at a time"
     before = sum(line["at"] <= opened + JITTER for line in starts)
-    assert FAILURES <= before <= NODES * 5, f"{before} runs before it opened"
+    # Each slot may be let through once more while its first failure is on its way to the store.
+    assert FAILURES <= before <= 2 * NODES * 5 < count, f"{before} runs before it opened"
     for handle in handles:
         record = records[handle.id]
         assert (record.status, record.attempt) == (Status.SUCCESS, began[handle.id]), record

@@ -257,10 +257,11 @@ async def test_a_call_asks_the_store_for_nothing_but_the_result(
         return [method for method in asked if method in ("submit", "get")]
 
     async with app:
-        for n in range(3):  # with the first it begins to listen, if that is over a network, and then looks once more
+        for n in range(5):
             assert await double.call(n, timeout=60) == 2 * n
-    await eventually(lambda: of_caller().count("submit") == 3 and of_caller()[-1] == "get")
-    assert of_caller()[-4:] == ["submit", "get", "submit", "get"]
+        await eventually(lambda: of_caller().count("submit") == 5 and of_caller().count("get") >= 5)
+    # With the first it begins to listen, if that is over a network, and looks before and, maybe late, after that.
+    assert of_caller().count("get") <= 5 + 2
 
 
 async def test_a_handler_with_dependencies(app: Scheduler) -> None:
