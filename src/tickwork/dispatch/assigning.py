@@ -33,7 +33,7 @@ class Assigner:
         self._pick = strategy
         self._log = log
         self._workers: dict[str, Worker] = {}  # those that may be given tasks
-        self._lost: set[str] = set()
+        self._lost: set[str] = set()  # whose inboxes were emptied
         self._looked_at = -MEMBERS_FOR  # when they were listed
         self._shared = False  # some of the queues are pulled from as well
         self._picks: dict[str, float] = {}
@@ -76,9 +76,8 @@ class Assigner:
         members = await self._store.members.workers()
         found = {each.id: each for each in members if each.assigned and each.status in ("idle", "busy")}
         lost = {each.id for each in members if each.lost_at is not None}
-        # Also those that were lost when another node led.
-        if gone := [*{worker_id for worker_id in self._workers if worker_id not in found} | (lost - self._lost)]:
-            await self._store.tasks.unassign(gone, MANY_MAX)
+        if gone := ({*self._workers} - {*found}) | (lost - self._lost):  # the latter also when another node led
+            await self._store.tasks.unassign([*gone], MANY_MAX)
         self._lost = lost
         shares = [self._picks[each.id] / max(each.weight, 1) for each in found.values() if each.id in self._picks]
         level = min(shares, default=0.0)
