@@ -140,3 +140,25 @@ def doubling(url: str, **options: Any) -> Scheduler:
         return 2 * n
 
     return app
+
+
+def hold_claims(app: Scheduler, kind: str) -> tuple[asyncio.Event, asyncio.Event]:
+    """Hold up the answer to a claim that brings a task of this type. The first event is set when one has come; set the
+    second to let it go on."""
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+    tasks: Any = app._store.tasks
+
+    def slowly(call: Callable[..., Any]) -> Callable[..., Any]:
+        async def slow(*args: Any) -> Any:
+            found = await call(*args)
+            if found is not None and any(grant.spec.type == kind for grant in found.grants):
+                arrived.set()
+                await go_on.wait()
+            return found
+
+        return slow
+
+    tasks.claim = slowly(tasks.claim)
+    if app.capabilities.standing_claims:
+        tasks.stand = slowly(tasks.stand)
+    return arrived, go_on

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.integration import child_handlers
-from tests.integration.apps import FAST, Gate, Make, eventually, facts, status_of, store_of
+from tests.integration.apps import FAST, Gate, Make, eventually, facts, hold_claims, status_of, store_of
 from tickwork import NotCancellable, Scheduler, Status, TaskCancelled, TaskContext, TaskFailed, TickworkError
 from tickwork.host import process_started
 from tickwork.model.members import Worker as Member
@@ -947,7 +947,7 @@ async def test_a_claim_that_arrives_when_every_slot_is_stuck_is_given_back(
     make: Make, url: str, release: threading.Event
 ) -> None:
     app = make(url, concurrency=2)
-    arrived, go_on = asyncio.Event(), asyncio.Event()
+    arrived, go_on = hold_claims(app, "quick")
     ran: list[int] = []
 
     async def stuck() -> None:
@@ -964,20 +964,6 @@ async def test_a_claim_that_arrives_when_every_slot_is_stuck_is_given_back(
     async def quick() -> None:
         ran.append(1)
 
-    def slowly(call: Callable[..., Any]) -> Callable[..., Any]:
-        async def slow(*args: Any) -> Any:
-            found = await call(*args)
-            if found is not None and any(grant.spec.type == "quick" for grant in found.grants):
-                arrived.set()
-                await go_on.wait()
-            return found
-
-        return slow
-
-    tasks: Any = app._store.tasks
-    tasks.claim = slowly(tasks.claim)
-    if app.capabilities.standing_claims:
-        tasks.stand = slowly(tasks.stand)
     async with app:
         first, second = await app.submit("first"), await app.submit("second")
         await wait_for(app, first.id, "dead")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
-from tests.integration.apps import FAST, Gate, Make, eventually, status_of
+from tests.integration.apps import FAST, Gate, Make, eventually, hold_claims, status_of
 from tickwork import ConfigError, PeriodicTask, Scheduler, Status, TaskContext, TickworkError
 from tickwork.node import duties
-from tickwork.store.contract import Claimed
 
 
 async def test_a_second_shutdown_waits_for_the_first(make: Make, url: str) -> None:
@@ -85,26 +83,11 @@ async def test_a_node_may_be_shut_down_from_another_loop(make: Make, url: str) -
 
 async def test_a_claim_that_arrives_while_the_worker_stops_is_given_back(file_url: str) -> None:
     app = Scheduler(file_url)
-    arrived, go_on = asyncio.Event(), asyncio.Event()
+    arrived, go_on = hold_claims(app, "job")
 
     @app.task
     async def job() -> None: ...
 
-    tasks: Any = app._store.tasks
-
-    def slowly(call: Callable[..., Awaitable[Claimed | None]]) -> Callable[..., Awaitable[Claimed | None]]:
-        async def slow(*args: Any) -> Claimed | None:
-            found = await call(*args)
-            if found is not None and found.grants:
-                arrived.set()
-                await go_on.wait()
-            return found
-
-        return slow
-
-    tasks.claim = slowly(tasks.claim)
-    if app.capabilities.standing_claims:
-        tasks.stand = slowly(tasks.stand)
     await app.start()
     handle = await app.submit("job")
     await arrived.wait()
