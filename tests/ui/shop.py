@@ -104,8 +104,12 @@ async def _sent(app: Scheduler) -> None:
     for number in range(SENT):
         await app.submit("send_email", {"to": f"user{number}@example.com", "subject": "Your order"},
                          key=KEYS[number % 4], tags={"env": "prod"})  # fmt: skip
-    for number in range(BOUNCED):
+    bounced = [
         await app.submit("send_email", {"to": f"bounce{number}@example.com", "subject": "Your order"}, key="acme")
+        for number in range(BOUNCED)
+    ]
+    # The newest error stands first, and is to be that of the payments, which fail after this.
+    await _all(app, [handle.id for handle in bounced], "retrying")
 
 
 async def _payments(app: Scheduler) -> None:
