@@ -211,6 +211,13 @@ class TestStreams:
         assert tick.data["counts"] == {"ready": 1}
         assert tick.data["workers"] == 0
 
+    async def test_they_bring_the_position_also_past_facts_of_other_topics(self, server: Server) -> None:
+        async with following(await server.as_role("viewer"), topics="queue") as stream:
+            await server.app.submit("mail", id="unwanted")
+            last = await (await server.app._access.open_store()).log.last()
+            while (tick := await stream.frame("tick", "events")).id != str(last):
+                assert tick.kind == "tick"
+
     @pytest.mark.parametrize("query", [{"topics": "nope"}, {"topics": "x" * 501}, {"task": "x" * 129}, {"after": -1}])
     async def test_what_cannot_be_heard_is_refused(self, query: dict[str, Any], server: Server) -> None:
         answer = await (await server.as_role("viewer")).get("/events/stream", **query)

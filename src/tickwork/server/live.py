@@ -130,6 +130,11 @@ class Channel:
         self._seq: int | None = None
         self.streams: set[Stream] = set()
 
+    @property
+    def is_told(self) -> bool:
+        """Whether its streams were sent all that it has taken."""
+        return not self._merged and not self._missed
+
     def take(self, found: list[facts.Event], missed: int = 0) -> None:
         self._missed += missed
         for fact in found:
@@ -250,10 +255,13 @@ class Hub:
                 stats = await self._stats()
                 counts = {status.value: count for status, count in stats.statuses.items() if count}
                 now = (await self._client._access.open_store()).now()
-                frame = Frame("tick", Tick(to_datetime(now), counts, stats.workers))
+                tick = Tick(to_datetime(now), counts, stats.workers)
+                # Who comes back with other topics goes on from here, and the log need not be read from the last fact
+                # that it wanted.
+                here, elsewhere = Frame("tick", tick, self._seen), Frame("tick", tick)
                 for channel in self._channels.values():
                     for stream in channel.streams:
-                        stream.put(frame)
+                        stream.put(here if channel.is_told else elsewhere)
             await asyncio.sleep(TICK)
 
     async def close(self) -> None:

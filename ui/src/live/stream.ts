@@ -99,17 +99,30 @@ function parse<Data>(message: MessageEvent): Data | null {
   }
 }
 
+/** The first frame. What the views read before it may be older than the position at which the stream begins. */
+function onOpenFrame(message: MessageEvent): void {
+  if (typeof message.data !== "string") return; // the browser's own event of that name
+  const beganAnywhere = lastSeq === 0;
+  takePosition(message);
+  if (beganAnywhere) reconnects.value += 1;
+}
+
+/** Where the next stream goes on, so that it has all that happens while a view reads its rows and asks for its topics. */
+function takePosition(message: MessageEvent): void {
+  lastSeq = Number(message.lastEventId) || lastSeq;
+}
+
 function onEventsFrame(message: MessageEvent): void {
   const events = parse<Event[]>(message);
   if (!Array.isArray(events)) return;
-  const last = events.at(-1);
-  if (last) lastSeq = Math.max(lastSeq, last.seq);
+  takePosition(message);
   waitingEvents.push(...events);
   if (waitingEvents.length > MOST_WAITING) waitingEvents = waitingEvents.slice(-MOST_WAITING);
   schedule();
 }
 
 function onTickFrame(message: MessageEvent): void {
+  takePosition(message);
   waitingTick = parse<Tick>(message) ?? waitingTick;
   schedule();
 }
@@ -165,6 +178,7 @@ function open(): void {
   const query = { topics: wantedTopics.peek() || null, after: lastSeq || null };
   source = new EventSource(apiUrl("events/stream", query), { withCredentials: false });
   source.addEventListener("open", markOpen);
+  source.addEventListener("open", onOpenFrame as EventListener);
   source.addEventListener("error", onStreamError);
   source.addEventListener("events", onEventsFrame as EventListener);
   source.addEventListener("tick", onTickFrame as EventListener);
