@@ -9,6 +9,7 @@ import django
 import pytest
 
 from tests.docs.recipes import Program, ask, ask_until, command, workers_left, write_files
+from tests.support.blocking import wait_until
 from tests.support.redis_store import empty_redis
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="these servers fork, and are ended by SIGTERM")
@@ -31,9 +32,9 @@ def test_fastapi_with_a_worker_of_its_own(tmp_path: Path) -> None:
         assert ask(f"{base}/tasks/order-8") == 404
         web.end()
         worker.end()
-    assert "Application shutdown complete" in web.said
-    assert "Task scheduler stopped" in worker.said
-    assert workers_left(store) == 0
+        assert "Application shutdown complete" in web.said
+        assert "Task scheduler stopped" in worker.said
+        assert workers_left(store) == 0
 
 
 def test_starlette_with_a_worker_inside(tmp_path: Path) -> None:
@@ -43,8 +44,8 @@ def test_starlette_with_a_worker_inside(tmp_path: Path) -> None:
         task = ask(f"{base}/orders/7", "POST")["task"]
         assert ask_until(f"{base}/tasks/{task}", "success")["result"] == "order 7 confirmed"
         web.end()
-    assert "Application shutdown complete" in web.said
-    assert workers_left(f"sqlite:///{tmp_path}/shop.db") == 0
+        assert "Application shutdown complete" in web.said
+        assert workers_left(f"sqlite:///{tmp_path}/shop.db") == 0
 
 
 def test_uvicorn_with_several_processes(tmp_path: Path) -> None:
@@ -58,8 +59,8 @@ def test_uvicorn_with_several_processes(tmp_path: Path) -> None:
         assert web.process.pid not in ran_by
         assert workers_left(store) == 2
         web.end()
-    assert web.said.count("Application shutdown complete") == 2
-    assert workers_left(store) == 0
+        assert web.said.count("Application shutdown complete") == 2
+        assert workers_left(store) == 0
 
 
 def test_flask_in_threads_of_gunicorn(tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ def test_flask_in_threads_of_gunicorn(tmp_path: Path) -> None:
         assert ask(f"{base}/tasks/nothing") == 404
         web.end()
         worker.end()
-    assert workers_left(f"sqlite:///{tmp_path}/shop.db") == 0
+        assert workers_left(f"sqlite:///{tmp_path}/shop.db") == 0
 
 
 @pytest.mark.parametrize("preload", [True, False])
@@ -90,8 +91,10 @@ def test_gunicorn_with_a_worker_in_each_process(tmp_path: Path, preload: bool) -
         tasks = [ask(base, "POST") for _ in range(5)]
         ran_by = {ask_until(f"{base}/tasks/{task}", "success").split()[1] for task in tasks}
         assert str(web.process.pid) not in ran_by
+        # A process that has just been forked does not hear SIGTERM yet, and would be killed when its grace is over.
+        wait_until(lambda: workers_left(store) == 2, "both processes to run a node")
         web.end()
-    assert workers_left(store) == 0
+        assert workers_left(store) == 0
 
 
 def test_django_with_a_worker_of_its_own(tmp_path: Path) -> None:
@@ -112,5 +115,5 @@ def test_django_with_a_worker_of_its_own(tmp_path: Path) -> None:
         worker.wait_for(r"(?s)Task completed.*Task completed")  # also the one that was enqueued on commit
         web.end()
         worker.end()
-    assert "Task scheduler stopped" in worker.said
-    assert workers_left(f"sqlite:///{tmp_path}/tasks.db") == 0
+        assert "Task scheduler stopped" in worker.said
+        assert workers_left(f"sqlite:///{tmp_path}/tasks.db") == 0
