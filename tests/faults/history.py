@@ -1,7 +1,8 @@
 """A history of what processes saw, written so that it survives their death, and the judge that reads it.
 
 Lines (`what`): `up`, a node works; `ack`, a submit was answered; `start` and `end` of a handler; `verdict`, what the
-store said to an outcome, and `note`, to progress and log lines; `kill`, `stop`, `cont`, a signal to process `victim`.
+store said to an outcome, and `note`, to progress and log lines; `kill`, `stop`, `cont`, a signal to process `victim`,
+which came between `at` and `till`.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def judge(
     """
     found = Judgement()
     starts: defaultdict[str, list[Line]] = defaultdict(list)
-    faults: defaultdict[int, list[float]] = defaultdict(list)
+    faults: defaultdict[int, list[Line]] = defaultdict(list)
     verdicts: list[Line] = []
     for line in sorted(history, key=lambda line: float(line.get("at", 0))):
         what = line["what"]
@@ -103,7 +104,7 @@ def judge(
         elif what == "verdict":
             verdicts.append(line)
         elif what in ("kill", "stop"):
-            faults[line["victim"]].append(line["at"])
+            faults[line["victim"]].append(line)
     for task_id, runs in starts.items():
         found.starts += len(runs)
         _check_reruns(found, task_id, runs, records.get(task_id))
@@ -130,13 +131,16 @@ def _check_reruns(found: Judgement, task_id: str, runs: list[Line], record: Reco
         found.unexplained_reruns.append(f"{task_id}: {len(runs)} starts, {losses} lost workers")
 
 
-def _check_recovery(found: Judgement, runs: list[Line], faults: dict[int, list[float]], bound: float) -> None:
+def _check_recovery(found: Judgement, runs: list[Line], faults: dict[int, list[Line]], bound: float) -> None:
     for before, after in itertools.pairwise(runs):
-        hits = [at for at in faults.get(before["pid"], []) if before["at"] <= at <= after["at"]]
+        pid, since, until = before["pid"], before["at"], after["at"]
+        told = faults.get(pid, [])
+        hits = [each["at"] for each in told if each["at"] <= until and since <= each.get("till", each["at"])]
         if not hits:
-            found.unexplained_reruns.append(f"{after['id']}: nothing had happened to process {before['pid']}")
+            when = f"between {since:.3f} and {until:.3f}"
+            found.unexplained_reruns.append(f"{after['id']}: nothing had happened to process {pid} {when}")
             continue
-        took = after["at"] - hits[0]
+        took = until - max(since, hits[0])
         found.recoveries.append(took)
         if took > bound:
             found.late_reruns.append(f"{after['id']}: {took:.2f} s after the fault, not {bound:g}")

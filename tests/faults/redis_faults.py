@@ -69,9 +69,11 @@ class Crew:
         return next(member for member in self.members if member.pid == pid)
 
     def kill(self, member: subprocess.Popen[bytes]) -> float:
-        """SIGKILL it, and tell when."""
-        at = self._signal(member, signal.SIGKILL, "kill")
+        """SIGKILL it; the time before that."""
+        at = time.time()
+        member.send_signal(signal.SIGKILL)
         self.bury(member)
+        self._hit(member, "kill", at)
         return at
 
     def bury(self, member: subprocess.Popen[bytes]) -> None:
@@ -79,18 +81,21 @@ class Crew:
         self.members.remove(member)
 
     def stop(self, member: subprocess.Popen[bytes]) -> float:
-        at = self._signal(member, signal.SIGSTOP, "stop")
+        at = time.time()
+        member.send_signal(signal.SIGSTOP)
         os.waitpid(member.pid, os.WUNTRACED)
+        self._hit(member, "stop", at)
         return at
 
     def go_on(self, member: subprocess.Popen[bytes]) -> float:
-        return self._signal(member, signal.SIGCONT, "cont")
-
-    def _signal(self, member: subprocess.Popen[bytes], number: signal.Signals, what: str) -> float:
-        at = time.time()  # before the signal, so that what follows from it is never earlier
-        member.send_signal(number)
-        self.history.write(what, victim=member.pid, at=at)
+        at = time.time()
+        member.send_signal(signal.SIGCONT)
+        self._hit(member, "cont", at)
         return at
+
+    def _hit(self, member: subprocess.Popen[bytes], what: str, at: float) -> None:
+        """Write down from when to when the signal may have come: until it has, the process goes on."""
+        self.history.write(what, victim=member.pid, at=at, till=time.time())
 
     def close(self) -> None:
         for member in self.members:

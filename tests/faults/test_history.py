@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.faults.history import History, Judgement, Line, judge
 from tickwork.model.tasks import Record, Spec, Status
 
@@ -64,6 +66,15 @@ def test_a_rerun_of_what_ran_in_a_process_that_nothing_had_happened_to() -> None
     other: Line = {**KILL, "victim": 3}
     for faults in ((), (other,), ({**KILL, "at": 13.0},), ({**KILL, "at": 8.0},)):
         assert kinds(judged(*runs, *faults, known=record(losses=1), recovery=4)) == {"unexplained_reruns"}
+
+
+def test_a_rerun_of_what_started_while_the_signal_was_on_its_way() -> None:
+    kill: Line = {**KILL, "till": 10.5}
+    found = judged(start(1, 10.4), kill, start(2, 12.0), known=record(losses=1), recovery=4)
+    assert found.clean, found
+    assert found.recoveries == [pytest.approx(1.6)]
+    late = judged(start(1, 10.6), kill, start(2, 12.0), known=record(losses=1), recovery=4)
+    assert kinds(late) == {"unexplained_reruns"}
 
 
 def test_a_late_rerun() -> None:
