@@ -50,7 +50,7 @@ coverage: ready ## which share of the code the tests run; fails below the share 
 OLD := .venv-old
 OLD_PYTHON := $(firstword $(shell /usr/bin/python3 -c 'import sys; sys.version_info >= (3, 11) and print(sys.executable)' 2> /dev/null) $(PYTHON))
 LIBRARIES := old
-SURROUNDINGS := --seed $(shell $(PYTHON) -m tests.suite.seed)
+SURROUNDINGS := --seed $$($(OLD)/bin/python -m tests.suite.seed)
 old: ## the demo, and what Python, SQLite, libraries and servers decide, on an old machine; SURROUNDINGS=chicago-de for certain ones
 	@$(OLD_PYTHON) requirements/environment.py $(OLD) run
 	@$(OLD)/bin/tickwork demo --seconds 3 --store sqlite:///$(OLD)/demo.db
