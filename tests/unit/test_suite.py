@@ -146,6 +146,18 @@ class TestCounts:
         )
         assert "made: 0 applications, 0 servers, 7 processes, 0 skipped" in run_pytest(tmp_path, text, "-n", "2")
 
+    @pytest.mark.parametrize(("options", "code"), [((), 1), (("--shuffle", "3"), 0)])
+    def test_a_bound_on_what_is_made_holds_in_the_usual_order(
+        self, options: tuple[str, ...], code: int, tmp_path: Path
+    ) -> None:
+        text = (
+            "import subprocess\nfrom tests.suite import counts\ncounts.BOUNDS['test'] = {'processes': 0}\n"
+            "def test_it(): subprocess.run(['true'])\n"
+        )
+        shown = run_pytest(tmp_path, text, "--tier", "test", *options)
+        assert shown.endswith(f"exit code {code}"), shown
+        assert ("counts.py allows 0" in shown) is (code == 1)
+
 
 class TestTiers:
     def test_every_kind_of_test_is_of_tests_that_are_there(self) -> None:
