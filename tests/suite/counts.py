@@ -118,7 +118,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def _exceeded(config: pytest.Config) -> dict[str, int]:
     """The bounds that do not hold. In a shuffled order tests that share a server are far apart, and more are made."""
     found, bounds = _counts(config), BOUNDS.get(config.option.tier or "", {})
-    held = {"skipped"} if config.option.shuffle is not None else bounds.keys()
+    held = {"skipped"} if config.getoption("shuffle", None) is not None else bounds.keys()
     return {name: most for name, most in bounds.items() if name in held and found[name] > most}
 
 
