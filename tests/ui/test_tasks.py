@@ -229,6 +229,23 @@ def test_a_change_before_the_stream_of_a_view_is_open_is_shown(
     expect(row).to_contain_text("cancelled")
 
 
+def test_what_the_stream_of_the_view_before_brings_is_no_position_of_the_next(at_desk: Desk, stage: Stage) -> None:
+    """It stays open for a moment, and has heard nothing of tasks."""
+    task_id = stage.submit("import_stock", {"sku": "t", "count": 1}, delay=shop.HOUR, key="turning")
+    page = at_desk.page
+    # A tick, of which there is one a second, is to come in that moment.
+    page.add_init_script("const plain = setTimeout; setTimeout = (call, ms) => plain(call, ms === 80 ? 1500 : ms);")
+    with page.expect_response("**/events/stream?topics=queue*"):
+        at_desk.go("queues")
+    expect(page.get_by_role("button", name="Live.")).to_be_visible()
+    page.evaluate("history.pushState({}, '', 'tasks?q=key:turning'); dispatchEvent(new PopStateEvent('popstate'))")
+    row = page.locator("tr[data-row]").first
+    expect(row).to_contain_text("pending")
+    with page.expect_request("**/events/stream?topics=task*"):
+        stage.do(stage.app.cancel(task_id))
+    expect(row).to_contain_text("cancelled")
+
+
 def test_live_updates_are_paused_and_go_on(open_desk: OpenDesk, stage: Stage) -> None:
     task_id = stage.submit("import_stock", {"sku": "p", "count": 1}, delay=shop.HOUR, key="paused-live")
     paused, live = open_desk(), open_desk()

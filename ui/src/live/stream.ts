@@ -56,6 +56,8 @@ const wantedTopics = computed(() => [...new Set([...topics.value.values()].flat(
 
 let source: EventSource | null = null;
 let lastSeq = 0;
+/** A stream of other topics, or of another namespace, is about to open: what the old one still brings is no position of it. */
+let isTurning = false;
 let retryTimer = 0;
 let retries = 0;
 let lostTimer = 0;
@@ -109,7 +111,7 @@ function onOpenFrame(message: MessageEvent): void {
 
 /** Where the next stream goes on, so that it has all that happens while a view reads its rows and asks for its topics. */
 function takePosition(message: MessageEvent): void {
-  lastSeq = Number(message.lastEventId) || lastSeq;
+  if (!isTurning) lastSeq = Number(message.lastEventId) || lastSeq;
 }
 
 function onEventsFrame(message: MessageEvent): void {
@@ -173,6 +175,7 @@ function close(): void {
 function open(): void {
   clearTimeout(retryTimer);
   close();
+  isTurning = false;
   if (isPaused.peek() || document.hidden || session.peek() === null) return;
   if (link.peek() === "closed") link.value = "opening";
   const query = { topics: wantedTopics.peek() || null, after: lastSeq || null };
@@ -220,6 +223,7 @@ export function startLive(): void {
     if (wanted === known) return;
     if (namespace.value !== known.split(" ")[0]) lastSeq = 0;
     known = wanted;
+    isTurning = true;
     // Views change their topics in pairs (one leaves, one comes): wait for both.
     clearTimeout(topicTimer);
     topicTimer = setTimeout(open, source ? 80 : 0);

@@ -1,1 +1,0 @@
-import{s as e,t}from"./Button-BhBQPUHt.js";import{t as n}from"./Card-BydhlMws.js";import{t as r}from"./EmptyState-CMm6_hCr.js";import{l as i}from"./index-3dE2Y8iW.js";function a(){return e(n,{children:e(r,{action:e(t,{icon:`search`,onClick:i,children:`Search or jump to`}),children:`There is nothing at this address.`})})}export{a as default};
