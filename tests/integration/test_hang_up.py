@@ -35,15 +35,17 @@ def stopping(program: Program) -> int:
 
 
 @IN_EACH_WAY
-def test_what_nohup_started_goes_on_after_a_hang_up_and_is_ended_by_an_interrupt(
+def test_what_nohup_started_in_the_background_of_a_script_is_ended_by_sigterm_alone(
     shop: Shop, args: tuple[str, ...]
 ) -> None:
+    """A Ctrl-C for the script goes to all of its processes."""
     program = shop.start(*args, prelude=IGNORED)
     program.until("Task scheduler started")
-    os.killpg(program.process.pid, signal.SIGHUP)
+    for number in (signal.SIGHUP, signal.SIGINT):
+        os.killpg(program.process.pid, number)
     task, _ = shop.hold("one")
     assert stopping(program) == 0
-    program.signal(signal.SIGINT)
+    program.signal(signal.SIGTERM)
     program.until("Task scheduler stopping")
     shop.go()
     assert program.wait() == 0

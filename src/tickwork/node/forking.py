@@ -26,9 +26,9 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([HANG_UP] if HANG_UP is not Non
 
 
 def stop_signals() -> tuple[int, ...]:
-    """Those that ask this process to stop. With nohup SIGHUP is ignored, and stays so. SIGINT is ignored in what a
-    script starts with `&`, and asks all the same: who sends it to such a process means it."""
-    return tuple(each for each in STOP_SIGNALS if each != HANG_UP or signal.getsignal(each) is not signal.SIG_IGN)
+    """Those that ask this process to stop. What it was started to ignore stays so: SIGHUP with nohup, SIGINT in what a
+    script starts with `&`, which a Ctrl-C for the script reaches too."""
+    return tuple(each for each in STOP_SIGNALS if signal.getsignal(each) is not signal.SIG_IGN)
 
 
 class Upward:
