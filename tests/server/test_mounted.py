@@ -48,6 +48,24 @@ def fastapi(inner: Any) -> FastAPI:
     return outer
 
 
+async def test_servers_of_one_process_begin_and_end_in_any_order() -> None:
+    """Their applications share the routes, and nothing that begins or ends."""
+    apps = [Scheduler("memory://") for _ in range(2)]
+    orders: list[asyncio.Queue[Any]] = [asyncio.Queue() for _ in apps]
+    answers: list[asyncio.Queue[Any]] = [asyncio.Queue() for _ in apps]
+    serving = [
+        asyncio.ensure_future(app.asgi()({"type": "lifespan"}, order.get, answer.put))
+        for app, order, answer in zip(apps, orders, answers, strict=True)
+    ]
+    for what in ("startup", "shutdown"):
+        for order, answer in zip(orders, answers, strict=True):
+            await order.put({"type": f"lifespan.{what}"})
+            assert await answer.get() == {"type": f"lifespan.{what}.complete"}
+    await asyncio.gather(*serving)
+    for app in apps:
+        await app.close()
+
+
 async def test_closing_the_scheduler_ends_what_was_mounted(url: str) -> None:
     app = Scheduler(url)
     async with served(starlette(app.asgi())) as address:

@@ -13,7 +13,7 @@ from litestar.connection import ASGIConnection
 
 from tickwork.errors import TickworkError
 from tickwork.payload.depth import is_deep_json
-from tickwork.remote.asgi import Message, Receive, Scope, Send
+from tickwork.remote.asgi import Message, Receive, Scope, Send, serve_lifespan
 from tickwork.server.plane import ControlPlane, Knock
 from tickwork.server.problems import TITLES, Problem, Refused, problem_of
 from tickwork.server.sessions import cookie_name
@@ -65,6 +65,9 @@ class Guard:
         self._pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":  # that of this server: the application behind is one for all of the process
+            await serve_lifespan(receive, send, _nothing)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -156,6 +159,10 @@ def plane_of(connection: ASGIConnection[Any, Any, Any, Any]) -> ControlPlane:
 
 OPEN = (f"{API}/session",)  # it decides itself
 INTERNAL = Problem(500, "internal", TITLES[500], "this is a mistake in the server; its log says more")
+
+
+async def _nothing() -> None:
+    """What ends with the server that serves an application: the scheduler itself ends with the program."""
 
 
 def _unmounted(scope: Scope) -> Scope:
