@@ -16,7 +16,14 @@ from types import TracebackType
 # Passes of the loop between the end of the time and its consequence. An answer takes one to be read, and one more for
 # each task or future between the socket and the caller; `gather` takes two.
 PASSES = 12
+FEW = 4  # passes that are made in any case; further ones only while they do not take long
+GRACE = 0.25  # seconds for these, or as many as the loop was late
 NOTABLE = 0.1  # seconds by which a loop must have been late to be blamed
+
+
+def _may_pass(left: int, due: float, late: float) -> bool:
+    """Whether there is another pass before the consequence."""
+    return left > PASSES - FEW or (left > 0 and time.monotonic() < due + late + max(late, GRACE))
 
 
 class TimeLimit:
@@ -73,13 +80,14 @@ class TimeLimit:
     def _on_due(self) -> None:
         if self._passes == PASSES:
             self.late = max(time.monotonic() - self._due, 0.0)
-        if self._passes:
+        if _may_pass(self._passes, self._due, self.late):
             self._passes -= 1
-            # Not call_soon, which would be called before what the next pass reads.
+            # Not call_soon, which asyncio calls before what the next pass reads. On uvloop it is the same as this.
             self._handle = self._loop.call_later(0, self._on_due)
         elif self._makes_up and self.late >= NOTABLE:
-            self._makes_up, self._passes = False, PASSES - 1
-            self._handle = self._loop.call_later(min(self.late, self._seconds), self._on_due)
+            more = min(self.late, self._seconds)
+            self._makes_up, self._passes, self._due = False, PASSES - 1, time.monotonic() + more
+            self._handle = self._loop.call_later(more, self._on_due)
         else:
             self._is_over = True
             self._task.cancel()
@@ -88,11 +96,13 @@ class TimeLimit:
 class DueCall:
     """A call after some seconds, or a few passes of the loop later: what has arrived until then comes first."""
 
-    __slots__ = ("_call", "_handle", "_loop", "_passes")
+    __slots__ = ("_call", "_due", "_handle", "_late", "_loop", "_passes")
 
     def __init__(self, seconds: float, call: Callable[[], object]) -> None:
         self._call = call
         self._passes = PASSES
+        self._late = 0.0
+        self._due = time.monotonic() + max(seconds, 0.0)
         self._loop = asyncio.get_running_loop()
         self._handle: asyncio.Handle = self._loop.call_later(max(seconds, 0.0), self._on_due)
 
@@ -100,7 +110,9 @@ class DueCall:
         self._handle.cancel()
 
     def _on_due(self) -> None:
-        if self._passes:
+        if self._passes == PASSES:
+            self._late = max(time.monotonic() - self._due, 0.0)
+        if _may_pass(self._passes, self._due, self._late):
             self._passes -= 1
             self._handle = self._loop.call_later(0, self._on_due)
         else:

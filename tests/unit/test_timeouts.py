@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 
 from tickwork.errors import StoreUnavailable
 from tickwork.store.bounded import StoreTimeLimit, SubmitLimit
-from tickwork.timeouts import NOTABLE, DueCall, TimeLimit, of_late
+from tickwork.store.redis.net.link import Link
+from tickwork.timeouts import FEW, NOTABLE, DueCall, TimeLimit, of_late
 
 LIMIT = 0.02
 HELD = 0.05  # more than the limit
@@ -261,3 +263,65 @@ def test_a_call_that_is_due_comes_after_what_has_arrived(run: Run, peer: Peer) -
 
     run(work())
     assert order == ["answer", "due"]
+
+
+@pytest.mark.parametrize("what", [TimeLimit, DueCall])
+def test_passes_that_take_long_are_few(run: Run, peer: Peer, what: type) -> None:
+    """A loop that is always busy would else put off the end of a run by a dozen of them."""
+    held: list[float] = []
+
+    async def work() -> None:
+        loop, due = asyncio.get_running_loop(), asyncio.Event()
+
+        def hold_up() -> None:
+            time.sleep(0.07)
+            held.append(0.07)
+            loop.call_soon(hold_up) if not due.is_set() else None
+
+        loop.call_soon(hold_up)
+        if what is DueCall:
+            DueCall(LIMIT, due.set)
+            await due.wait()
+        else:
+            with pytest.raises(TimeoutError), TimeLimit(LIMIT):
+                await peer.ask()
+            due.set()
+
+    run(work())
+    assert len(held) <= FEW + 4
+
+
+def test_an_answer_at_the_end_of_a_link_is_read_however_the_loop_was_held_up(run: Run) -> None:
+    """By what it has read itself in the pass in which the watch is due."""
+
+    class Other(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            time.sleep(4 * LONG)
+
+    def answer(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(100)
+            other.sendall(b"x")
+            time.sleep(LONG)  # the loop is in the hands of the other protocol by now
+            connection.sendall(b"+PONG\r\n")
+            connection.recv(100)
+
+    async def work() -> Any:
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(Other, sock=here)
+        link = Link(2 * LONG)
+        await loop.create_connection(lambda: link, *server.getsockname())
+        try:
+            return await link.call("PING")
+        finally:
+            link.cut("the test is over")
+            transport.close()
+            await asyncio.sleep(0.01)  # uvloop waits for its connections when it is closed
+
+    here, other = socket.socketpair()
+    with other, socket.create_server(("127.0.0.1", 0)) as server:
+        answering = threading.Thread(target=answer, args=(server,), daemon=True)
+        answering.start()
+        assert run(work()) == b"PONG"
+        answering.join()

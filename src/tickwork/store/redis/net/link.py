@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import socket
 import ssl
@@ -20,7 +21,7 @@ import hiredis
 
 from tickwork.errors import StoreError
 from tickwork.forks import tell_of_forks
-from tickwork.timeouts import TimeLimit, of_late
+from tickwork.timeouts import DueCall, TimeLimit, of_late
 
 Reply = Any
 _MORE = object()
@@ -78,7 +79,7 @@ class Link(asyncio.BufferedProtocol):
         self._buffer: list[bytes] = []
         self._received_at = self._loop.time()
         self._has_received = False
-        self._watchdog: asyncio.TimerHandle | None = None
+        self._watchdog: asyncio.TimerHandle | DueCall | None = None
         self.probe: Callable[[], Awaitable[bool]] | None = None
         self._probing: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport
@@ -182,8 +183,8 @@ class Link(asyncio.BufferedProtocol):
         if (self._due or self._on_push is not None) and silent >= self._timeout:
             if again:
                 self.cut(f"no answer for {silent:.1f} s")
-            else:  # if the loop was held up in this pass, an answer is read in the next one
-                self._watchdog = self._loop.call_later(0, self._watch, True)
+            else:  # if the loop was held up in this pass, an answer is read in one of the next
+                self._watchdog = DueCall(0, functools.partial(self._watch, True))
             return
         if silent >= STRANGE:
             self.met = False
