@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -132,8 +131,7 @@ class Gates(Part):
             self._looks.put(name, at)
 
     def due(self, now: int, limit: int) -> list[str]:
-        in_order = itertools.takewhile(lambda name: self._looks.at(name) <= now, self._looks.after(-1, 0))
-        return list(itertools.islice(in_order, limit))
+        return self._looks.first_until(now, limit)
 
     def mark_open(self, name: str, until: int) -> None:
         if until:

@@ -54,6 +54,19 @@ class TimeIndex:
             taken.append(first[1])
         return taken
 
+    def first_until(self, now: int, limit: int) -> list[str]:
+        """The same items, which stay."""
+        taken: list[tuple[int, int, str]] = []
+        while len(taken) < limit and (first := self.first()) is not None and first[0] <= now:
+            taken.append(heapq.heappop(self._heap))
+            while self._heap and self._heap[0] == taken[-1]:  # it was put twice
+                heapq.heappop(self._heap)
+        for entry in taken:
+            heapq.heappush(self._heap, entry)
+        if taken:
+            self._sorted = False
+        return [item for _, _, item in taken]
+
     def after(self, at: int, tie: int) -> Iterator[str]:
         """Those that come after this key, in order. For that the heap is sorted, which leaves it a heap; it stays so
         while nothing changes, so that walking over many in pages costs one sorting."""
