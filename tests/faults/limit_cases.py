@@ -226,6 +226,8 @@ async def submit_limited(on: Scene, chance: random.Random, count: int, a_second:
     for number in range(count):
         seconds, name = chance.uniform(0.02, 0.15), f"task-{number}"
         kind = ("narrow", "keyed", "both")[number % 3]
+        if kind == "narrow" and number // 3 <= SLOTS:
+            seconds = 1.0  # one more than there are slots, so that the limit is reached however slow the machine is
         if kind == "keyed":
             key = chance.choice("abcd")
             await on.app.submit(kind, {"seconds": seconds, "key": key}, id=name, key=key)
