@@ -1,9 +1,9 @@
 """Tests in several processes, which are forked once everything is collected: collecting 23,000 tests takes 20 CPU
 seconds, which each process of its own would pay for again.
 
-Tests go to the processes by *units*, parts of one module. Two kinds of processes run at once: one more than there are
-cores for tests that compute, since these start programs and wait for them too, and some for tests that wait for leases,
-elections and servers (marker `waits`). A process that dies fails its test, and another one goes on.
+Tests go to the processes by *units*, parts of one module. Two kinds of processes run at once: as many as there are
+cores for tests that compute, and some more for tests that wait for leases, elections and servers (marker `waits`), so
+that waiting fills the time in which others compute. A process that dies fails its test, and another one goes on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group._addoption(  # lower-case letters are for pytest's own options, and this one is what people know
         "-n", dest="processes", type=int, default=None, metavar="N",
         help=f"processes for tests that compute, beside {WAITING} for tests that wait; 0: all in this process. "
-        f"The default is one more than there are cores, and 0 below {FEW} tests",
+        f"The default is one a core, and 0 below {FEW} tests",
     )  # fmt: skip
     group.addoption("--shuffle", metavar="SEED", help="run the tests in another order, which this decides")
 
@@ -77,7 +77,7 @@ def _computing(session: pytest.Session) -> int:
     if asked is not None:
         return asked
     alone = session.config.option.usepdb or session.config.option.capture == "no" or not hasattr(os, "fork")
-    return 0 if alone or len(session.items) < FEW else len(os.sched_getaffinity(0)) + 1
+    return 0 if alone or len(session.items) < FEW else len(os.sched_getaffinity(0))
 
 
 def hold_signals() -> set[int]:
