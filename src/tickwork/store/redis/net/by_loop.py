@@ -30,7 +30,7 @@ class ConnectionsByLoop:
         return len(self._open)
 
     def all(self) -> list[tuple[asyncio.AbstractEventLoop, LoopConnections]]:
-        return list(self._open.items())
+        return [(loop, found) for loop in self._loops() if (found := self._open.get(loop)) is not None]
 
     def here(self) -> LoopConnections:
         """Those of the running loop, made when they are first asked for."""
@@ -60,6 +60,13 @@ class ConnectionsByLoop:
         return found
 
     def _forget_closed_loops(self) -> None:
-        """Some programs make a loop for each request; what it used here must not outlive it."""
-        for loop in [loop for loop in self._open if loop.is_closed()]:
-            self._open.pop(loop).wire.abandon()
+        """Some programs make a loop for each request; what it used here must not outlive it. Several threads may do it
+        at once, each with a loop of its own."""
+        for loop in self._loops():
+            if loop.is_closed() and (found := self._open.pop(loop, None)) is not None:
+                found.wire.abandon()
+
+    def _loops(self) -> list[asyncio.AbstractEventLoop]:
+        """Those that are known at this moment; a walk over the dictionary itself would fail where another thread adds
+        one."""
+        return [loop for each in self._open.keyrefs() if (loop := each()) is not None]
